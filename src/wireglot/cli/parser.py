@@ -18,6 +18,7 @@ from wireglot.cli.demo import command as demo
 from wireglot.cli.doctor import command as doctor
 from wireglot.cli.import_ import command as import_
 from wireglot.cli.init import command as init
+from wireglot.cli.inspect import command as inspect
 from wireglot.cli.keys import command as keys
 from wireglot.cli.models import command as models
 from wireglot.cli.options import Commands
@@ -27,6 +28,7 @@ from wireglot.cli.run import command as run
 from wireglot.cli.serve import command as serve
 from wireglot.cli.smoke import command as smoke
 from wireglot.cli.store import command as store
+from wireglot.cli.trace import command as trace
 from wireglot.cli.translate import command as translate
 from wireglot.cli.usage import command as usage
 
@@ -43,6 +45,8 @@ _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     pairs.add_command,
     smoke.add_command,
     probe.add_command,
+    inspect.add_command,
+    trace.add_command,
     usage.add_command,
     store.add_command,
     keys.add_command,

@@ -14,7 +14,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.traces.again import Asked, answer_again
 from wireglot.traces.links import linked
 from wireglot.traces.marks import Marker
-from wireglot.traces.nodes import Spot, cut_answer
+from wireglot.traces.nodes import Index, Spot, cut_answer
 from wireglot.traces.pointer import Steps
 from wireglot.traces.target import Target
 from wireglot.traces.trace import Link
@@ -42,7 +42,7 @@ def answer_links(
     response = answered.parse_response(came, context)
     origins = _aligned(there.spots, response.content)
     real = answer_again(client, response, target, asked, context).document
-    here = cut_answer(spoken.places, real)
+    here = Index(cut_answer(spoken.places, real))
     for blank, opaque in _DEGREES:
         marker = Marker(real)
         content = marker.parts(response.content, 0, blank=blank, opaque=opaque)

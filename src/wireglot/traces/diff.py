@@ -55,12 +55,13 @@ def _equal(one: Any, other: Any) -> bool:
     if type(one) is bool or type(other) is bool:
         return one is other
     if type(one) is str and type(other) is str and one != other:
-        first, second = _object(one), _object(other)
+        first, second = object_in(one), object_in(other)
         return first is not None and first == second
     return bool(one == other)
 
 
-def _object(text: str) -> dict[str, Any] | None:
+def object_in(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -98,5 +99,5 @@ def outline(response: Response) -> dict[str, Any]:
 def _calls(content: Iterable[Part]) -> Iterator[dict[str, Any]]:
     for part in content:
         if type(part) is ToolCall:
-            given = _object(part.arguments)
+            given = object_in(part.arguments)
             yield {"name": part.name, "arguments": part.arguments if given is None else given}

@@ -20,6 +20,8 @@ BYTES_MOST: Final = 64 * 1024 * 1024
 
 _GZIP: Final = b"\x1f\x8b"
 _KIND: Final = FORMAT.rpartition("/")[0]
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LATEST: Final = 1e10
 _PLACE: Final = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
@@ -47,11 +49,16 @@ def read_trace(data: bytes) -> Trace:
     if head.format != FORMAT:
         raise BadTrace(_unknown(head))
     try:
-        return msgspec.json.decode(text, type=Trace)
+        trace = msgspec.json.decode(text, type=Trace)
     except msgspec.ValidationError as fault:
         raise BadTrace(_told(fault)) from None
     except RecursionError:
         raise BadTrace("expected the JSON of an exported trace: it is nested too deeply") from None
+    if not _ID.fullmatch(trace.row.id):  # it becomes part of addresses and names of files
+        raise BadTrace("row.id: expected at most 64 letters, digits, hyphens and underscores")
+    if not 0 <= trace.row.at < _LATEST:
+        raise BadTrace("row.at: expected seconds since 1970")
+    return trace
 
 
 class _Head(msgspec.Struct, frozen=True):

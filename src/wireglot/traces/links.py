@@ -20,7 +20,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.ir.request import AnyTool, Tool
 from wireglot.traces.again import Asked, ask_again
 from wireglot.traces.marks import Marker, Place
-from wireglot.traces.nodes import Cut, cut_request, settings_of
+from wireglot.traces.nodes import Cut, Index, cut_request, settings_of
 from wireglot.traces.pointer import Steps, found, pointer, steps_of
 from wireglot.traces.target import Target
 from wireglot.traces.trace import Link
@@ -87,8 +87,9 @@ class _Translated:
         self.answered = dialect(target.dialect)
         self.places = places
         self.body = body
-        self.here = cut_request(places, body)
+        self.here = Index(cut_request(places, body))
         self.there = there
+        self.inside = Index(there)
         self.way = RequestPlaces(places, body, again.own)
 
     def pairs(self, theirs: Places) -> list[Pair]:
@@ -119,8 +120,7 @@ class _Translated:
         return pairs
 
     def _turn(self, mine: Steps, place: Steps) -> list[Pair]:
-        here = next((turn for turn in self.here.turns if mine[: len(turn)] == turn), None)
-        there = next((turn for turn in self.there.turns if place[: len(turn)] == turn), None)
+        here, there = self.here.turn(mine), self.inside.turn(place)
         return [(here, there)] if here is not None and there is not None else []
 
     def _tools(self, tools: tuple[AnyTool, ...]) -> list[Pair]:
@@ -167,7 +167,7 @@ class _Translated:
         for place, ways in marks.items():
             number, at, item = place
             for way in ways:
-                spot = self.there.around(way)
+                spot = self.inside.around(way)
                 if spot is None:
                     continue
                 whole = spot.steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,18 +26,27 @@ def traced(loss: Loss) -> TracedLoss:
 
 def traced_losses(losses: Iterable[Loss], body: Any, links: Sequence[Link] = ()) -> list[TracedLoss]:
     """Losses of one document of the client's (`body`), and where that is upstream."""
-    return [placed(traced(loss), body, links) for loss in losses]
+    known = by_client(links)
+    return [placed(traced(loss), body, known) for loss in losses]
 
 
-def placed(loss: TracedLoss, body: Any, links: Sequence[Link]) -> TracedLoss:
+def placed(loss: TracedLoss, body: Any, links: Mapping[str, str]) -> TracedLoss:
     """The same loss with pointers: into the client's document as far as the path leads there, and to what
-    the nearest part around it has become."""
+    the nearest part around it has become. `links`: see `by_client`."""
     pointer = pointer_of(loss.path)
     while pointer and not found(body, pointer):
         pointer = pointer.rpartition("/")[0]
     return replace(loss, pointer=pointer, upstream=_upstream(pointer, links) if pointer else "")
 
 
-def _upstream(pointer: str, links: Sequence[Link]) -> str:
-    around = [link for link in links if link.client == pointer or pointer.startswith(f"{link.client}/")]
-    return max(around, key=lambda link: len(link.client)).upstream if around else ""
+def _upstream(pointer: str, links: Mapping[str, str]) -> str:
+    while pointer:
+        if pointer in links:
+            return links[pointer]
+        pointer = pointer.rpartition("/")[0]
+    return ""
+
+
+def by_client(links: Iterable[Link]) -> dict[str, str]:
+    """What became of each place; of one that became several, the last: turns come before their parts."""
+    return {link.client: link.upstream for link in links}

@@ -56,14 +56,26 @@ class Cut(msgspec.Struct, frozen=True):
     tools: tuple[tuple[Steps, str], ...]
     """With their names, or the types of their vendor's declarations."""
 
+
+class Index:
+    """What a place of a document is in: asked for each part of a long conversation."""
+
+    __slots__ = ("_spots", "_turns")
+
+    def __init__(self, cut: Cut) -> None:
+        self._spots = {spot.steps: spot for spot in reversed(cut.spots)}
+        self._turns = frozenset(cut.turns)
+
     def around(self, at: Steps) -> Spot | None:
         """The part that a place is in, or is."""
-        best: Spot | None = None
-        for spot in self.spots:
-            size = len(spot.steps)
-            if at[:size] == spot.steps and (best is None or size > len(best.steps)):
-                best = spot
-        return best
+        for size in range(len(at), -1, -1):
+            found = self._spots.get(at[:size])
+            if found is not None:
+                return found
+        return None
+
+    def turn(self, at: Steps) -> Steps | None:
+        return next((at[:size] for size in range(len(at) + 1) if at[:size] in self._turns), None)
 
 
 def cut_request(places: Places, body: dict[str, Any]) -> Cut:

@@ -74,7 +74,7 @@ def target_of(attempt: Attempt) -> Target:
     """Raises BadTarget."""
     try:
         recorded = msgspec.convert(attempt.limits, _Recorded)
-    except msgspec.ValidationError as fault:
+    except (msgspec.ValidationError, UnicodeError) as fault:
         raise BadTarget(f"attempts[].limits: {fault}") from None
     return Target(
         dialect=attempt.dialect,

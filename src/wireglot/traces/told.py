@@ -13,11 +13,11 @@ from wireglot.traces.again import Asked, ask_again
 from wireglot.traces.answer_links import answer_links
 from wireglot.traces.bodies import Unreadable, document, whole
 from wireglot.traces.links import request_links
-from wireglot.traces.losses import placed
+from wireglot.traces.losses import by_client, placed
 from wireglot.traces.summary import request_summary
 from wireglot.traces.target import BadTarget, Target, target_of
 from wireglot.traces.trace import Attempt, Link, Message, Trace, TracedLoss
-from wireglot.wire.json import encode_text
+from wireglot.wire.json import decode, encode_text
 
 _FAULTS = (WireglotError, Unreadable, BadTarget, UnknownDialect)
 
@@ -40,8 +40,8 @@ def with_told(trace: Trace) -> Trace:
     answer = _with_folded(trace.answer, trace.row.dialect)
     attempts = [_told(trace, attempt, body, answer, notes) for attempt in trace.attempts]
     last = attempts[-1] if attempts else None
-    links = last.links if last is not None else []
-    answers = last.answer_links if last is not None else []
+    links = by_client(last.links) if last is not None else {}
+    answers = by_client(last.answer_links) if last is not None else {}
     losses = [_placed(loss, body, answer, trace.row.dialect, links, answers) for loss in trace.losses]
     new = [note for note in dict.fromkeys(notes) if note not in trace.notes]
     return replace(trace, answer=answer, attempts=attempts, losses=losses, notes=[*trace.notes, *new])
@@ -66,12 +66,13 @@ def _told(
         return replace(attempt, answer=came) if came is not None else attempt
     if attempt is trace.attempts[-1]:
         attempt = replace(attempt, answer_links=_answers(trace, attempt, target, asked, answer, notes))
+    places, answers = by_client(links), by_client(attempt.answer_links)
     return replace(
         attempt,
         answer=came,
         links=links,
         summary=attempt.summary or summary,
-        losses=[_placed(loss, body, answer, client, links, attempt.answer_links) for loss in attempt.losses],
+        losses=[_placed(loss, body, answer, client, places, answers) for loss in attempt.losses],
     )
 
 
@@ -108,14 +109,15 @@ def _placed(
     body: dict[str, Any] | None,
     answer: Message,
     dialect: str,
-    links: list[Link],
-    answers: list[Link],
+    links: dict[str, str],
+    answers: dict[str, str],
 ) -> TracedLoss:
     if loss.pointer:
         return loss
     if loss.document == "request":
         return placed(loss, body, links) if body is not None else loss
     try:
-        return placed(loss, whole(answer, dialect, "the client's answer"), answers)
+        told = decode(answer.folded) if answer.folded else whole(answer, dialect, "the client's answer")
+        return placed(loss, told, answers)
     except _FAULTS:
         return loss

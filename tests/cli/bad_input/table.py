@@ -103,7 +103,7 @@ def _keys(
             ),
             *typos,
         ),
-        "missing file": (*_configs_of_keys(line), *_stores(line)),
+        "missing file": (*_configs_of_actions(line), *_stores(line)),
         "wrong key": (
             Case(f"{line} --url {{gateway}}", 2, NO_SECRET),
             Case(f"{line} --url {{gateway}}", 1, NO_SUCH_SECRET, env={"WIREGLOT_ADMIN_SECRET": WRONG}),
@@ -122,15 +122,61 @@ def _keys(
     }
 
 
-def _configs_of_keys(line: str) -> tuple[Case, ...]:
+def _configs_of_actions(line: str) -> tuple[Case, ...]:
+    words = line.split()
     return tuple(
         Case(
             each.line,
             each.status,
-            each.says.replace("wireglot keys --help", f"wireglot {' '.join(line.split()[:2])} --help"),
+            each.says.replace(f"wireglot {words[0]} --help", f"wireglot {' '.join(words[:2])} --help"),
         )
         for each in _configs(line)
     )
+
+
+FILE_OF_TRACE: Final = "one.wgtrace.json"
+
+
+def _trace(
+    action: str, typos: tuple[Case, ...], files: tuple[Case, ...], quiet: tuple[Case, ...]
+) -> dict[str, Cell]:
+    """`files`: further ones that cannot be used. `quiet`: without a terminal."""
+    line = f"trace {action}" if action == "list" else f"trace {action} req_1"
+    read = line if action == "list" else f"trace {action} {FILE_OF_TRACE}"
+    offline = " --offline" if action == "replay" else ""
+    wanted = "its admin secret in WIREGLOT_ADMIN_SECRET, or a client key in WIREGLOT_KEY"
+    return {
+        "typo": typos,
+        "missing file": (*_configs_of_actions(line), *files),
+        "wrong key": (
+            Case(f"{line} --url {{gateway}}", 2, f"{{gateway}} wants {wanted}"),
+            *(
+                Case(f"{line} --url {{gateway}}", 1, f"{{gateway}} does not take what {name} holds", env={name: WRONG})
+                for name in ("WIREGLOT_ADMIN_SECRET", "WIREGLOT_KEY")
+            ),
+            Case(f"{line} --url {{gateway}}", 2, f"WIREGLOT_KEY: {UNSENDABLE}", env={"WIREGLOT_KEY": "hush hush"}),
+        ),
+        "dead host": _dead_hosts(line, {}, most=action == "list"),
+        "port in use": NO_PORTS,
+        "no terminal": quiet,
+        "broken pipe": reader_leaves(f"{read}{offline}"),
+        "ctrl-c": (
+            *interrupted(line, "wireglot.cli.trace.actions"),
+            Case(f"{line} --url {{silent}}", 130, "interrupted", how="process", while_asking=True),
+        ),
+    }  # fmt: skip
+
+
+def _files_of_traces(action: str) -> tuple[Case, ...]:
+    line, none = f"trace {action}", "this is no exported trace"
+    return (
+        Case(f"{line} nowhere.json", 2, "nowhere.json: No such file or directory"),
+        Case(f"{line} ./folder", 2, "folder: Is a directory"),
+        Case(f"{line} note.txt", 2, "note.txt: expected the JSON of an exported trace: JSON is malformed: …"),
+        Case(f"{line} broken.json", 2, "broken.json: expected the JSON of an exported trace: Input data was truncated"),
+        Case(f"{line} request.json", 2, f"request.json: format: expected wireglot-trace/1: {none}"),
+        Case(f"{line} req_0", 1, "no recorded exchange req_0: see `wireglot trace list`; where a gateway runs, name it with --url"),
+    )  # fmt: skip
 
 
 def _store(
@@ -547,6 +593,69 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("usage --url {silent}", 130, "interrupted", how="process", while_asking=True),
         ),
     },
+    "inspect": {
+        "typo": (
+            Case("inspct", 2, "there is no command inspct: did you mean inspect? (see wireglot --help)"),
+            Case("inspect --no-browsr", 2, "there is no option --no-browsr: did you mean --no-browser? (see wireglot inspect --help)"),
+            Case(f"inspect {FILE_OF_TRACE} --url {{gateway}}", 2, "FILE: an exported exchange needs neither --url nor --config"),
+        ),
+        "missing file": (
+            *_configs("inspect"),
+            Case("inspect nowhere.json", 2, "nowhere.json: No such file or directory"),
+            Case("inspect folder", 2, "folder: Is a directory"),
+            Case("inspect request.json", 2, "request.json: format: expected wireglot-trace/1: this is no exported trace"),
+        ),
+        "wrong key": "the page itself asks for the secret",
+        "dead host": _dead_hosts("inspect", {}, most=True),
+        "port in use": FREE_PORT,
+        "no terminal": (Case("inspect --url {gateway}", 0, out="{gateway}/inspector\n", how="process"),),
+        "broken pipe": reader_leaves("inspect --url {gateway}"),
+        "ctrl-c": (
+            *interrupted("inspect", "wireglot.cli.inspect.opening"),
+            Case("inspect --url {silent}", 130, "interrupted", how="process", while_asking=True),
+            Case(f"inspect {FILE_OF_TRACE}", 130, "It is shown to this machine alone, until Ctrl-C.\nwireglot: interrupted", out="http://127.0.0.1:", how="process", until="until Ctrl-C", note=True),
+        ),
+    },
+    "trace list": _trace(
+        "list",
+        (
+            Case("trac list", 2, "there is no command trac: did you mean trace? (see wireglot --help)"),
+            Case("trace lst", 2, "there is no `wireglot trace` lst: did you mean list? (see wireglot trace --help)"),
+            Case("trace list --modle x", 2, "there is no option --modle: did you mean --model? (see wireglot trace list --help)"),
+            Case("trace list --limit 0", 2, "argument --limit: expected a whole number from 1 up, got '0' (see wireglot trace list --help)"),
+            Case("trace list --model \udcff", 0, out="no exchanges\n"),
+        ),
+        (Case("trace list --config memory.toml", 2, "the store is in the gateway's memory: ask the gateway itself with --url"),),
+        (Case("trace list", 0, out="no exchanges\n", how="process"),),
+    ),
+    "trace show": _trace(
+        "show",
+        (Case("trace show req_1 --ful", 2, "there is no option --ful: did you mean --full? (see wireglot trace show --help)"),),
+        _files_of_traces("show"),
+        (Case(f"trace show {FILE_OF_TRACE}", 0, out="req_1  running\n", how="process"),),
+    ),
+    "trace diff": _trace(
+        "diff",
+        (Case("trace diff req_1 --jsno", 2, "there is no option --jsno: did you mean --json? (see wireglot trace diff --help)"),),
+        (*_files_of_traces("diff"), Case(f"trace diff {FILE_OF_TRACE} nowhere.json", 2, "nowhere.json: No such file or directory")),
+        (Case(f"trace diff {FILE_OF_TRACE}", 0, out="  client request (anthropic) ", how="process"),),
+    ),
+    "trace export": _trace(
+        "export",
+        (Case("trace export req_1 --ouput x", 2, "there is no option --ouput: did you mean --output? (see wireglot trace export --help)"),),
+        (*_files_of_traces("export"), Case(f"trace export {FILE_OF_TRACE} --output folder", 2, "folder: Is a directory")),
+        (Case(f"trace export {FILE_OF_TRACE}", 0, out='{{\n "format": ', how="process"),),
+    ),
+    "trace replay": _trace(
+        "replay",
+        (
+            Case("trace replay req_1 --ofline", 2, "there is no option --ofline: did you mean --offline? (see wireglot trace replay --help)"),
+            Case(f"trace replay {FILE_OF_TRACE} --offline --to a/b", 2, "--to: nothing is sent with --offline"),
+            Case(f"trace replay {FILE_OF_TRACE}", 2, "--url: which gateway is to send it again? With --offline nothing is sent"),
+        ),
+        _files_of_traces("replay"),
+        (Case(f"trace replay {FILE_OF_TRACE} --offline", 0, out="= upstream request: as it was recorded\n", how="process"),),
+    ),
     "store stats": _store(
         "stats",
         (Case("store stat", 2, "there is no `wireglot store` stat: did you mean stats? (see wireglot store --help)"),),

@@ -148,6 +148,9 @@ def furnish(folder: Path) -> dict[str, str]:
         '"https://api.groq.com/openai/v1/chat/completions"}], "Router": {"default": "groq,m"}}',
         "broken.yaml": "model_list: [\n",
         "broken.json": '{"model": ',
+        "one.wgtrace.json": '{"format": "wireglot-trace/1", "row": {"id": "req_1", "at": 1, "dialect": "anthropic"}, '
+        '"request": {"body": "{\\"a\\": 1}"}, "answer": {}, "attempts": [{"provider": "p", "model": "m", "passthrough": true, '
+        '"dialect": "anthropic", "request": {"body": "{\\"a\\": 1}"}}]}',
     }
     for name, text in texts.items():
         (folder / name).write_text(text)

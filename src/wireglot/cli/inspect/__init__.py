@@ -1,0 +1,1 @@
+"""`wireglot inspect`: the inspector's page in a browser."""

@@ -1,0 +1,1 @@
+"""`wireglot trace`: recorded exchanges listed, shown, compared, exported, replayed."""

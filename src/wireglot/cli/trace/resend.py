@@ -1,0 +1,69 @@
+"""A recorded request sent again by a gateway, once somebody has agreed to pay for it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any, Final
+
+from wireglot.cli.exit_status import FAILED, OK
+from wireglot.cli.paint import one_line
+from wireglot.cli.telling import say
+from wireglot.cli.trace.access import AtGateway, NoTrace, Unusable
+from wireglot.cli.trace.answers import compared, compared_lines
+from wireglot.cli.trace.table import upstream_of
+from wireglot.traces.trace import Trace
+
+_REFUSED: Final = 400
+_MILLION: Final = 1_000_000
+
+
+def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
+    """Raises Unusable where nobody agrees."""
+    if arguments.url is None:
+        raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
+    gateway = AtGateway(arguments.url)
+    asked: dict[str, Any] = {"id": trace.row.id, "to": arguments.to or upstream_of(trace.row)}
+    say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
+    if not arguments.yes and not _agreed():
+        raise Unusable("not sent: say --yes to agree beforehand")
+    sent = gateway.send_again({**asked, "dry": False})
+    status, id = sent.get("status"), one_line(str(sent.get("id", "")))
+    if arguments.json:
+        print(json.dumps(sent, indent=2, ensure_ascii=False))
+    else:
+        print(f"{id}  {status}")
+        _tell(gateway, trace, id)
+    return FAILED if isinstance(status, int) and status >= _REFUSED else OK
+
+
+def _tell(gateway: AtGateway, before: Trace, id: str) -> None:
+    """How the answers differ, where the new one was recorded too."""
+    try:
+        lines = compared_lines(compared(before, gateway.trace(id)))
+    except NoTrace as problem:
+        say(f"not compared: {problem}")
+        return
+    for line in lines:
+        print(line)
+
+
+def _price(dry: dict[str, Any], to: str) -> str:
+    estimate = dry.get("estimate")
+    known = estimate if isinstance(estimate, dict) else {}
+    tokens = f"about {known.get('input', '?')} tokens in, at most {known.get('output_most', '?')} out"
+    cost, currency = known.get("cost"), one_line(str(known.get("currency", "")))
+    price = "at a price that is not known"
+    if isinstance(cost, (int, float)):
+        price = f"for at most {cost / _MILLION:.6f} {currency}".rstrip()
+    pays = one_line(str(dry.get("pays") or ""))
+    paid = f"paid with the key in {pays}" if pays else "no key pays for it"
+    return f"This asks {one_line(to)}: {tokens}, {price}; {paid}."
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        return False
+    say("Send it? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

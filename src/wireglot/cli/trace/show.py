@@ -1,0 +1,203 @@
+"""One exchange for people: who asked whom, both requests and both answers, what was lost, the times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final, TextIO
+
+import msgspec
+
+from wireglot.cli.paint import Paint, count, one_line
+from wireglot.cli.pairs.outline import outline
+from wireglot.cli.trace.table import spent, upstream_of, width_of
+from wireglot.traces.bodies import Unreadable, payload
+from wireglot.traces.sides import Side, sides
+from wireglot.traces.trace import Attempt, Counted, Frame, Message, Row, Trace, TracedLoss
+from wireglot.wire.json import BadJson, decode, encode
+
+_FOLDED_LINES: Final = 14
+_LOSSES_SHOWN: Final = 12
+_MILLION: Final = 1_000_000
+_SIGNS: Final = {"kept": "=", "rewritten": "~", "lost": "-", "put in": "+"}
+_COLOURS: Final = {"kept": "ok", "rewritten": "approximated", "lost": "dropped", "put in": "invented"}
+_GRADES: Final = ("serious", "degraded", "harmless")
+
+
+class Shown:
+    """The lines of one trace for one output."""
+
+    def __init__(self, stream: TextIO, *, full: bool) -> None:
+        self.paint = Paint(stream)
+        self.width = width_of(stream)
+        self.full = full
+
+    def trace(self, trace: Trace) -> list[str]:
+        row = trace.row
+        lines = [*self._head(row), *self._summary(trace), *self._losses(trace.losses)]
+        lines += self._body("client request", trace.request, row.dialect)
+        for number, attempt in enumerate(trace.attempts, 1):
+            lines += self._attempt(attempt, number, len(trace.attempts))
+        lines += self._body("client answer", trace.answer, row.dialect)
+        if trace.steps:
+            steps = [f"{step.name} {spent(step.ended_ms - step.began_ms)}" for step in trace.steps]
+            lines += ["", self._told("times", ", ".join(steps))]
+        lines += [self._told("note", note) for note in trace.notes]
+        return lines
+
+    def _head(self, row: Row) -> list[str]:
+        what = " ".join(filter(None, (row.path, str(row.status or ""), row.state, spent(row.total_ms))))
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.at))
+        lines = [
+            self.paint(self._cut(f"{row.id}  {what}"), "bold"),
+            self._told("client", f"{row.client or 'unknown'} speaks {row.dialect}, asks for {row.asked}"),
+        ]
+        if row.model:
+            how = "as it came" if row.passthrough else "translated"
+            lines.append(self._told("upstream", f"{upstream_of(row)} speaks {row.upstream_dialect}, {how}"))
+        first = f", first byte after {spent(row.first_ms)}" if row.first_ms is not None else ""
+        lines.append(self._told("time", f"{at}{first}"))
+        if row.tokens is not None:
+            cost = "" if row.cost is None else f", cost {row.cost / _MILLION:.6f}"
+            lines.append(self._told("tokens", f"{row.tokens.input:,} in, {row.tokens.output:,} out{cost}"))
+        if row.error:
+            lines.append(self._told("error", row.error))
+        return lines
+
+    def _summary(self, trace: Trace) -> list[str]:
+        counted = [line for attempt in trace.attempts[-1:] for line in attempt.summary]
+        return self._wrapped("became", [_counted(line) for line in counted])
+
+    def _losses(self, losses: Sequence[TracedLoss]) -> list[str]:
+        if not losses:
+            return []
+        worst = sorted(losses, key=lambda loss: _GRADES.index(loss.grade) if loss.grade in _GRADES else 0)
+        shown = worst if self.full else worst[:_LOSSES_SHOWN]
+        lines = ["", self.paint(count(len(losses), "loss", "losses"), "bold")]
+        for loss in shown:
+            grade = self.paint(loss.grade.ljust(8), loss.grade if loss.grade in _GRADES else "bold")
+            rest = f"{loss.action} {loss.feature} {loss.path}"
+            lines.append(f"  {grade} {self._cut(one_line(rest), 11)}")
+            if loss.detail:
+                lines.append(" " * 11 + self.paint(self._cut(one_line(loss.detail), 11), "dim"))
+        return [*lines, *self._more(len(worst) - len(shown), "losses")]
+
+    def _attempt(self, attempt: Attempt, number: int, all: int) -> list[str]:
+        named = "upstream" if all == 1 else f"upstream, attempt {number}"
+        lines = self._body(f"{named} request", attempt.request, attempt.dialect)
+        if attempt.error:
+            lines.append(self._told("error", attempt.error))
+        return lines + self._body(f"{named} answer", attempt.answer, attempt.dialect)
+
+    def _body(self, title: str, message: Message | None, dialect: str) -> list[str]:
+        if message is None:
+            return []
+        what = [dialect, message.url or str(message.status or ""), count(message.bytes, "byte")]
+        if message.frames:
+            what.append(count(len(message.frames), "piece"))
+        if message.truncated:
+            what.append("only its beginning was kept")
+        head = self.paint(title, "bold") + self._cut(f"  {', '.join(filter(None, what))}", len(title))
+        if message.frames and self.full:
+            return ["", head, *self._frames(message.frames)]
+        try:
+            value = decode(message.folded or payload(message))
+        except (BadJson, Unreadable):
+            return ["", head, *self._text(message.body or "".join(frame.data for frame in message.frames))]
+        return ["", head, *self._folded(value)]
+
+    def _folded(self, value: Any) -> list[str]:
+        if self.full:
+            return [
+                f"  {one_line(line)}"
+                for line in msgspec.json.format(encode(value), indent=2).decode().splitlines()
+            ]
+        lines = [f"  {one_line(line)}" for line in outline(value, self.width - 2)]
+        if len(lines) <= _FOLDED_LINES:
+            return lines
+        kept = _FOLDED_LINES - 3
+        return [*lines[:kept], *self._more(len(lines) - kept - 2, "lines"), *lines[-2:]]
+
+    def _text(self, text: str) -> list[str]:
+        lines = [f"  {one_line(line)}" for line in text.splitlines()]
+        if self.full:
+            return lines
+        shown = [self._cut(line) for line in lines[:_FOLDED_LINES]]
+        return [*shown, *self._more(len(lines) - len(shown), "lines")]
+
+    def _frames(self, frames: Sequence[Frame]) -> list[str]:
+        lines: list[str] = []
+        for frame in frames:
+            when = f"{frame.ms:8.1f} ms  "
+            for line in filter(None, frame.data.splitlines()):
+                lines.append(f"  {self.paint(when, 'dim')}{one_line(line)}")
+                when = " " * len(when)
+        return lines
+
+    # Both requests, part by part.
+
+    def sides(self, trace: Trace) -> list[str]:
+        attempt = trace.attempts[-1]
+        assert attempt.request is not None
+        body, sent = decode(payload(trace.request)), decode(payload(attempt.request))
+        found = sides(body, sent, attempt.links, trace.losses)
+        room = (self.width - 4) // 2
+        head = (
+            f"  {f'client request ({trace.row.dialect})'.ljust(room)}  upstream request ({attempt.dialect})"
+        )
+        lines = [self.paint(self._cut(head), "bold")]
+        for side in found:
+            lines += self._side(side, body, sent, room)
+        return [*lines, *self._summary(trace)]
+
+    def _side(self, side: Side, body: Any, sent: Any, room: int) -> list[str]:
+        left = _short(side.client, room - 1).ljust(room)
+        line = f"{_SIGNS[side.fate]} {left}  {_short(side.upstream, room)}".rstrip()
+        lines = [self.paint(line, _COLOURS[side.fate])]
+        if side.detail:
+            lines.append(self.paint(self._cut(f"    {one_line(side.detail)}"), "dim"))
+        if self.full and side.fate != "lost":
+            for sign, document, place in (("<", body, side.client), (">", sent, side.upstream)):
+                if place:
+                    lines += [f"    {sign} {line}" for line in outline(_at(document, place), self.width - 6)]
+        return lines
+
+    # Pieces.
+
+    def _told(self, name: str, text: str) -> str:
+        return f"  {self.paint(name.ljust(9), 'dim')}{self._cut(one_line(text), 11)}"
+
+    def _wrapped(self, name: str, words: list[str]) -> list[str]:
+        lines, line = [], ""
+        for word in words:
+            if line and len(line) + len(word) + 2 > self.width - 11:
+                lines.append(line)
+                line = ""
+            line = f"{line}, {word}" if line else word
+        lines += [line] if line else []
+        return [self._told(name if not number else "", each) for number, each in enumerate(lines)]
+
+    def _cut(self, text: str, taken: int = 0) -> str:
+        room = self.width - taken
+        return text if self.full or len(text) <= room else f"{text[: room - 1]}…"
+
+    def _more(self, number: int, what: str) -> list[str]:
+        return [self.paint(f"  … {number:,} more {what}: --full", "dim")] if number > 0 else []
+
+
+def _counted(line: Counted) -> str:
+    if line.what.startswith(("losses", "tool ids", "tool names")):
+        return f"{line.what} {line.client}"
+    return f"{line.what} {line.client} -> {line.upstream}"
+
+
+def _short(text: str, room: int) -> str:
+    """The end of a pointer tells more than its beginning."""
+    text = one_line(text)
+    return text if len(text) <= room else f"…{text[1 - room :]}"
+
+
+def _at(document: Any, place: str) -> Any:
+    from wireglot.traces.pointer import resolve
+
+    return resolve(document, place)

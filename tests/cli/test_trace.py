@@ -1,0 +1,169 @@
+"""`wireglot trace` on files of exported traces."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from tests.cli.running import run
+from tests.traces.conversations import conversation
+from tests.traces.recorded import recorded
+from wireglot.cli.trace.show import Shown
+from wireglot.cli.trace.table import list_lines
+from wireglot.traces.file import read_trace, write_trace
+from wireglot.traces.told import with_told
+from wireglot.traces.trace import LossCounts, Row, Tokens, Trace
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "one.wgtrace.json"
+    path.write_bytes(write_trace(marked(stream=True)))
+    return path
+
+
+def marked(*, stream: bool) -> Trace:
+    asked = conversation("anthropic")
+    asked["messages"][0]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    return recorded("anthropic", "gemini", asked, stream=stream)
+
+
+def told(*arguments: str | Path, status: int = 0) -> str:
+    done = run("trace", *map(str, arguments))
+    assert done.returncode == status, done
+    return done.stdout.decode()
+
+
+def test_show_has_all_four_bodies_the_losses_and_the_numbers(file: Path) -> None:
+    text = told("show", file)
+    for title in ("client request", "upstream request", "upstream answer", "client answer"):
+        assert f"\n{title}  " in text
+    assert "  became   system blocks 1 -> 1, messages 3 -> 3, tools 1 -> 1\n" in text
+    assert "\n2 losses\n  degraded " in text
+    assert "cache_marker $.messages[0].content[0].cache_control\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+
+
+def test_show_folds_unless_it_is_told_not_to(file: Path) -> None:
+    folded, full = told("show", file), told("show", file, "--full")
+    assert "more lines: --full" in folded
+    assert "--full" not in full
+    assert ' ms  data: {"' in full
+    assert len(full.splitlines()) > 2 * len(folded.splitlines())
+
+
+def test_show_as_json_is_the_trace_with_its_links(file: Path) -> None:
+    shown = json.loads(told("show", file, "--json"))
+    assert shown["format"] == "wireglot-trace/1"
+    assert shown["attempts"][0]["links"]
+
+
+def test_what_a_model_or_a_client_says_moves_no_cursor(tmp_path: Path) -> None:
+    trace = recorded("anthropic", "gemini", conversation("anthropic"))
+    row = replace(trace.row, client="a\x1b[2J", asked="m\x1b]0;x\x07", error="e\nf")
+    odd = replace(
+        trace, row=row, answer=replace(trace.answer, body="\x1b[31mno JSON\x9b"), notes=["n\x1b[0m"]
+    )
+    path = tmp_path / "odd.json"
+    path.write_bytes(write_trace(odd))
+    for line in (("show",), ("show", "--full"), ("diff",)):
+        text = told(*line, path)
+        assert not any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in text.replace("\n", ""))
+
+
+def test_diff_has_a_sign_for_what_became_of_each_part(file: Path) -> None:
+    lines = told("diff", file).splitlines()
+    assert lines[0] == "  client request (anthropic)              upstream request (gemini)"
+    assert "= /messages/0/content/1                   /contents/0/parts/1" in lines
+    assert "- /messages/0/content/0/cache_control     /contents/0/parts/0" in lines
+    assert "+ /messages/1/content/1                   /contents/1/parts/1" in lines
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_diff_with_another_compares_what_the_answers_say(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.wgtrace.json"
+    other.write_bytes(write_trace(recorded("openai-chat", "gemini", conversation("openai-chat"))))
+    assert told("diff", file, other) == "both answers say the same\n"
+    again = recorded("anthropic", "gemini", conversation("anthropic", "[[demo:refuse]]"))
+    other.write_bytes(write_trace(again))
+    text = told("diff", file, other)
+    assert text.startswith("/text\n  - ")
+    found = json.loads(told("diff", file, other, "--json"))["differences"]
+    assert "/text" in [each["pointer"] for each in found]
+
+
+def test_export_writes_what_was_read(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "two.wgtrace.json.gz"
+    done = run("trace", "export", str(file), "-o", str(out), "--gzip")
+    assert done.returncode == 0
+    assert done.stdout == b""
+    assert b"It holds what was said: look before you share it." in done.stderr
+    whole = with_told(read_trace(file.read_bytes()))
+    assert read_trace(gzip.decompress(out.read_bytes())) == whole
+    assert read_trace(run("trace", "export", str(out)).stdout) == whole
+
+
+def test_replay_offline_says_whether_it_is_the_same(file: Path, tmp_path: Path) -> None:
+    same = "= upstream request: as it was recorded\n= client answer: as it was recorded\n"
+    assert told("replay", "--offline", file) == same
+    trace = read_trace(file.read_bytes())
+    attempt = trace.attempts[0]
+    assert attempt.request is not None
+    request = replace(attempt.request, body=attempt.request.body.replace("300", "400"))
+    path = tmp_path / "changed.json"
+    path.write_bytes(write_trace(replace(trace, attempts=[replace(attempt, request=request)])))
+    assert told("replay", "--offline", path, status=1) == (
+        "~ upstream request: differs in 1\n    /generationConfig/maxOutputTokens\n"
+        "      was 400\n      is  300\n= client answer: as it was recorded\n"
+    )
+    again = json.loads(told("replay", "--offline", path, "--json", status=1))
+    assert not again["same"]
+    assert again["request"][0]["pointer"] == "/generationConfig/maxOutputTokens"
+
+
+def test_the_list_fits_eighty_columns() -> None:
+    class Out:
+        def isatty(self) -> bool:
+            return False
+
+    rows = [
+        Row(
+            id=f"req_0123456789abcdef0123{number}",
+            at=1_790_000_000.0 + number,
+            state="done" if number else "running",
+            client="claude-code",
+            asked="claude-sonnet-5-5-20261001-long-name",
+            provider="some-provider-with-a-long-name",
+            model="models/a-model-with-an-even-longer-name",
+            status=200,
+            total_ms=6212.0,
+            tokens=Tokens(input=1200, output=34),
+            losses=LossCounts(serious=1, harmless=1),
+            recorded=bool(number),
+        )
+        for number in range(2)
+    ]
+    lines = list_lines(rows, Out())  # type: ignore[arg-type]
+    assert [len(line) <= 80 for line in lines] == [True] * 3, lines
+    assert lines[1].endswith("  req_0123456789abcdef01230")
+    assert " running " in lines[1]
+    assert " 200  " in lines[2]
+    assert "2!" in lines[2]
+
+
+def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    trace = with_told(marked(stream=False))
+    assert "\x1b[1m" in Shown(Terminal(), full=False).trace(trace)[0]  # type: ignore[arg-type]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in "\n".join(Shown(Terminal(), full=False).trace(trace))  # type: ignore[arg-type]
