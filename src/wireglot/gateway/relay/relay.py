@@ -216,6 +216,7 @@ class Relay:
                             breaker.succeeded(policy, now, caller)
                         raise
                     earlier = failed.with_traceback(None)  # this frame is in it: a circle
+                    earlier.__context__ = None  # and in what it was made of
                     if wait > 0:
                         await asyncio.sleep(wait)
                 else:
