@@ -63,7 +63,7 @@ class TracePages:
     async def _list(self, page: PageRequest, viewer: Viewer) -> None:
         limit = page.number("limit", _PAGE_USUAL, 1, _PAGE_MOST)
         given: dict[str, Any] = {name: page.query(name)[:_FILTER_LETTERS] for name in _FILTERS}
-        wanted = _seen_by(viewer, Wanted(**given, limit=limit + 1, before=await self._before(page)))
+        wanted = _seen_by(viewer, Wanted(**given, limit=limit + 1, before=await self._before(page, viewer)))
         text = page.query("q")[:_FILTER_LETTERS].lower()
         if text:
             rows, more = await self._searched(wanted, text, limit)
@@ -73,12 +73,12 @@ class TracePages:
         rows = rows[:limit]
         _send(page, {"rows": rows, "next": rows[-1].id if more and rows else None})
 
-    async def _before(self, page: PageRequest) -> tuple[float, str] | None:
+    async def _before(self, page: PageRequest, viewer: Viewer) -> tuple[float, str] | None:
         id = page.query("before")
         if not id:
             return None
         row = await self._traces.find(id[:_ID_LETTERS])
-        if row is None:
+        if row is None or not viewer.sees(row.key, row.at):
             raise RequestError("bad", "before: that exchange is not known any more", param="before")
         return row.at, row.id
 

@@ -1,0 +1,70 @@
+"""What is recorded of one client key is nobody else's to see, whatever route is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
+from tests.waiting import wait_until
+
+OTHER_KEY = "wg-another-key-0123456789"
+API = "/inspector/api"
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """Three visitors, and an exchange of each of two keys, recorded whole."""
+    tables = ('[trace]\nmode = "all"', keys_table(a=KEY, b=OTHER_KEY))
+    with configured(f'admin_secret = "{ADMIN}"', *tables) as gateway:
+        visitors = [Visitor(gateway).browse() for _ in range(3)]
+        for visitor, secret in zip(visitors, (KEY, OTHER_KEY, ADMIN), strict=True):
+            assert visitor.sign_in(secret).status == 200
+        a, b, admin = visitors
+        ids = [each.post(f"{API}/ask", {"text": "the secret word"}).json()["id"] for each in (a, b)]
+        wait_until(lambda: {admin.get(f"{API}/exchanges/{id}/export").status for id in ids} == {200})
+        yield a, b, admin, ids
+
+
+def listed(visitor: Visitor, query: str = "") -> set[str]:
+    return {row["id"] for row in visitor.get(f"{API}/exchanges{query}").json()["rows"]}
+
+
+def test_lists_and_searches_hold_ones_own(seen):
+    a, b, admin, (of_a, of_b) = seen
+    for query in ("", "?q=secret", "?key=a", "?key=b", "?limit=1000"):
+        assert listed(a, query) <= {of_a}, query
+        assert listed(b, query) <= {of_b}, query
+    assert listed(a) == {of_a}
+    assert listed(b, "?q=secret%20word") == {of_b}
+    assert listed(admin) == {of_a, of_b}
+
+
+def test_another_ones_exchange_is_as_if_it_were_not_there(seen):
+    a, b, admin, (of_a, of_b) = seen
+    for path in ("", "/export", "/image?part=client&pointer=/messages/0"):
+        theirs = a.get(f"{API}/exchanges/{of_b}{path}")
+        nobodys = a.get(f"{API}/exchanges/{'req_' + '0' * 24}{path}")
+        assert theirs.status == nobodys.status == 404, path
+        assert theirs.message.replace(of_b, "") == nobodys.message.replace("req_" + "0" * 24, ""), path
+    replayed = {"id": of_a, "to": "demo/demo", "dry": True}
+    assert b.post(f"{API}/replay", replayed).status == 404
+    assert a.post(f"{API}/replay", replayed).status == 200
+    assert a.get(f"{API}/exchanges?before={of_b}").status == 400
+    assert a.get(f"{API}/exchanges?before={of_a}").status == 200
+    assert admin.get(f"{API}/exchanges/{of_b}").status == 200
+
+
+def test_only_who_sees_everything_turns_recording_on(seen):
+    a, _, admin, _ = seen
+    assert a.post(f"{API}/recording", {"minutes": 5}).status == 403
+    assert admin.post(f"{API}/recording", {"minutes": 0}).status == 200
+
+
+def test_no_secret_is_in_what_was_recorded(seen):
+    a, _, admin, (of_a, _) = seen
+    for visitor in (a, admin):
+        body = (
+            visitor.get(f"{API}/exchanges/{of_a}").body + visitor.get(f"{API}/exchanges/{of_a}/export").body
+        )
+        for secret in (KEY, OTHER_KEY, ADMIN, a.cookie.partition("=")[2], a.csrf):
+            assert secret.encode() not in body
