@@ -22,6 +22,7 @@ from wireglot.ir.stream import Event, StreamFailed, fold, unfold
 from wireglot.ir.verdict import Watch
 from wireglot.providers.carried import MinterNamer
 from wireglot.providers.event_restorer import EventRestorer
+from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import Asked, answer_again, ask_again, finished, folded
 from wireglot.traces.bodies import Unreadable, document, payload, whole
 from wireglot.traces.canonical import canonical_request
@@ -31,7 +32,7 @@ from wireglot.traces.target import BadTarget, Target, target_of
 from wireglot.traces.told import context_of
 from wireglot.traces.trace import Attempt, Trace, TracedLoss
 
-_FAULTS: Final = (WireglotError, Unreadable, BadTarget, UnknownDialect)
+_FAULTS: Final = (WireglotError, Unreadable, BadTarget, UnknownDialect, UnknownProvider)
 _OK: Final = 200
 _BAD: Final = 300
 _UNTOLD: Final = frozenset(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import UnknownDialect, surface
 from wireglot.ir.errors import WireglotError
+from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import Asked, ask_again
 from wireglot.traces.answer_links import answer_links
 from wireglot.traces.bodies import Unreadable, document, whole
@@ -17,9 +18,9 @@ from wireglot.traces.losses import by_client, placed
 from wireglot.traces.summary import request_summary
 from wireglot.traces.target import BadTarget, Target, target_of
 from wireglot.traces.trace import Attempt, Link, Message, Trace, TracedLoss
-from wireglot.wire.json import decode, encode_text
+from wireglot.wire.json import BadJson, decode, encode_text
 
-_FAULTS = (WireglotError, Unreadable, BadTarget, UnknownDialect)
+_FAULTS = (WireglotError, Unreadable, BadTarget, UnknownDialect, UnknownProvider, BadJson)
 
 
 def context_of(trace: Trace) -> Context:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from json import dumps as escaped
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,7 +159,9 @@ def _print(lines: list[str]) -> None:
 
 
 def _print_json(value: Any) -> None:
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """Nothing in it steers a terminal: what is not to be seen is written as JSON has it."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    print("".join(each if each.isprintable() or each == "\n" else escaped(each)[1:-1] for each in text))
 
 
 _ACTIONS: Final = {

@@ -25,7 +25,7 @@ def compared_lines(found: list[Difference]) -> list[str]:
     lines = [] if found else ["both answers say the same"]
     for each in found:
         lines += [
-            paint(each.pointer or "/", "bold"),
+            paint(one_line(each.pointer) or "/", "bold"),
             paint(f"  - {one_line(each.before)}", "dropped"),
             paint(f"  + {one_line(each.after)}", "ok"),
         ]

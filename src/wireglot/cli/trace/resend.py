@@ -33,7 +33,7 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
     if arguments.json:
         print(json.dumps(sent, indent=2, ensure_ascii=False))
     else:
-        print(f"{id}  {status}")
+        print(f"{id}  {one_line(str(status))}")
         _tell(gateway, trace, id)
     return FAILED if isinstance(status, int) and status >= _REFUSED else OK
 
@@ -59,7 +59,7 @@ def _price(dry: dict[str, Any], to: str) -> str:
         price = f"for at most {cost / _MILLION:.6f} {currency}".rstrip()
     pays = one_line(str(dry.get("pays") or ""))
     paid = f"paid with the key in {pays}" if pays else "no key pays for it"
-    return f"This asks {one_line(to)}: {tokens}, {price}; {paid}."
+    return one_line(f"This asks {to}: {tokens}, {price}; {paid}.")
 
 
 def _agreed() -> bool:

@@ -49,7 +49,7 @@ class Shown:
         what = " ".join(filter(None, (row.path, str(row.status or ""), row.state, spent(row.total_ms))))
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.at))
         lines = [
-            self.paint(self._cut(f"{row.id}  {what}"), "bold"),
+            self.paint(self._cut(one_line(f"{row.id}  {what}")), "bold"),
             self._told("client", f"{row.client or 'unknown'} speaks {row.dialect}, asks for {row.asked}"),
         ]
         if row.model:
@@ -75,7 +75,7 @@ class Shown:
         shown = worst if self.full else worst[:_LOSSES_SHOWN]
         lines = ["", self.paint(count(len(losses), "loss", "losses"), "bold")]
         for loss in shown:
-            grade = self.paint(loss.grade.ljust(8), loss.grade if loss.grade in _GRADES else "bold")
+            grade = self.paint(one_line(loss.grade).ljust(8), loss.grade if loss.grade in _GRADES else "bold")
             rest = f"{loss.action} {loss.feature} {loss.path}"
             lines.append(f"  {grade} {self._cut(one_line(rest), 11)}")
             if loss.detail:
@@ -97,7 +97,8 @@ class Shown:
             what.append(count(len(message.frames), "piece"))
         if message.truncated:
             what.append("only its beginning was kept")
-        head = self.paint(title, "bold") + self._cut(f"  {', '.join(filter(None, what))}", len(title))
+        told = one_line(f"  {', '.join(filter(None, what))}")
+        head = self.paint(title, "bold") + self._cut(told, len(title))
         if message.frames and self.full:
             return ["", head, *self._frames(message.frames)]
         try:
@@ -145,7 +146,7 @@ class Shown:
         head = (
             f"  {f'client request ({trace.row.dialect})'.ljust(room)}  upstream request ({attempt.dialect})"
         )
-        lines = [self.paint(self._cut(head), "bold")]
+        lines = [self.paint(self._cut(one_line(head)), "bold")]
         for side in found:
             lines += self._side(side, body, sent, room)
         return [*lines, *self._summary(trace)]
@@ -159,7 +160,8 @@ class Shown:
         if self.full and side.fate != "lost":
             for sign, document, place in (("<", body, side.client), (">", sent, side.upstream)):
                 if place:
-                    lines += [f"    {sign} {line}" for line in outline(_at(document, place), self.width - 6)]
+                    shown = outline(_at(document, place), self.width - 6)
+                    lines += [f"    {sign} {one_line(line)}" for line in shown]
         return lines
 
     # Pieces.
