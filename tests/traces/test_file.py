@@ -49,6 +49,7 @@ WHOLE = {"format": "wireglot-trace/1", "row": ROW, "request": {}, "answer": {}}
         ({**WHOLE, "row": {"id": 7, "at": 1}}, "row.id: Expected `str`, got `int`"),
         ({**WHOLE, "row": {"id": "../../x", "at": 1}}, "row.id: expected at most 64 letters, digits"),
         ({**WHOLE, "row": {"id": "r", "at": 1e300}}, "row.at: expected seconds since 1970"),
+        ({**WHOLE, "row": {"id": "r", "at": 1, "cost": 10**400}}, "row.cost: expected millionths"),
         ({**WHOLE, "row": {"id": "r"}}, "row: Object missing required field `at`"),
         ({**WHOLE, "attempts": [{"provider": "p"}]}, "attempts[0]: Object missing required field `model`"),
         (gzip.compress(b"{}")[:-4], "expected a whole gzip file: it ends too early"),

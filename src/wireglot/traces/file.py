@@ -18,6 +18,7 @@ SUFFIX: Final = ".wgtrace.json"
 BYTES_MOST: Final = 64 * 1024 * 1024
 """Of the JSON, packed or not. Bodies of an exchange are four, and each is bounded when it is recorded."""
 
+_COST_MOST: Final = 2**63
 _GZIP: Final = b"\x1f\x8b"
 _KIND: Final = FORMAT.rpartition("/")[0]
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -58,6 +59,8 @@ def read_trace(data: bytes) -> Trace:
         raise BadTrace("row.id: expected at most 64 letters, digits, hyphens and underscores")
     if not 0 <= trace.row.at < _LATEST:
         raise BadTrace("row.at: expected seconds since 1970")
+    if trace.row.cost is not None and abs(trace.row.cost) > _COST_MOST:
+        raise BadTrace("row.cost: expected millionths of a currency")
     return trace
 
 
