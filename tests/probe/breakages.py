@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tests.probe.broken_server import Breakage, Change, Served
 from wireglot.probe.cases.prompts import LONG, SYSTEM, WORDS
+from wireglot.probe.cases.schemas import FLAT
 from wireglot.wire.json import BadJson, decode, encode
 
 A, C, R, G = "anthropic", "openai-chat", "openai-responses", "gemini"
@@ -161,6 +162,18 @@ def plain_schema(document: dict[str, Any]) -> None:
             for name in ("input_schema", "parameters", "parametersJsonSchema"):
                 if name in declared:
                     declared[name] = bare
+
+
+def flat_schema(document: dict[str, Any]) -> None:
+    """Whatever schema is asked for, the answer is for the simplest."""
+    if "output_config" in document:
+        document["output_config"]["format"]["schema"] = FLAT
+    elif "response_format" in document:
+        document["response_format"]["json_schema"]["schema"] = FLAT
+    elif "text" in document:
+        document["text"]["format"]["schema"] = FLAT
+    else:
+        document["generationConfig"]["responseJsonSchema"] = FLAT
 
 
 def any_tool(document: dict[str, Any]) -> None:
@@ -392,7 +405,9 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     "reasoning.changed": all_of(sent(refuse(500, "Zm9yZ2VkIHN0YXRl"))),
     "reasoning.absent": all_of(sent(refuse(400, "how can I help"))),
     # Schemas
-    **{f"schemas.output-{name}": _NO_SCHEMA for name in ("flat", "nested", "enums", "refs", "unions", "stream")},
+    "schemas.output-flat": _NO_SCHEMA,
+    "schemas.output-stream": all_of(sent(swap(("hours", "days"), only="stream"))),
+    **{f"schemas.output-{name}": all_of(asked(flat_schema)) for name in ("nested", "enums", "refs", "unions")},
     **{f"schemas.tool-{name}": _PLAIN for name in ("flat", "nested", "enums", "refs", "unions")},
     "schemas.json": _NO_SCHEMA,
     "schemas.unknown-keywords": all_of(sent(refuse(400, "$schema"))),

@@ -16,6 +16,9 @@ PICTURE_TYPE: Final = "image/png"
 TOKENS: Final = 1024
 """Enough for a model that thinks before it answers."""
 
+THINKING_TOKENS: Final = 2048
+"""More, where thinking is asked for: some want a budget of 1024 below the limit."""
+
 Choice = Literal["", "auto", "none", "required"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -15,6 +15,9 @@ Rule = Literal["frames", "opening", "order", "indexes", "identity", "ending", "c
 """Of a stream. frames: each is framed and named as the dialect wants it. opening: how it begins. order: what
 may follow what. indexes: counted from 0 without gaps. identity: ids stay the same. ending: how it ends.
 calls, thoughts: their pieces. usage: where it is told."""
+
+
+_CONTENT: Final[tuple[Rule, ...]] = ("order", "ending", "calls", "thoughts")
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -53,10 +56,15 @@ class Reply(msgspec.Struct, kw_only=True):
     """What must come back with the answer: all signatures together."""
 
     def require(self, *rules: Rule) -> None:
-        """Raises Broken for the first fault that is one of these; without any named, for any."""
+        """Raises Broken for the first fault that is one of these; without any named, of the rules that are
+        about the content. The others have cases of their own: one fault shall not fail twenty."""
         for rule, text in self.faults:
-            if not rules or rule in rules:
+            if rule in (rules or _CONTENT):
                 raise Broken(text)
+
+    def require_all(self) -> None:
+        for _, text in self.faults:
+            raise Broken(text)
 
 
 class At:

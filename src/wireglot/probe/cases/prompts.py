@@ -42,7 +42,7 @@ def called(talk: Talk, question: Question = WEATHER_FORCED) -> Reply:
     except Refused:
         reply = talk.ask(WEATHER_ASKED)
     if not reply.calls:
-        reply.require()
+        reply.require_all()
         raise Inconclusive("the model did not call the tool")
     return reply
 

@@ -9,7 +9,7 @@ from wireglot.probe.cases.tools import arguments_of, forced
 from wireglot.probe.fits import misfit
 from wireglot.probe.question import Offer, ask
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken
+from wireglot.probe.verdict import Broken, NotApplicable
 from wireglot.wire.json import BadJson, decode
 
 THEME: Final = Theme("schemas", "Schemas")
@@ -58,6 +58,8 @@ UNIONS: Final = _closed(
 
 
 def _answer(talk: Talk, schema: dict[str, Any], *, stream: bool = False) -> None:
+    if schema is not FLAT and not _is_json(talk.optional(ask(_PLAN, schema=FLAT), "").text):
+        raise NotApplicable("no schema has an effect: schemas.output-flat tells it")
     reply = talk.optional(ask(_PLAN, schema=schema, stream=stream), "output_formats", "schema")
     if stream:
         reply.require()
@@ -67,6 +69,14 @@ def _answer(talk: Talk, schema: dict[str, Any], *, stream: bool = False) -> None
         raise Broken(f"the answer is no JSON: {bad}: {reply.text[:120]!r}") from None
     if wrong := misfit(found, schema):
         raise Broken(f"the answer does not fit the schema: {wrong}")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        decode(text.encode())
+    except BadJson:
+        return False
+    return True
 
 
 def _tool(talk: Talk, schema: dict[str, Any]) -> None:

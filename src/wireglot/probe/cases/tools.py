@@ -47,7 +47,7 @@ def forced(talk: Talk, question: Question) -> Reply:
         pass
     reply = talk.stream(question) if question.stream else talk.ask(question)
     if not reply.calls:
-        reply.require()
+        reply.require_all()
         raise Inconclusive("the model did not call the tool")
     return reply
 

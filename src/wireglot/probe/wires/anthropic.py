@@ -9,6 +9,7 @@ from wireglot.probe.frames import Frame
 from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
+    THINKING_TOKENS,
     Call,
     Called,
     Midway,
@@ -63,7 +64,7 @@ class AnthropicWire:
             made["output_config"] = {"format": {"type": "json_schema", "schema": question.schema}}
         if question.thinking is not None:
             made |= _THINKING[question.thinking]
-            made["max_tokens"] = question.most + 1024
+            made["max_tokens"] = question.most + THINKING_TOKENS
         if question.stream:
             made["stream"] = True
         return made | question.extra

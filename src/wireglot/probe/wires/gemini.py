@@ -9,6 +9,7 @@ from wireglot.probe.frames import Frame
 from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
+    THINKING_TOKENS,
     Call,
     Called,
     Midway,
@@ -61,7 +62,7 @@ class GeminiWire:
             settings["responseMimeType"] = "application/json"
         if question.thinking is not None:
             settings["thinkingConfig"] = _THINKING[question.thinking]
-            settings["maxOutputTokens"] = question.most + 1024
+            settings["maxOutputTokens"] = question.most + THINKING_TOKENS
         extra = dict(question.extra)
         settings |= extra.pop("generationConfig", {})
         return {**self._prompt(question), "generationConfig": settings, **extra}
@@ -208,7 +209,9 @@ def _tool(offer: Offer) -> dict[str, Any]:
     if offer.description:
         made["description"] = offer.description
     if offer.schema is not None:
-        made["parametersJsonSchema"] = offer.schema
+        # The older field takes a part of JSON Schema only; more servers know it.
+        plain = "additionalProperties" not in offer.schema and "$schema" not in offer.schema
+        made["parameters" if plain else "parametersJsonSchema"] = offer.schema
     return made
 
 

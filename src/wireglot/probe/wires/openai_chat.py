@@ -9,6 +9,7 @@ from wireglot.probe.frames import Frame
 from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
+    THINKING_TOKENS,
     Call,
     Called,
     Midway,
@@ -65,6 +66,7 @@ class ChatWire:
             made["response_format"] = {"type": "json_object"}
         if question.thinking is not None:
             made["reasoning_effort"] = _EFFORTS[question.thinking]
+            made["max_completion_tokens"] = question.most + THINKING_TOKENS
         if question.stream:
             made["stream"] = True
             if question.usage:

@@ -9,6 +9,7 @@ from wireglot.probe.frames import Frame
 from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
+    THINKING_TOKENS,
     Call,
     Called,
     Midway,
@@ -52,6 +53,7 @@ class ResponsesWire:
         if question.thinking is not None:
             made["reasoning"] = {"effort": _EFFORTS[question.thinking], "summary": "auto"}
             made["include"] = ["reasoning.encrypted_content"]
+            made["max_output_tokens"] = question.most + THINKING_TOKENS
         if question.stream:
             made["stream"] = True
         return made | question.extra

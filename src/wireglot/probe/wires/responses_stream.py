@@ -51,8 +51,8 @@ class _Reader:
         self.final: Reply | None = None
 
     def frame(self, frame: Frame, number: int) -> None:
-        if not frame.data and frame.lines:
-            return
+        if (not frame.data and frame.lines) or frame.data == "[DONE]":
+            return  # a comment, or what OpenAI's SDK leaves alone
         document = frame.document()
         if not isinstance(document, dict):
             self.faults.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
@@ -78,7 +78,7 @@ class _Reader:
         except Broken as broken:
             self.faults.add("indexes", str(broken))
             return
-        if found != self.number + 1:
+        if self.seen and found != self.number + 1:
             self.faults.add("indexes", f"{at.path}: sequence_number {found} behind {self.number}")
         self.number = found
 

@@ -1,0 +1,149 @@
+"""`python -m tools.probe_peers`: start each gateway in front of one double, probe it, write the figures.
+
+The double is the demo model behind real HTTP, in the vendors' own paths (`scripted_upstream`).
+Each gateway has its plainest configuration, of its own documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tools.probe_peers.recipe import Installed, Recipe, clean_environment, filled, install, read
+from wireglot.http.transport import Timeouts
+from wireglot.probe.cases.listed import cases_for
+from wireglot.probe.endpoint import HttpEndpoint
+from wireglot.probe.report import score_of, tally
+from wireglot.probe.run import run_cases
+from wireglot.probe.talk import Ledger
+from wireglot.probe.wires.known import WIRES
+from wireglot.testing.scripted_upstream import ScriptedUpstream
+
+FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "probe-peers.json"
+DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router")
+_TIMES = Timeouts(connect=5.0, tls=5.0, first_byte=30.0, idle=30.0, total=60.0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Probe other gateways in front of the same double.")
+    parser.add_argument(
+        "--recipe", action="append", default=[], help="a file, or one that is shipped; again for more"
+    )
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wireglot-probe"
+    parser.add_argument("--cache", type=Path, default=cache, help="where their packages are kept")
+    parser.add_argument("--write", type=Path, default=FIGURES, help="where the figures are written")
+    told = parser.parse_args()
+    peers = []
+    for name in told.recipe or DEFAULT:
+        recipe = read(name)
+        installed = install(recipe, told.cache)
+        print(f"{recipe.name} {installed.version}", flush=True)
+        runs = probe(recipe, installed)
+        peers.append({"name": recipe.name, "version": installed.version, "runs": runs})
+    figures = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "peers": peers}
+    told.write.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    return 0
+
+
+def probe(recipe: Recipe, installed: Installed) -> list[dict[str, Any]]:
+    runs = []
+    with ScriptedUpstream() as upstream, started(recipe, installed, upstream.port) as port:
+        for dialect, root in recipe.roots.items():
+            for spoken, model in recipe.models.items():
+                run = one_run(recipe, f"http://127.0.0.1:{port}{root}", dialect, model)
+                runs.append({"client": dialect, "upstream": spoken, **run})
+                print(
+                    f"  {dialect} over {spoken}: {run['passed']} of {run['applicable']}, {run['score']} %",
+                    flush=True,
+                )
+    return runs
+
+
+def one_run(recipe: Recipe, root: str, dialect: str, model: str) -> dict[str, Any]:
+    wire = WIRES[dialect]
+    cases = [case for case in cases_for(dialect) if case.cost != "large"]
+    with HttpEndpoint(root, wire.key_header, recipe.key, timeouts=_TIMES) as endpoint:
+        findings = list(run_cases(cases, endpoint, wire, model, Ledger(), wait=lambda _: None))
+    score = score_of(cases, findings)
+    return {
+        "passed": score.passed,
+        "applicable": score.applicable,
+        "score": score.percent,
+        "verdicts": tally(findings),
+        "failed": {f.id: f.words[:300] for f in findings if f.verdict == "fail"},
+        "warned": {f.id: f.words[:300] for f in findings if f.verdict == "warn"},
+        "others": {f.id: f.words[:200] for f in findings if f.verdict in ("not applicable", "inconclusive")},
+    }
+
+
+@contextmanager
+def started(recipe: Recipe, installed: Installed, upstream: int) -> Iterator[int]:
+    with tempfile.TemporaryDirectory(prefix="wireglot-probe-") as made:
+        folder = Path(made)
+        port = _free_port()
+        words: dict[str, object] = {
+            "port": port,
+            "upstream": upstream,
+            "venv": installed.venv or "",
+            "npm": installed.npm or "",
+            "folder": folder,
+            "python": sys.executable,
+        }
+        for name, text in recipe.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(filled(text, words), encoding="utf-8")
+        own = {name: filled(text, words) for name, text in recipe.environment.items()}
+        with (folder / "peer.log").open("wb") as log:
+            process = subprocess.Popen(
+                [filled(word, words) for word in recipe.start],
+                cwd=folder,
+                env={**clean_environment(), "HOME": str(folder), **own},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            _wait_for(port, process, recipe.patience_seconds, folder / "peer.log")
+            yield port
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float, log: Path) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            break
+        with socket.socket() as probe_socket:
+            probe_socket.settimeout(1.0)
+            if probe_socket.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise SystemExit(f"it does not listen: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Another gateway, given by a small file: what to install, how to start it, where each dialect is.
+
+In `start`, `environment` and `files` these words stand for what is known only when it runs:
+
+    {port}      where it shall listen        {upstream}  the double's port
+    {venv}      its own environment          {npm}       the folder with its packages of npm
+    {folder}    a folder of its own, with its files
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+SHIPPED = Path(__file__).with_name("recipes")
+
+
+class BadRecipe(Exception):
+    """A file that is no recipe, or packages that could not be had."""
+
+
+class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    name: str
+    start: list[str]
+    roots: dict[str, str]
+    """Dialect -> what stands before its paths."""
+    models: dict[str, str]
+    """Dialect of the upstream -> the model that a client names to be led there."""
+    packages: list[str] = []
+    """Of the Python package index, into an environment of its own."""
+    npm: list[str] = []
+    key: str = "client-key-of-the-probe"
+    environment: dict[str, str] = {}
+    files: dict[str, str] = {}
+    patience_seconds: float = 120.0
+
+
+class Installed(msgspec.Struct, frozen=True):
+    venv: Path | None
+    npm: Path | None
+    version: str
+
+
+def read(name: str) -> Recipe:
+    """A file, or the name of one that is shipped."""
+    shipped = SHIPPED / f"{name}.toml"
+    path = shipped if shipped.exists() else Path(name)
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Recipe)
+    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as fault:
+        raise BadRecipe(f"{path}: {fault}") from None
+
+
+def install(recipe: Recipe, cache: Path) -> Installed:
+    """Once for one list of packages; then they are there."""
+    if recipe.packages:
+        venv = cache / recipe.name
+        if _is_new(venv, recipe.packages):
+            _run([sys.executable, "-m", "venv", "--clear", str(venv)])
+            pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+            _run([*pip, *recipe.packages])
+            _mark(venv, recipe.packages)
+        name = recipe.packages[0].partition("[")[0].partition("=")[0]
+        code = f"import importlib.metadata; print(importlib.metadata.version({name!r}))"
+        return Installed(venv, None, _run([str(venv / "bin" / "python"), "-c", code]).strip())
+    if recipe.npm:
+        folder = cache / recipe.name
+        if _is_new(folder, recipe.npm):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "package.json").write_text("{}\n", encoding="utf-8")
+            _run(["npm", "install", "--silent", "--no-audit", "--no-fund", *recipe.npm], folder)
+            _mark(folder, recipe.npm)
+        about = folder / "node_modules" / recipe.npm[0] / "package.json"
+        version = str(json.loads(about.read_text(encoding="utf-8"))["version"])
+        return Installed(None, folder / "node_modules", version)
+    from wireglot import __version__
+
+    return Installed(None, None, __version__)
+
+
+def filled(text: str, words: dict[str, object]) -> str:
+    # Not `format`: a file may have braces of its own.
+    for name, value in words.items():
+        text = text.replace("{" + name + "}", str(value))
+    return text
+
+
+def clean_environment() -> dict[str, str]:
+    """Nobody's own settings or provider keys take part."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith(("_API_KEY", "_proxy", "_PROXY")) and not name.startswith("WIREGLOT_")
+    }
+
+
+def _is_new(folder: Path, packages: list[str]) -> bool:
+    mark = folder / ".packages"
+    return not mark.exists() or mark.read_text(encoding="utf-8") != "\n".join(packages)
+
+
+def _mark(folder: Path, packages: list[str]) -> None:
+    (folder / ".packages").write_text("\n".join(packages), encoding="utf-8")
+
+
+def _run(command: list[str], folder: Path | None = None) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode:
+        raise BadRecipe(f"{' '.join(command[:6])}: {done.stderr[-1000:]}")
+    return done.stdout
