@@ -16,7 +16,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -204,6 +204,10 @@ bench: $(VENV)/.dev .nginx ## Measure the gateway beside nginx (ARGS=--quick, --
 
 bench-peers: $(VENV)/.dev .nginx ## Measure LiteLLM, llm-rosetta or those of a recipe beside it (ARGS="--recipe FILE.toml")
 	$(BIN)/python -m tools.bench.peers $(ARGS)
+
+probe-peers: $(VENV)/.dev ## Put LiteLLM, llm-rosetta, claude-code-router or those of a recipe to the probe (ARGS="--recipe FILE.toml")
+	$(BIN)/python -m tools.probe_peers $(ARGS)
+	$(BIN)/python -m tools.generate_docs
 
 capacity: $(VENV)/.dev ## Plan workers and machines from the figures of a run (ARGS="--price 0.04")
 	$(BIN)/python -m tools.bench.capacity docs/figures/bench.json --write docs/capacity.md $(ARGS)

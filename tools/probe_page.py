@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any, Final
+
 from tools.blocks import table
 from wireglot.probe.case import DIALECTS
 from wireglot.probe.cases.listed import CASES, THEMES
 
+_FIGURES: Final = Path(__file__).parents[1] / "docs" / "figures" / "probe-peers.json"
+_NAMED: Final = 8
 _LETTERS = {"anthropic": "A", "openai-chat": "C", "openai-responses": "R", "gemini": "G"}
 
 
 def blocks() -> dict[str, str]:
-    return {"cases": _cases(), "counts": _counts()}
+    figures = json.loads(_FIGURES.read_text(encoding="utf-8"))
+    return {"cases": _cases(), "counts": _counts(), "peers": peers_table(figures)}
 
 
 def _counts() -> str:
@@ -41,3 +48,26 @@ def _cases() -> str:
 
 def _cell(text: str) -> str:
     return text.replace("<", "&lt;")
+
+
+def peers_table(figures: dict[str, Any]) -> str:
+    """What other gateways came to, from the last run of `make probe-peers`."""
+    rows = []
+    for peer in figures["peers"]:
+        for run in peer["runs"]:
+            failed = [f"`{name}`" for name in run["failed"]]
+            told = ", ".join(failed[:_NAMED]) + (
+                f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+            )
+            rows.append(
+                (
+                    f"{peer['name']} {peer['version']}",
+                    run["client"],
+                    run["upstream"],
+                    f"{run['passed']} of {run['applicable']}",
+                    f"{run['score']:g} %",
+                    told or "none",
+                )
+            )
+    heads = ("gateway", "client's dialect", "upstream's dialect", "passed", "score", "failed")
+    return f"On {figures['date']}:\n\n{table(heads, rows)}"

@@ -44,30 +44,32 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=cache, help="where their packages are kept")
     parser.add_argument("--write", type=Path, default=FIGURES, help="where the figures are written")
     told = parser.parse_args()
-    peers = []
+    peers: list[dict[str, Any]] = []
     for name in told.recipe or DEFAULT:
         recipe = read(name)
         installed = install(recipe, told.cache)
         print(f"{recipe.name} {installed.version}", flush=True)
-        runs = probe(recipe, installed)
-        peers.append({"name": recipe.name, "version": installed.version, "runs": runs})
-    figures = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "peers": peers}
-    told.write.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+        peer: dict[str, Any] = {"name": recipe.name, "version": installed.version, "runs": []}
+        peers.append(peer)
+        for run in probe(recipe, installed):
+            peer["runs"].append(run)
+            told.write.write_bytes(_figures(peers))  # as soon as it is there: all of them take a while
     return 0
 
 
-def probe(recipe: Recipe, installed: Installed) -> list[dict[str, Any]]:
-    runs = []
+def _figures(peers: list[dict[str, Any]]) -> bytes:
+    figures = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "peers": peers}
+    return msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n"
+
+
+def probe(recipe: Recipe, installed: Installed) -> Iterator[dict[str, Any]]:
     with ScriptedUpstream() as upstream, started(recipe, installed, upstream.port) as port:
         for dialect, root in recipe.roots.items():
             for spoken, model in recipe.models.items():
                 run = one_run(recipe, f"http://127.0.0.1:{port}{root}", dialect, model)
-                runs.append({"client": dialect, "upstream": spoken, **run})
-                print(
-                    f"  {dialect} over {spoken}: {run['passed']} of {run['applicable']}, {run['score']} %",
-                    flush=True,
-                )
-    return runs
+                told = f"{run['passed']} of {run['applicable']}, {run['score']} %"
+                print(f"  {dialect} over {spoken}: {told}", flush=True)
+                yield {"client": dialect, "upstream": spoken, **run}
 
 
 def one_run(recipe: Recipe, root: str, dialect: str, model: str) -> dict[str, Any]:

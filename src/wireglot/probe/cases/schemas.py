@@ -58,7 +58,7 @@ UNIONS: Final = _closed(
 
 
 def _answer(talk: Talk, schema: dict[str, Any], *, stream: bool = False) -> None:
-    if schema is not FLAT and not _is_json(talk.optional(ask(_PLAN, schema=FLAT), "").text):
+    if (stream or schema is not FLAT) and not _is_json(talk.optional(ask(_PLAN, schema=FLAT), "").text):
         raise NotApplicable("no schema has an effect: schemas.output-flat tells it")
     reply = talk.optional(ask(_PLAN, schema=schema, stream=stream), "output_formats", "schema")
     if stream:
