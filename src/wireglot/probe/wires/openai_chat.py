@@ -317,7 +317,7 @@ class _Reader:
             except Broken as broken:
                 self.faults.add("calls", f"{broken}: in the first piece of a call")
         else:
-            for at, name in ((call, "id"), (call, "type"), (function, "name")):
+            for at, name in ((call, "id"), (function, "name")):
                 if at.has(name) and at.value[name]:
                     self.faults.add(
                         "calls", f"{at.path}.{name}: told again in a later piece: the SDK joins such texts"
