@@ -273,7 +273,7 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     "streams.frames": per(
         a=sent(frames(lambda found: [frame.partition("\n")[2] for frame in found])),
         c=sent(frames(lambda found: [f"event: chunk\n{frame}" for frame in found])),
-        r=sent(frames(lambda found: [frame.partition("\n")[2] for frame in found])),
+        r=sent(swap(("event: response.output_text.delta", "event: text"), only="stream")),
         g=sent(frames(lambda found: [": ping", *found])),
     ),
     "streams.opening": per(

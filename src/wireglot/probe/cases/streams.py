@@ -45,8 +45,8 @@ def content_type(talk: Talk) -> None:
     "frames",
     "Each frame is named and framed as the dialect's SDK reads it",
     sends=_SENDS,
-    expects="JSON in every frame; Anthropic and Responses: `event:` equal to the type; Chat: no names; "
-    "Gemini: nothing but `data: `",
+    expects="JSON in every frame; Anthropic: `event:` equal to the type; Responses: so too, where there is one; "
+    "Chat: no names; Gemini: nothing but `data: `",
     why="Anthropic's SDK drops frames without a name, Google's raises at comments and names",
 )
 def frames(talk: Talk) -> None:

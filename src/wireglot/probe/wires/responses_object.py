@@ -9,17 +9,7 @@ from wireglot.probe.reply import At, Counted, Reply, Stop, Thought
 from wireglot.probe.verdict import Broken
 from wireglot.wire.json import BadJson, decode
 
-_PRESENT: Final = (
-    "error",
-    "incomplete_details",
-    "instructions",
-    "metadata",
-    "parallel_tool_calls",
-    "temperature",
-    "tool_choice",
-    "tools",
-    "top_p",
-)
+_PRESENT: Final = ("parallel_tool_calls", "tool_choice", "tools")
 """The SDK's type has them without a default: code reads them without asking."""
 
 _REASONS: Final[dict[str, Stop]] = {"max_output_tokens": "length", "content_filter": "other"}
