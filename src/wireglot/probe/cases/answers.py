@@ -8,7 +8,7 @@ from wireglot.probe.case import Theme
 from wireglot.probe.cases.prompts import EXACT, HELLO, WORDS
 from wireglot.probe.question import ask
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken, Inconclusive
+from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
 
 THEME: Final = Theme("answers", "Whole answers")
 
@@ -24,6 +24,8 @@ def shape(talk: Talk) -> None:
     reply = talk.ask(ask(HELLO))
     if not reply.text.strip():
         raise Broken("the answer has no text")
+    if not reply.id or not reply.model:
+        raise Broken(f"the answer tells no {'model' if reply.id else 'id'}")
 
 
 @THEME.case(
@@ -50,6 +52,8 @@ def content_type(talk: Talk) -> None:
 )
 def ids_differ(talk: Talk) -> None:
     first, second = talk.ask(ask(HELLO)), talk.ask(ask(EXACT))
+    if not first.id or not second.id:
+        raise NotApplicable("an answer has no id: answers.shape tells it")
     if first.id == second.id:
         raise Broken(f"both answers have the id {first.id!r}")
 

@@ -45,7 +45,7 @@ def content_type(talk: Talk) -> None:
     "frames",
     "Each frame is named and framed as the dialect's SDK reads it",
     sends=_SENDS,
-    expects="JSON in every frame; Anthropic: `event:` equal to the type; Responses: so too, where there is one; "
+    expects="JSON in every frame; Anthropic: `event:` equal to the type; Responses: so too, if there; "
     "Chat: no names; Gemini: nothing but `data: `",
     why="Anthropic's SDK drops frames without a name, Google's raises at comments and names",
 )
