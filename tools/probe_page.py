@@ -66,8 +66,9 @@ def peers_table(figures: dict[str, Any]) -> str:
                     run["upstream"],
                     f"{run['passed']} of {run['applicable']}",
                     f"{run['score']:g} %",
+                    str(len(run["others"])),
                     told or "none",
                 )
             )
-    heads = ("gateway", "client's dialect", "upstream's dialect", "passed", "score", "failed")
+    heads = ("gateway", "client's dialect", "upstream's dialect", "passed", "score", "excused", "failed")
     return f"On {figures['date']}:\n\n{table(heads, rows)}"
