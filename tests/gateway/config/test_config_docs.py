@@ -113,6 +113,7 @@ def test_every_variable_is_documented() -> None:
         "WIREGLOT_SECRET",
         "WIREGLOT_SHARED",
         "WIREGLOT_STORE",
+        "WIREGLOT_TRACE",
         "WIREGLOT_WORKERS",
     }
     assert {CONFIG_VARIABLE, *(setting.env for _, setting in variables())} == known
