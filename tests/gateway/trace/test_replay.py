@@ -85,6 +85,8 @@ def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> No
         ({"body": "{"}, 400),
         ({"body": []}, 400),
         ({"to": 5}, 400),
+        ({"dryy": True}, 400),
+        ({"dry": "no"}, 400),
     ],
 )
 def test_what_cannot_be_asked_is_told(made: Stage, more: Document, status: int) -> None:

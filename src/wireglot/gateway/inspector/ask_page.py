@@ -13,6 +13,7 @@ from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.collected_reply import CollectedReply
+from wireglot.gateway.inspector.fields import text_field, wrong_field
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
@@ -41,13 +42,13 @@ class AskPage:
 
     async def ask(self, page: PageRequest, viewer: Viewer) -> None:
         fields = page.document()
-        model = _text(fields, "model") or _demo_model(page.settings)
-        text = _text(fields, "text") or _GREETING
+        model = text_field(fields, "model", _LETTERS_MOST) or _demo_model(page.settings)
+        text = text_field(fields, "text", _LETTERS_MOST) or _GREETING
         stream = fields.pop("stream", True)
         if type(stream) is not bool:
-            raise _wrong("stream", "true or false")
+            raise wrong_field("stream", "true or false")
         for name in fields:
-            raise _wrong(name, "nothing but model, text and stream")
+            raise wrong_field(name, "nothing but model, text and stream")
         asked = Request(model=model, messages=(Message("user", (Text(text),)),), stream=stream)
         body = encode(dialect(COMMON).render_request(asked, Context()).value)
         reply = CollectedReply(_ERROR_BYTES_MOST)
@@ -73,19 +74,6 @@ def _demo_model(settings: Settings) -> str:
             "bad", "model: expected one, since the demo model is off", code="invalid_value", param="model"
         )
     return f"{demo.name}/{demo.spec.models[0].match}"
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = fields.pop(name, None)
-    if value is None:
-        return ""
-    if type(value) is not str or len(value) > _LETTERS_MOST:
-        raise _wrong(name, f"text of at most {_LETTERS_MOST} letters")
-    return value
-
-
-def _wrong(name: str, expected: str) -> RequestError:
-    return RequestError("bad", f"{name}: expected {expected}", code="invalid_value", param=name)
 
 
 def _message(body: bytes) -> str:

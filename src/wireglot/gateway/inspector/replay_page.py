@@ -12,6 +12,7 @@ from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.inspector.ask_page import AGENT, Submit
 from wireglot.gateway.inspector.collected_reply import CollectedReply
+from wireglot.gateway.inspector.fields import text_field, wrong_field
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
@@ -40,14 +41,19 @@ class ReplayPage:
 
     async def replay(self, page: PageRequest, viewer: Viewer) -> None:
         fields = page.document()
-        trace = await self._recorded(_text(fields, "id"), viewer)
-        model = _text(fields, "to") or trace.row.asked
-        spoken = _text(fields, "dialect") or trace.row.dialect
+        trace = await self._recorded(text_field(fields, "id", _NAME_LETTERS), viewer)
+        model = text_field(fields, "to", _NAME_LETTERS) or trace.row.asked
+        spoken = text_field(fields, "dialect", _NAME_LETTERS) or trace.row.dialect
         if spoken not in names():
-            raise _wrong("dialect", f"one of {', '.join(names())}")
-        document = _document(fields.get("body"), trace, spoken)
+            raise wrong_field("dialect", f"one of {', '.join(names())}")
+        changed, dry = fields.pop("body", None), fields.pop("dry", False)
+        if type(dry) is not bool:
+            raise wrong_field("dry", "true or false")
+        for name in fields:  # one that is misspelled must not cost anything
+            raise wrong_field(name, "nothing but id, to, dialect, body and dry")
+        document = _document(changed, trace, spoken)
         incoming = _incoming(page, spoken, model, document, stream=trace.row.stream)
-        if fields.get("dry"):
+        if dry:
             check_permitted(page.caller.key, model)
             page.send(_estimate(page, viewer, spoken, model, document))
             return
@@ -91,7 +97,7 @@ def _decoded(text: str) -> dict[str, Any]:
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _wrong("body", "a JSON object")
+        raise wrong_field("body", "a JSON object")
     return value
 
 
@@ -149,16 +155,3 @@ def _estimate(
             "currency": settings.currency,
         },
     }
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if value is None:
-        return ""
-    if type(value) is not str or len(value) > _NAME_LETTERS:
-        raise _wrong(name, f"text of at most {_NAME_LETTERS} letters")
-    return value
-
-
-def _wrong(name: str, expected: str) -> RequestError:
-    return RequestError("bad", f"{name}: expected {expected}", code="invalid_value", param=name)

@@ -18,6 +18,7 @@ from wireglot.probe.cases.prompts import (
     WORDS,
     called,
 )
+from wireglot.probe.cases.several_calls import check_made_several, check_told_apart
 from wireglot.probe.question import ask
 from wireglot.probe.talk import Talk
 from wireglot.probe.verdict import Broken, Inconclusive
@@ -184,14 +185,9 @@ def call_grammar(talk: Talk) -> None:
 )
 def parallel(talk: Talk) -> None:
     reply = talk.stream(ask(TWO_CITIES, tools=(WEATHER,)))
-    if len(reply.calls) < 2:
-        raise Inconclusive(f"the model made {len(reply.calls)} calls")
+    check_made_several(reply)
     reply.require()
-    names = [found.id for found in reply.calls if found.id]
-    if len(set(names)) < len(names):
-        raise Broken(f"two calls have one id: {names}")
-    if reply.calls[0].arguments == reply.calls[1].arguments:
-        raise Broken(f"both calls have the arguments {reply.calls[0].arguments!r}")
+    check_told_apart(reply)
 
 
 @THEME.case(

@@ -18,6 +18,7 @@ from wireglot.probe.cases.prompts import (
     WEATHER_FORCED,
     called,
 )
+from wireglot.probe.cases.several_calls import check_made_several, check_told_apart
 from wireglot.probe.question import Offer, Question, ask
 from wireglot.probe.reply import Reply
 from wireglot.probe.talk import Talk
@@ -175,13 +176,8 @@ def no_arguments_stream(talk: Talk) -> None:
 )
 def parallel(talk: Talk) -> None:
     reply = talk.ask(ask(TWO_CITIES, tools=(WEATHER,)))
-    if len(reply.calls) < 2:
-        raise Inconclusive(f"the model made {len(reply.calls)} calls")
-    names = [found.id for found in reply.calls if found.id]
-    if len(set(names)) < len(names):
-        raise Broken(f"two calls have one id: {names}")
-    if reply.calls[0].arguments == reply.calls[1].arguments:
-        raise Broken(f"both calls have the arguments {reply.calls[0].arguments!r}")
+    check_made_several(reply)
+    check_told_apart(reply)
 
 
 @THEME.case(
