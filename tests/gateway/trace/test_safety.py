@@ -278,6 +278,14 @@ def test_serve_with_trace_records_from_the_first_request(tmp_path: Path) -> None
         look = Look(served.port)
         assert look.trace(id_of(call.rest()))["request"]
         assert look.get("recording")["mode"] == "all"
+        assert b"all bodies are recorded for 5 minutes" in served.log.read_bytes()
+
+
+@pytest.mark.parametrize("mode", ["errors", "all"])
+def test_whoever_starts_it_is_told_that_it_records(tmp_path: Path, mode: str) -> None:
+    more = f'[trace]\nmode = "{mode}"\n'
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path, more=more) as served:
+        wait_until(lambda: f"trace.mode = {mode}".encode() in served.log.read_bytes())
 
 
 def test_without_a_place_for_data_recordings_live_as_long_as_the_process() -> None:

@@ -112,6 +112,17 @@ class Traces:
         self.until = until
         self._look()
 
+    def announcement(self) -> str:
+        """For whoever starts the gateway: what is said through it is kept for a while. "": it is not."""
+        minutes = round((self.until - time.time()) / 60)
+        if minutes > 0:
+            return f"all bodies are recorded for {minutes} minutes (--trace), without secrets, and sealed"
+        trace = self._settings.trace
+        whose = {"errors": "of exchanges that fail ", "all": "", "off": ""}[trace.mode]
+        return (
+            f"bodies {whose}are recorded (trace.mode = {trace.mode}), sealed" if trace.mode != "off" else ""
+        )
+
     def _look(self) -> None:
         left = self.until - time.time()
         self.active = left > 0 or self._settings.trace.mode != "off"
