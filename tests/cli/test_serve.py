@@ -134,7 +134,10 @@ def test_models_on_the_command_line_stand_before_those_of_the_environment(monkey
     ]
     seen: dict[str, str] = {}
 
-    def serve(config: str | None, overrides: dict[str, object], options: dict[str, str]) -> int:
+    def serve(
+        config: str | None, overrides: dict[str, object], options: dict[str, str], *, record_until: float
+    ) -> int:
+        assert record_until == 0
         seen["models"] = os.environ["WIREGLOT_MODELS"]
         return 0
 
