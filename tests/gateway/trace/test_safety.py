@@ -278,7 +278,7 @@ def test_serve_with_trace_records_from_the_first_request(tmp_path: Path) -> None
         look = Look(served.port)
         assert look.trace(id_of(call.rest()))["request"]
         assert look.get("recording")["mode"] == "all"
-        assert b"all bodies are recorded for 5 minutes" in served.log.read_bytes()
+        wait_until(lambda: b"all bodies are recorded for 5 minutes" in served.log.read_bytes())
 
 
 @pytest.mark.parametrize("mode", ["errors", "all"])
