@@ -140,7 +140,7 @@ def missing_limit(talk: Talk) -> None:
     "A field of the wrong type is refused",
     sends="messages | input | contents that are a number",
     expects="status 400 or 422 and an error of the dialect",
-    why="as above",
+    why="a body that is silently taken for another one answers what nobody asked",
     cost="free",
 )
 def wrong_type(talk: Talk) -> None:
@@ -148,21 +148,27 @@ def wrong_type(talk: Talk) -> None:
     _status(talk.refusal(_post(talk, body)), 400, 422)
 
 
+def _limited(talk: Talk, most: object) -> dict[str, Any]:
+    """A question with this limit, by whatever name the dialect has for it."""
+    body = _body(talk)
+    settings = body.get("generationConfig", body)
+    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"):
+        if name in settings:
+            settings[name] = most
+    return body
+
+
 @THEME.case(
     "wrong-limit",
     "A limit that is no number is refused",
     sends="`many` as the limit of tokens",
     expects="status 400 or 422 and an error of the dialect",
-    why="as above",
+    why="a limit that is silently dropped is paid for",
     level="should",
     cost="free",
 )
 def wrong_limit(talk: Talk) -> None:
-    body = _body(talk)
-    settings = body.get("generationConfig", body)
-    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"):
-        if name in settings:
-            settings[name] = "many"
+    body = _limited(talk, "many")
     _status(talk.refusal(_post(talk, body)), 400, 422)
 
 
@@ -175,11 +181,7 @@ def wrong_limit(talk: Talk) -> None:
     level="should",
 )
 def huge_limit(talk: Talk) -> None:
-    body = _body(talk)
-    settings = body.get("generationConfig", body)
-    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"):
-        if name in settings:
-            settings[name] = 1_000_000_000
+    body = _limited(talk, 1_000_000_000)
     got = _post(talk, body)
     if got.status == 200:
         talk.wire.read(talk.document(got))

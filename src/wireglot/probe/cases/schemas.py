@@ -119,7 +119,7 @@ _declare("unions", "anyOf with null and objects", UNIONS, "every optional field 
     "A streamed answer fits its schema",
     sends="a question with a schema, streamed",
     expects="pieces that make JSON that fits",
-    why="as above",
+    why="typed clients read the pieces as they come, and trust the schema as they do for a whole answer",
 )
 def output_stream(talk: Talk) -> None:
     _answer(talk, FLAT, stream=True)

@@ -77,7 +77,7 @@ class ChatWire:
         return None
 
     def count(self, document: Any) -> int:
-        raise NotImplementedError("Chat does not count")
+        raise AssertionError("count_body has said that Chat does not count")
 
     def models(self, document: Any) -> list[str]:
         return openai_models(document)
