@@ -27,8 +27,9 @@ from tests.gateway.faults.faults_stages import EVERY, Stage, stage_behind
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 PING = 0.02
-HASTY = 0.07
-"""Longer than a ping, so that one goes out before the failure."""
+HASTY = 0.5
+"""Much longer than a ping, so that one goes out before the failure on a busy machine too: of two clocks that both
+are late, the loop would see the failure first."""
 
 PINGS = {
     "anthropic": rb'event: ping\ndata: \{"type": ?"ping"\}\n\n',
