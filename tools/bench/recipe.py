@@ -5,6 +5,7 @@ stand for what is known only when it runs:
 
     {port}       where it shall listen            {venv}       its own environment, if it has packages
     {upstream}   the mock upstream's port         {directory}  a folder of its own, with its files
+    {python}     the interpreter that measures
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Peer(Target):
         own = directory / recipe.name
         own.mkdir(parents=True, exist_ok=True)
         port = processes.free_port()
-        words = {"port": port, "upstream": upstream, "venv": venv or "", "directory": own}
+        words = {"port": port, "upstream": upstream, "venv": venv or "", "directory": own, "python": sys.executable}
         for name, text in recipe.files.items():
             (own / name).write_text(_filled(text, words), encoding="utf-8")
         environment = [f"{name}={_filled(text, words)}" for name, text in recipe.environment.items()]
