@@ -107,7 +107,8 @@ class Peer(Target):
         own = directory / recipe.name
         own.mkdir(parents=True, exist_ok=True)
         port = processes.free_port()
-        words = {"port": port, "upstream": upstream, "venv": venv or "", "directory": own, "python": sys.executable}
+        words = {"port": port, "upstream": upstream, "venv": venv or "", "directory": own}
+        words["python"] = sys.executable
         for name, text in recipe.files.items():
             (own / name).write_text(_filled(text, words), encoding="utf-8")
         environment = [f"{name}={_filled(text, words)}" for name, text in recipe.environment.items()]
