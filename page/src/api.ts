@@ -49,13 +49,11 @@ async function ask<T>(method: string, url: string, body: unknown, signal?: Abort
     if (problem instanceof DOMException && problem.name === "AbortError") throw problem;
     throw new ApiError(0, "The gateway does not answer. Is it still running?");
   }
-  const text = await response.text();
-  let document: unknown = null;
-  try {
-    document = text ? JSON.parse(text) : null;
-  } catch {
-    document = null;
-  }
+  // Not by way of a text: a recorded exchange is megabytes.
+  const document: unknown = await response.json().catch((problem: unknown) => {
+    if (problem instanceof DOMException && problem.name === "AbortError") throw problem;
+    return null;
+  });
   if (!response.ok) {
     const told = (document as { error?: { message?: unknown } } | null)?.error?.message;
     if (response.status === 401 && session.value && session.value.access !== "none" && !url.endsWith("/session")) {

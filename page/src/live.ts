@@ -59,25 +59,64 @@ function matches(row: Row): boolean {
   return true;
 }
 
-function publish(): void {
+/** Nobody reads faster, and a busy gateway tells hundreds of changes a second. */
+const DRAW_MS = 200;
+let drawn = 0;
+/** What changed since the list was drawn: its row, or null where it left. */
+const changes = new Map<string, Row | null>();
+
+function publish(id: string, row: Row | null): void {
+  changes.set(id, row);
   if (drawing) return;
-  drawing = requestAnimationFrame(() => {
+  drawing = window.setTimeout(() => {
     drawing = 0;
-    const all = [...byId.values()].sort(before);
-    if (all.length > MOST_ROWS) {
-      for (const row of all.splice(MOST_ROWS)) byId.delete(row.id);
-    }
+    drawn = performance.now();
+    const all = merged(rows.value);
+    for (const row of all.length > MOST_ROWS ? all.splice(MOST_ROWS) : []) byId.delete(row.id);
+    remember([...changes.values()]);
+    changes.clear();
     rows.value = all;
-    remember(all);
-  });
+  }, Math.max(0, drawn + DRAW_MS - performance.now()));
 }
 
-function remember(all: Row[]): void {
+/** The list with its changes, without sorting thousands of rows for a few. */
+function merged(old: Row[]): Row[] {
+  const places = new Set<string>();
+  const all: Row[] = [];
+  for (const row of old) {
+    const change = changes.get(row.id);
+    if (change === undefined) all.push(row);
+    else if (change !== null && change.at === row.at) {
+      all.push(change);
+      places.add(row.id);
+    }
+  }
+  const added = [...changes].flatMap(([id, row]) => (row && !places.has(id) ? [row] : [])).sort(before);
+  if (!added.length) return all;
+  const result: Row[] = [];
+  let next = 0;
+  for (const row of all) {
+    while (next < added.length && before(added[next] as Row, row) < 0) result.push(added[next++] as Row);
+    result.push(row);
+  }
+  return result.concat(added.slice(next));
+}
+
+function replaceAll(all: Row[]): void {
+  clearTimeout(drawing);
+  drawing = 0;
+  changes.clear();
+  rows.value = all;
+  remember(all);
+}
+
+function remember(all: (Row | null)[]): void {
   const found: Partial<Record<Filter, Set<string>>> = {};
   const add = (name: Filter, value: string | undefined) => {
     if (value) (found[name] ??= new Set(seen.value[name] ?? [])).add(value);
   };
   for (const row of all) {
+    if (!row) continue;
     add("client", row.client);
     add("dialect", row.dialect);
     add("model", row.asked);
@@ -96,11 +135,11 @@ function remember(all: Row[]): void {
 
 function take(row: Row): void {
   if (!matches(row)) {
-    if (byId.delete(row.id)) publish();
+    if (byId.delete(row.id)) publish(row.id, null);
     return;
   }
   byId.set(row.id, row);
-  publish();
+  publish(row.id, row);
 }
 
 export async function show(wanted: Filters): Promise<void> {
@@ -119,8 +158,7 @@ export async function show(wanted: Filters): Promise<void> {
     for (const row of page.rows) byId.set(row.id, row);
     for (const row of meanwhile.values()) if (matches(row)) byId.set(row.id, row);
     next.value = page.next ?? null;
-    rows.value = [...byId.values()].sort(before);
-    remember(rows.value);
+    replaceAll([...byId.values()].sort(before));
   } catch (problem) {
     if (mine === generation) failed.value = message(problem);
   } finally {
@@ -138,9 +176,8 @@ export async function more(): Promise<void> {
   try {
     const page = await get<{ rows: Row[]; next: string | null }>("/exchanges", { limit: 100, before: next.value, ...filters });
     if (mine !== generation) return;
-    for (const row of page.rows) if (!byId.has(row.id)) byId.set(row.id, row);
     next.value = page.next ?? null;
-    publish();
+    for (const row of page.rows) if (!byId.has(row.id)) take(row);
   } catch (problem) {
     if (mine === generation) failed.value = message(problem);
   } finally {

@@ -3,12 +3,41 @@ import { type Json, parse } from "./json/parse";
 import { type Part, pretty, readAnswer } from "./reading";
 import type { Frame } from "./types";
 
-export interface StreamEvent {
-  ms: number;
-  name: string;
-  data: string;
-  raw: string;
-  value: Json | undefined;
+export class StreamEvent {
+  readonly data: string;
+  private readonly said: string;
+  private parsed: { value: Json | undefined } | null = null;
+
+  constructor(
+    readonly ms: number,
+    readonly raw: string,
+    /** The recorded piece in which it ended. */
+    readonly frame: number,
+    sse: boolean,
+  ) {
+    let name = "";
+    const data: string[] = [];
+    if (sse) {
+      for (const line of raw.split(/\r?\n|\r/)) {
+        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+        else if (line.startsWith("event:")) name = line.slice(6).trim();
+      }
+      name ||= raw.startsWith(":") ? "comment" : data.join("") === "[DONE]" ? "done" : "";
+    } else data.push(raw);
+    this.said = name;
+    this.data = data.join("\n");
+  }
+
+  /** Parsed when somebody looks: a stream has hundreds of them. */
+  get value(): Json | undefined {
+    const text = this.data.replace(/^[\s,[]+(?=\{)/, "").replace(/(?<=\})[\s,\]]+$/, "");
+    return (this.parsed ??= { value: text && text !== "[DONE]" ? parse(text).value : undefined }).value;
+  }
+
+  get name(): string {
+    const value = this.said ? undefined : this.value;
+    return this.said || (isObj(value) ? str(value["type"]) : "") || "data";
+  }
 }
 
 type Obj = { [name: string]: Json };
@@ -18,36 +47,19 @@ const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value 
 
 /** Server-sent events of the pieces; what is none (a JSON array, lines, bytes) is one event a piece. */
 export function eventsOf(frames: Frame[]): StreamEvent[] {
-  const events: StreamEvent[] = [];
   const sse = frames.some((frame) => /^(data|event|id|retry):|^:/m.test(frame.data));
-  if (!sse) {
-    for (const frame of frames) {
-      const parsed = parse(frame.data.replace(/^[\s,[]+/, "").replace(/[\s,\]]+$/, ""));
-      events.push({ ms: frame.ms, name: "", data: frame.data, raw: frame.data, value: parsed.value });
-    }
-    return events;
-  }
+  if (!sse) return frames.map((frame, index) => new StreamEvent(frame.ms, frame.data, index, false));
+  const events: StreamEvent[] = [];
   let rest = "";
-  const take = (raw: string, ms: number) => {
-    if (!raw.trim()) return;
-    let name = "";
-    const data: string[] = [];
-    for (const line of raw.split(/\r?\n|\r/)) {
-      if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-      else if (line.startsWith("event:")) name = line.slice(6).trim();
-    }
-    const text = data.join("\n");
-    const value = text && text !== "[DONE]" ? parse(text).value : undefined;
-    if (!name && isObj(value)) name = str(value["type"]);
-    events.push({ ms, name: name || (raw.startsWith(":") ? "comment" : text === "[DONE]" ? "done" : "data"), data: text, raw, value });
+  const take = (raw: string, ms: number, index: number) => {
+    if (raw.trim()) events.push(new StreamEvent(ms, raw, index, true));
   };
-  for (const frame of frames) {
-    rest += frame.data;
-    const pieces = rest.split(/\r?\n\r?\n|\r\r/);
+  frames.forEach((frame, index) => {
+    const pieces = (rest + frame.data).split(/\r?\n\r?\n|\r\r/);
     rest = pieces.pop() ?? "";
-    for (const piece of pieces) take(piece, frame.ms);
-  }
-  take(rest, frames.at(-1)?.ms ?? 0);
+    for (const piece of pieces) take(piece, frame.ms, index);
+  });
+  take(rest, frames.at(-1)?.ms ?? 0, frames.length - 1);
   return events;
 }
 

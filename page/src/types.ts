@@ -51,6 +51,8 @@ export interface Row {
 export interface Frame {
   ms: number;
   data: string;
+  /** Of the client's stream: which of the upstream's frames it comes of. */
+  causes?: number[];
 }
 
 export interface Message {
@@ -65,6 +67,8 @@ export interface Message {
   base64?: boolean;
   /** What a stream amounts to, as a whole answer of its dialect. */
   folded?: string;
+  /** How the causes of its frames are known: by translating again, or by the clock. */
+  caused_by?: "events" | "times";
 }
 
 export interface Link {

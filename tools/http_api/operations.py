@@ -350,6 +350,13 @@ OPERATIONS: Final[dict[tuple[str, str, str], Told]] = {
         INSPECTOR,
         "One exchange: all of it where it was recorded, else its row and losses",
         answer="TraceOrRow",
+        query=(
+            _parameter(
+                "only",
+                text(enum=["recorded", "told"]),
+                "`recorded`: at once, without links; `told`: links, places and what streams amount to",
+            ),
+        ),
     ),
     ("", "inspector", "exchanges.export"): Told(
         "exportExchange", INSPECTOR, "A recorded exchange as a file", "What `wireglot trace` reads."

@@ -1,11 +1,12 @@
-// JSON text to values: small ones at once, large ones in a worker.
+// JSON text to values: most at once, very large ones in a worker.
 import { useEffect, useState } from "preact/hooks";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 export type Parsed = { value: Json; problem?: undefined } | { value?: undefined; problem: string };
 
-const SMALL = 100_000;
+/** Letters that are parsed faster here (10 ms) than they are sent to a worker and their value back (60 ms and more). */
+const SMALL = 2_000_000;
 const WORKER = "/inspector/assets/worker.js";
 
 export function parse(text: string): Parsed {

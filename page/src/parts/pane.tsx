@@ -33,6 +33,22 @@ interface Props {
   missing: string;
 }
 
+/** False for the first frame: what stands below may wait for what is seen first. */
+function usePainted(): boolean {
+  const [painted, setPainted] = useState(false);
+  useEffect(() => {
+    let timer = 0;
+    const frame = requestAnimationFrame(() => {
+      timer = window.setTimeout(() => setPainted(true));
+    });
+    return () => {
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+    };
+  }, []);
+  return painted;
+}
+
 /** Scrolls the pane, and not the page around it. */
 function bringIntoSight(card: HTMLElement | null | undefined): void {
   const box = card?.closest<HTMLElement>(".reading");
@@ -53,6 +69,8 @@ export function Pane(props: Props) {
   const parsed = useParsed(message?.base64 ? undefined : document);
   const body = useRef<HTMLDivElement>(null);
   const shownOnce = useRef(false);
+  const painted = usePainted();
+  const later = !painted && what === "answer";
   const visible = useMemo(() => {
     if (at === null) return events.length;
     let last = events.length;
@@ -63,10 +81,11 @@ export function Pane(props: Props) {
   const settledDown = streamed && visible === events.length && parsed?.value !== undefined;
   const mode = streamed && props.mode === "json" ? "events" : props.mode === "whole" && !(streamed && parsed) ? "json" : props.mode;
   const parts: Part[] = useMemo(() => {
+    if (later) return [];
     if (streamed && !settledDown) return foldEvents(events, visible).map(settled);
     if (!parsed || parsed.value === undefined) return [];
     return what === "request" ? readRequest(parsed.value) : readAnswer(parsed.value);
-  }, [parsed, streamed, settledDown, events, visible, what]);
+  }, [parsed, streamed, settledDown, events, visible, what, later]);
   const placed = useMemo(() => {
     const map = new Map<string, TracedLoss[]>();
     for (const loss of props.losses) {
@@ -104,8 +123,23 @@ export function Pane(props: Props) {
 
   const [cards, beside] = useMemo(() => {
     // A loss or a link of a whole message stands at its first part; of a setting, at none.
-    const owner = (pointer: string) =>
-      parts.find((part) => within(pointer, part.pointer)) ?? (pointer.split("/").length > 2 ? parts.find((part) => within(part.pointer, pointer)) : undefined);
+    // By their places and not by comparing each with each: a conversation has hundreds of parts, and as many links.
+    const here = new Map<string, Part>();
+    const first = new Map<string, Part>();
+    for (const part of parts) {
+      if (!here.has(part.pointer)) here.set(part.pointer, part);
+      for (const place of above(part.pointer)) if (!first.has(place)) first.set(place, part);
+    }
+    const owner = (pointer: string): Part | undefined => {
+      const exact = here.get(pointer);
+      if (exact) return exact;
+      const places = above(pointer);
+      for (let index = places.length - 1; index >= 0; index--) {
+        const part = here.get(places[index] ?? "");
+        if (part) return part;
+      }
+      return places.length > 1 ? first.get(pointer) : undefined;
+    };
     const lost = new Map<Part, TracedLoss[]>();
     const rest: TracedLoss[] = [];
     for (const [pointer, losses] of placed) {
@@ -206,6 +240,8 @@ export function Pane(props: Props) {
             ))}
             <Parts
               parts={parts}
+              wanted={isLit}
+              some={!painted && !lit.length}
               render={(part, index) => (
                 <PartCard
                   key={part.pointer + index}
@@ -220,8 +256,8 @@ export function Pane(props: Props) {
                 />
               )}
             />
-            {streamed && !parts.length ? <p class="faint nothing">{visible ? "No words yet." : "Nothing yet."}</p> : null}
-            {!streamed && !parts.length && parsed ? <p class="faint nothing">No messages in it: see JSON.</p> : null}
+            {streamed && !parts.length && !later ? <p class="faint nothing">{visible ? "No words yet." : "Nothing yet."}</p> : null}
+            {!streamed && !parts.length && parsed && !later ? <p class="faint nothing">No messages in it: see JSON.</p> : null}
           </div>
         )}
       </div>
@@ -236,13 +272,30 @@ export function Pane(props: Props) {
 }
 
 const PARTS_AT_FIRST = 40;
+const PARTS_IN_SIGHT = 10;
 
-function Parts({ parts, render }: { parts: Part[]; render: (part: Part, index: number) => ComponentChildren }) {
+interface PartsProps {
+  parts: Part[];
+  /** What must be seen, wherever it stands. */
+  wanted: (part: Part) => boolean;
+  /** Only as many as are in sight, for the first frame. */
+  some: boolean;
+  render: (part: Part, index: number) => ComponentChildren;
+}
+
+function Parts({ parts, wanted, some, render }: PartsProps) {
   const [all, setAll] = useState(false);
   const [tools, setTools] = useState(false);
   const declared = parts.filter((part) => part.kind === "tool");
   const spoken = parts.filter((part) => part.kind !== "tool");
-  const hidden = all ? 0 : Math.max(0, spoken.length - PARTS_AT_FIRST);
+  const hidden = all || spoken.slice(0, -PARTS_AT_FIRST).some(wanted) ? 0 : Math.max(0, spoken.length - PARTS_AT_FIRST);
+  const wantsTool = declared.some(wanted);
+  useEffect(() => {
+    if (!hidden) setAll(true);
+  }, [hidden]);
+  useEffect(() => {
+    if (wantsTool) setTools(true);
+  }, [wantsTool]);
   return (
     <>
       {declared.length ? (
@@ -259,7 +312,7 @@ function Parts({ parts, render }: { parts: Part[]; render: (part: Part, index: n
           Show {hidden} earlier parts
         </button>
       ) : null}
-      {spoken.slice(hidden).map((part, index) => render(part, index + hidden))}
+      {spoken.slice(hidden, some ? hidden + PARTS_IN_SIGHT : undefined).map((part, index) => render(part, index + hidden))}
     </>
   );
 }

@@ -15,6 +15,8 @@ interface Props {
   rowCount?: number;
   multi?: boolean;
   onKeyDown?: (event: KeyboardEvent) => void;
+  /** What a line is, wherever it stands: lines that come above do not move what one reads. */
+  keyOf?: (index: number) => string | undefined;
   onNearEnd?: () => void;
   onWidth?: (width: number) => void;
   box?: RefObject<HTMLDivElement | null>;
@@ -28,16 +30,31 @@ export function Virtual(props: Props) {
   const [range, setRange] = useState<[number, number]>([0, 40]);
   const { total, height, active } = props;
 
+  const anchor = useRef<{ key: string; index: number } | null>(null);
+
   const measure = () => {
     const element = box.current;
     if (!element) return;
+    const top = Math.floor(element.scrollTop / height);
+    const key = props.keyOf?.(top);
+    anchor.current = key !== undefined && element.scrollTop > 0 ? { key, index: top } : null;
     const first = Math.max(0, Math.floor(element.scrollTop / height) - OVERSCAN);
     const last = Math.min(total, Math.ceil((element.scrollTop + element.clientHeight) / height) + OVERSCAN);
     setRange((old) => (old[0] === first && old[1] === last ? old : [first, last]));
     if (props.onNearEnd && last >= total - OVERSCAN * 2) props.onNearEnd();
   };
 
-  useLayoutEffect(measure, [total, height]);
+  const first = props.keyOf?.(0);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const held = anchor.current;
+    if (element && held && props.keyOf) {
+      let now = held.index;
+      while (now < total && props.keyOf(now) !== held.key) now++;
+      if (now < total) element.scrollTop += (now - held.index) * height;
+    }
+    measure();
+  }, [total, height, first]);
   useEffect(() => {
     const element = box.current;
     if (!element) return;

@@ -54,11 +54,19 @@ export function ExchangeView({ id }: { id: string }) {
   useTitle(`Exchange ${id}`);
   useEffect(() => {
     const stop = new AbortController();
+    const where = `/exchanges/${encodeURIComponent(id)}`;
+    // What was recorded at once, its links when they are made out: those take as long as translating it did.
     const load = () =>
-      get<Trace>(`/exchanges/${encodeURIComponent(id)}`, {}, stop.signal)
-        .then((found) => {
+      get<Trace>(where, { only: "recorded" }, stop.signal)
+        .then(async (found) => {
           setTrace(found);
           setProblem("");
+          if (!found.request) return;
+          try {
+            setTrace(withTold(found, await get<Trace>(where, { only: "told" }, stop.signal)));
+          } catch (caught) {
+            if (!stop.signal.aborted) setTrace({ ...found, notes: [...(found.notes ?? []), `No links between both sides: ${message(caught)}`] });
+          }
         })
         .catch((caught: unknown) => {
           if (!stop.signal.aborted) setProblem(message(caught));
@@ -87,6 +95,31 @@ export function ExchangeView({ id }: { id: string }) {
   if (!trace) return <Waiting />;
   const row = live && (trace.row.state ?? "running") === "running" ? live : trace.row;
   return <Exchange trace={trace} row={row} />;
+}
+
+function answerTold(recorded: Message | null | undefined, told: Message | null | undefined): Message | undefined {
+  if (!recorded) return undefined;
+  const frames = recorded.frames?.map((frame, index) => {
+    const causes = told?.frames?.[index]?.causes;
+    return causes ? { ...frame, causes } : frame;
+  });
+  return { ...recorded, ...(frames ? { frames } : {}), ...(told?.folded ? { folded: told.folded } : {}), ...(told?.caused_by ? { caused_by: told.caused_by } : {}) };
+}
+
+/** The bodies that are here, with the links that came after them. */
+export function withTold(trace: Trace, told: Trace): Trace {
+  if (!told.request) return trace; // gone meanwhile
+  const answer = answerTold(trace.answer, told.answer);
+  return {
+    ...trace,
+    ...(answer ? { answer } : {}),
+    attempts: (trace.attempts ?? []).map((attempt, index) => {
+      const more = told.attempts?.[index];
+      return more ? { ...more, request: attempt.request ?? null, answer: answerTold(attempt.answer, more.answer) ?? null } : attempt;
+    }),
+    losses: told.losses ?? trace.losses ?? [],
+    notes: told.notes ?? [],
+  };
 }
 
 function aboutSide(text: string | undefined, mess: Message | null | undefined): string {

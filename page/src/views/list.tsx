@@ -1,4 +1,5 @@
 // Every exchange as it happens.
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { address } from "../api";
 import { clock, count, day, duration, moment, money, target, tokensOf } from "../format";
@@ -31,14 +32,18 @@ function filtersOf(): Filters {
 
 const COLUMNS = ["Time", "Client", "Asked for", "Answered by", "Status", "First", "Total", "Tokens", "Cost", "Losses"];
 
-function Line({ row, index, active, narrow }: { row: Row; index: number; active: boolean; narrow: boolean }) {
-  const open = () => go(to(["x", row.id]));
+/** A row's cells are made once: it is drawn again whenever another one comes. */
+const made = new WeakMap<Row, { narrow: boolean; cells: ComponentChildren }>();
+
+function cellsOf(row: Row, narrow: boolean): ComponentChildren {
+  const found = made.get(row);
+  if (found?.narrow === narrow) return found.cells;
   const tokens = tokensOf(row.tokens);
   const cells = [
     <time dateTime={new Date(row.at * 1000).toISOString()} title={moment(row.at)}>{clock(row.at)}</time>,
-    <span class="clip" title={row.agent}>{row.client || "unknown"}</span>,
-    <span class="clip" title={row.asked}>{row.asked || row.path}</span>,
-    <span class="clip" title={target(row)}>{target(row) || <span class="faint">–</span>}{row.passthrough ? <span class="tag" title="client and provider speak the same dialect: the bytes pass through">as it is</span> : null}</span>,
+    <span title={row.agent}>{row.client || "unknown"}</span>,
+    <span title={row.asked}>{row.asked || row.path}</span>,
+    <span title={target(row)}>{target(row) || <span class="faint">–</span>}{row.passthrough ? <span class="tag" title="client and provider speak the same dialect: the bytes pass through">as it is</span> : null}</span>,
     <Status row={row} />,
     <span>{duration(row.first_ms)}</span>,
     <span>{duration(row.total_ms)}</span>,
@@ -46,6 +51,16 @@ function Line({ row, index, active, narrow }: { row: Row; index: number; active:
     <span>{money(row.cost)}</span>,
     <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />,
   ];
+  const told = (narrow ? [0, 1, 4, 2, 3, 9, 6, 7, 5, 8] : cells.map((_, at) => at)).map((at) => (
+    <span key={at} role="gridcell" class={`cell cell-${at}`}>
+      {cells[at]}
+    </span>
+  ));
+  made.set(row, { narrow, cells: told });
+  return told;
+}
+
+function Line({ row, index, active, narrow }: { row: Row; index: number; active: boolean; narrow: boolean }) {
   return (
     <div
       key={row.id}
@@ -54,13 +69,9 @@ function Line({ row, index, active, narrow }: { row: Row; index: number; active:
       aria-rowindex={index + 2}
       aria-selected={active}
       class={`line${active ? " active" : ""}${row.recorded ? " recorded" : ""}`}
-      onClick={open}
+      onClick={() => go(to(["x", row.id]))}
     >
-      {(narrow ? [0, 1, 4, 2, 3, 9, 6, 7, 5, 8] : cells.map((_, at) => at)).map((at) => (
-        <span key={at} role="gridcell" class={`cell cell-${at}`}>
-          {cells[at]}
-        </span>
-      ))}
+      {cellsOf(row, narrow)}
     </div>
   );
 }
@@ -224,6 +235,7 @@ export function LiveList() {
               rowCount={next.value ? -1 : all.length + 1}
               active={active}
               activeId={active >= 0 ? `row-${selected}` : undefined}
+              keyOf={(index) => all[index]?.id}
               onNearEnd={() => void more()}
               render={(index) => {
                 const row = all[index];

@@ -68,6 +68,21 @@ def test_a_stream_is_recorded_event_by_event_with_times(all_bodies: Stage, name:
     assert trace["row"]["stream"]
 
 
+def test_bodies_are_told_at_once_and_their_links_after_them(all_bodies: Stage) -> None:
+    id = id_of(ask(all_bodies.gateway, A, "openai-chat-up/m1", "What becomes of this?", stream=True))
+    whole = all_bodies.look.trace(id)
+    recorded = all_bodies.look.get(f"exchanges/{id}?only=recorded")
+    told = all_bodies.look.get(f"exchanges/{id}?only=told")
+    assert recorded["request"] == whole["request"]
+    assert text_of(recorded["answer"]) == text_of(whole["answer"])
+    assert "links" not in recorded["attempts"][0]
+    assert told["attempts"][0]["links"] == whole["attempts"][0]["links"] != []
+    assert told["answer"]["folded"] == whole["answer"]["folded"]
+    assert len(told["answer"]["frames"]) == len(whole["answer"]["frames"])
+    assert "What becomes of this?" not in str(told["request"])
+    assert text_of(told["answer"]) == ""
+
+
 def test_every_attempt_is_recorded_with_its_own_answer() -> None:
     retry = "retry = {retries = 2, base = 0.01}\n"
     models = '[models]\n"both" = ["flaky/m1", "anthropic-up/m1"]\n'

@@ -20,7 +20,7 @@ from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.traces.file import SUFFIX, write_trace
 from wireglot.traces.told import with_told
-from wireglot.traces.trace import Row, Trace
+from wireglot.traces.trace import Message, Row, Trace
 from wireglot.wire.json import decode
 
 _PAGE_USUAL: Final = 100
@@ -113,15 +113,17 @@ class TracePages:
 
     # One.
 
-    async def _found(self, page: PageRequest, viewer: Viewer) -> tuple[Row, Trace | None]:
+    async def _found(
+        self, page: PageRequest, viewer: Viewer, *, told: bool = True
+    ) -> tuple[Row, Trace | None]:
         """The same words for another key's: that there is one is nobody's business."""
         (id,) = page.asked.ids
         row = await self._traces.find(id) if len(id) <= _ID_LETTERS else None
         if row is None or not viewer.sees(row.key, row.at):
-            told = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
-            raise RequestError("not_found", told, code="exchange_not_found")
+            missing = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
+            raise RequestError("not_found", missing, code="exchange_not_found")
         trace = await self._traces.trace(id) if row.recorded else None
-        if trace is not None:
+        if trace is not None and told:
             recorded = trace
             trace = await self._telling.do(lambda: with_told(recorded))
         return row, trace
@@ -134,9 +136,11 @@ class TracePages:
         return trace
 
     async def _get(self, page: PageRequest, viewer: Viewer) -> None:
-        row, trace = await self._found(page, viewer)
+        # Links take as long as the translation: a page shows what was recorded first, and asks for them then.
+        only = page.query("only")
+        row, trace = await self._found(page, viewer, told=only != "recorded")
         if trace is not None:
-            _send(page, trace)
+            _send(page, _without_bodies(trace) if only == "told" else trace)
             return
         losses: list[Any] = []
         if row.losses is not None and row.state != "running":
@@ -214,6 +218,25 @@ def _add(told: dict[str, Any], row: Row) -> None:
         told["cost"] = (told["cost"] or 0) + row.cost
     if row.losses is not None:
         told["losses"] += row.losses.serious + row.losses.degraded + row.losses.harmless
+
+
+def _without_bodies(trace: Trace) -> Trace:
+    """Links, places and what streams amount to. Frames keep their number and lose their words."""
+    replace = msgspec.structs.replace
+
+    def bare(message: Message) -> Message:
+        frames = [replace(frame, data="") for frame in message.frames]
+        return replace(message, body="", headers=[], frames=frames)
+
+    attempts = [
+        replace(
+            attempt,
+            request=bare(attempt.request) if attempt.request is not None else None,
+            answer=bare(attempt.answer) if attempt.answer is not None else None,
+        )
+        for attempt in trace.attempts
+    ]
+    return replace(trace, request=bare(trace.request), answer=bare(trace.answer), attempts=attempts)
 
 
 def _holds_text(trace: Trace, text: str) -> bool:
