@@ -39,6 +39,7 @@ def told(*arguments: str | Path, status: int = 0) -> str:
 
 
 def test_show_has_all_four_bodies_the_losses_and_the_numbers(file: Path) -> None:
+    """R-K-03, R-DE-09"""
     text = told("show", file)
     for title in ("client request", "upstream request", "upstream answer", "client answer"):
         assert f"\n{title}  " in text
@@ -98,6 +99,7 @@ def test_diff_with_another_compares_what_the_answers_say(file: Path, tmp_path: P
 
 
 def test_export_writes_what_was_read(file: Path, tmp_path: Path) -> None:
+    """R-DE-09"""
     out = tmp_path / "two.wgtrace.json.gz"
     done = run("trace", "export", str(file), "-o", str(out), "--gzip")
     assert done.returncode == 0

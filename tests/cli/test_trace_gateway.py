@@ -114,6 +114,7 @@ def test_the_store_tells_the_same_as_the_gateway(tmp_path: Path) -> None:
 
 
 def test_a_request_is_sent_again_once_somebody_agrees_to_pay(gateway: LiveGateway) -> None:
+    """R-DE-09"""
     id = ask(gateway, "anthropic", "gemini", conversation("anthropic"), stream=False)
     line = ("trace", "replay", id, "--url", gateway.url)
     refused = run(*line)
@@ -134,6 +135,38 @@ def test_a_request_is_sent_again_once_somebody_agrees_to_pay(gateway: LiveGatewa
     wrong = run(*line, "--to", "nobody/none", "--yes")
     assert wrong.returncode == 1
     assert b"there is no provider 'nobody' here" in wrong.stderr
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_what_went_upstream_is_sent_again_as_it_was(gateway: LiveGateway, stream: bool) -> None:
+    """R-DE-09: also raw, without translation."""
+    id = ask(gateway, "anthropic", "gemini", conversation("anthropic"), stream=stream)
+    before = json.loads(run("trace", "show", id, "--url", gateway.url, "--json").stdout)
+    done = run("trace", "replay", id, "--raw", "--url", gateway.url, "--yes")
+    assert done.returncode == 0, done
+    new = done.stdout.decode().split()[0]
+    after = json.loads(run("trace", "show", new, "--url", gateway.url, "--json").stdout)
+    assert after["row"]["dialect"] == after["attempts"][0]["dialect"] == "gemini"
+    assert after["attempts"][0]["passthrough"]
+    sent, again = (json.loads(each["attempts"][0]["request"]["body"]) for each in (before, after))
+    assert again == sent
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_file_is_sent_by_a_gateway_that_never_saw_it(
+    gateway: LiveGateway, tmp_path: Path, stream: bool
+) -> None:
+    with LiveGateway(TOML) as elsewhere:
+        id = ask(elsewhere, "anthropic", "gemini", conversation("anthropic"), stream=stream)
+        file = exported(elsewhere, id, tmp_path)
+    done = run("trace", "replay", str(file), "--to", "demo-anthropic", "--url", gateway.url, "--yes")
+    assert done.returncode == 0, done
+    new, status = done.stdout.decode().splitlines()[0].split()
+    assert status == "200"
+    shown = json.loads(run("trace", "show", new, "--url", gateway.url, "--json").stdout)
+    assert shown["row"]["dialect"] == "anthropic"
+    assert shown["row"]["upstream_dialect"] == "anthropic"
+    assert shown["row"].get("stream", False) is stream
 
 
 def test_bodies_that_were_not_recorded_are_said_to_be_missing() -> None:

@@ -20,6 +20,7 @@ ASKED = ("And in Lima?", "[[demo:tool get_weather]]", "[[demo:think]]", "[[demo:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_what_was_just_recorded_is_the_same_again(source: str, target: str, stream: bool, last: str) -> None:
+    """R-DE-09"""
     again = replay(recorded(source, target, conversation(source, last), stream=stream))
     assert again.told() == ""
     assert again.notes == []

@@ -69,6 +69,7 @@ def test_a_loss_inside_of_a_part_is_beside_what_the_part_became() -> None:
 
 
 def test_the_summary_counts_both_sides() -> None:
+    """R-K-04"""
     asked = conversation("anthropic")
     asked["system"] = [{"type": "text", "text": text} for text in ("One.", "Two.", "Three.")]
     trace = with_told(recorded("anthropic", "openai-chat", asked))

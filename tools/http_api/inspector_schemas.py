@@ -133,13 +133,14 @@ def _trace_schemas() -> dict[str, Schema]:
         "ToRecord": fields({"minutes": {"type": "number", "minimum": 0, "maximum": 1440}}),
         "ToReplay": fields(
             {
-                "id": text("of a recorded exchange"),
+                "id": text("of a recorded exchange; without it `to`, `dialect` and `body` are needed"),
                 "to": text("`provider/model`, or any model's name; else as it was asked"),
                 "dialect": text("to ask in; else as it was asked"),
                 "body": {"description": "to ask in its place: an object, or its text"},
+                "stream": flag("to stream or not, where the dialect's path tells it; else as it was asked"),
                 "dry": flag("only tell what it may cost"),
             },
-            optional=("to", "dialect", "body", "dry"),
+            optional=("id", "to", "dialect", "body", "stream", "dry"),
         ),
     }
 

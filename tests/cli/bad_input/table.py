@@ -651,6 +651,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         (
             Case("trace replay req_1 --ofline", 2, "there is no option --ofline: did you mean --offline? (see wireglot trace replay --help)"),
             Case(f"trace replay {FILE_OF_TRACE} --offline --to a/b", 2, "--to: nothing is sent with --offline"),
+            Case(f"trace replay {FILE_OF_TRACE} --offline --raw", 2, "--raw: nothing is sent with --offline"),
             Case(f"trace replay {FILE_OF_TRACE}", 2, "--url: which gateway is to send it again? With --offline nothing is sent"),
         ),
         _files_of_traces("replay"),

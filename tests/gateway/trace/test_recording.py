@@ -32,6 +32,7 @@ def all_bodies() -> Iterator[Stage]:
 @pytest.mark.parametrize("upstream", FOUR)
 @pytest.mark.parametrize("name", FOUR)
 def test_a_whole_answer_is_recorded_on_both_sides(all_bodies: Stage, name: str, upstream: str) -> None:
+    """R-K-01, R-K-02, R-K-03"""
     client = BY_NAME[name]
     all_bodies.upstream.requests.clear()
     answer = ask(all_bodies.gateway, client, f"{upstream}-up/m1", "What is recorded?")
@@ -189,6 +190,7 @@ def test_bodies_are_searched(all_bodies: Stage) -> None:
 
 
 def test_without_recording_there_is_no_file_and_no_trace() -> None:
+    """C33"""
     with stage('mode = "off"') as made:
         id = id_of(ask(made.gateway, A, "gemini-up/m1"))
         made.look.over(id)
@@ -267,6 +269,7 @@ def test_of_a_long_body_its_beginning_is_kept() -> None:
 
 
 def test_what_finds_no_room_is_counted_and_the_client_has_its_answer() -> None:
+    """R-K-06"""
     with stage() as made:
         made.gateway.process.gateway.traces.room.most = 100
         answer = ask(made.gateway, A, "gemini-up/m1", stream=True)

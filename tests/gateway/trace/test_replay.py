@@ -87,6 +87,9 @@ def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> No
         ({"to": 5}, 400),
         ({"dryy": True}, 400),
         ({"dry": "no"}, 400),
+        ({"stream": "no"}, 400),
+        ({"id": "", "dialect": "gemini"}, 400),
+        ({"id": "", "body": {}}, 400),
     ],
 )
 def test_what_cannot_be_asked_is_told(made: Stage, more: Document, status: int) -> None:

@@ -41,6 +41,7 @@ def everything(made: Stage, id: str) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_no_planted_secret_is_in_a_trace(stream: bool) -> None:
+    """R-K-02, C33"""
     headers = {
         "x-api-key": CLIENT_KEY,
         "authorization": f"Bearer {CLIENT_KEY}",
@@ -92,6 +93,7 @@ def test_a_secret_that_two_events_of_a_stream_share_is_gone() -> None:
 
 
 def test_what_lies_on_the_disk_is_sealed_and_for_its_owner_alone() -> None:
+    """C33"""
     with stage() as made:
         id = id_of(ask(made.gateway, A, "gemini-up/m1", "a sentence that nobody may read"))
         made.look.trace(id)
@@ -156,6 +158,7 @@ def notes() -> Any:
 
 
 def test_recordings_go_after_their_time_and_when_they_are_too_much(tmp_path: Path) -> None:
+    """R-K-01, C33"""
     shelf = TraceShelf(tmp_path / "t", Sealer(b"secret-of-sixteen"), notes())
     for number in range(5):
         shelf.put(kept(f"req_{number}", 1_800_000_000 + number * 3600))

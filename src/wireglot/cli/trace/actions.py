@@ -121,6 +121,8 @@ def _replay(arguments: argparse.Namespace) -> int:
     if arguments.offline:
         if arguments.to is not None:
             raise Unusable("--to: nothing is sent with --offline")
+        if arguments.raw:
+            raise Unusable("--raw: nothing is sent with --offline")
         return _replay_offline(arguments)
     return send_again(arguments, _trace(arguments, arguments.id))
 

@@ -16,6 +16,7 @@ examples:
   wireglot trace export ID -o report.wgtrace.json
   wireglot trace replay report.wgtrace.json --offline
   wireglot trace replay ID --to kimi/kimi-k3
+  wireglot trace replay ID --raw                what went upstream, once more
 
 An ID may be the file of an exported trace, or `last`: the newest that was recorded. Bodies are recorded as
 [trace] in the configuration says, or for some minutes by `wireglot serve --trace`.
@@ -82,6 +83,11 @@ def add_command(commands: Commands) -> None:
     _one(replay)
     replay.add_argument("--offline", action="store_true", help="send nothing")
     replay.add_argument("--to", metavar="PROVIDER/MODEL", help="send it there instead")
+    replay.add_argument(
+        "--raw",
+        action="store_true",
+        help="send what went upstream, in the dialect it went in: nothing is translated",
+    )
     replay.add_argument("--yes", action="store_true", help="do not ask before it is sent")
     parser.set_defaults(run=run)
 

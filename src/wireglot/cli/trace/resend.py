@@ -10,7 +10,7 @@ from typing import Any, Final
 from wireglot.cli.exit_status import FAILED, OK
 from wireglot.cli.paint import one_line
 from wireglot.cli.telling import say
-from wireglot.cli.trace.access import AtGateway, NoTrace, Unusable
+from wireglot.cli.trace.access import AtGateway, NoTrace, Unusable, is_file
 from wireglot.cli.trace.answers import compared, compared_lines
 from wireglot.cli.trace.table import upstream_of
 from wireglot.traces.trace import Trace
@@ -24,7 +24,7 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
     if arguments.url is None:
         raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
     gateway = AtGateway(arguments.url)
-    asked: dict[str, Any] = {"id": trace.row.id, "to": arguments.to or upstream_of(trace.row)}
+    asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row)}
     say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
     if not arguments.yes and not _agreed():
         raise Unusable("not sent: say --yes to agree beforehand")
@@ -36,6 +36,21 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
         print(f"{id}  {one_line(str(status))}")
         _tell(gateway, trace, id)
     return FAILED if isinstance(status, int) and status >= _REFUSED else OK
+
+
+def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The gateway has what it recorded itself; what went upstream, or lies in a file, it is told."""
+    dialect, message = trace.row.dialect, trace.request
+    if arguments.raw:
+        attempt = trace.attempts[-1] if trace.attempts else None
+        if attempt is None or attempt.request is None:
+            raise Unusable("--raw: nothing went upstream in this exchange")
+        dialect, message = attempt.dialect, attempt.request
+    elif not is_file(arguments.id):
+        return {"id": trace.row.id}
+    if message.truncated:
+        raise Unusable("the request was not recorded to its end: it cannot be sent again")
+    return {"dialect": dialect, "body": message.body, "stream": trace.row.stream}
 
 
 def _tell(gateway: AtGateway, before: Trace, id: str) -> None:

@@ -41,18 +41,28 @@ class ReplayPage:
 
     async def replay(self, page: PageRequest, viewer: Viewer) -> None:
         fields = page.document()
-        trace = await self._recorded(text_field(fields, "id", _NAME_LETTERS), viewer)
-        model = text_field(fields, "to", _NAME_LETTERS) or trace.row.asked
-        spoken = text_field(fields, "dialect", _NAME_LETTERS) or trace.row.dialect
-        if spoken not in names():
-            raise wrong_field("dialect", f"one of {', '.join(names())}")
-        changed, dry = fields.pop("body", None), fields.pop("dry", False)
+        id, to, spoken = (text_field(fields, name, _NAME_LETTERS) for name in ("id", "to", "dialect"))
+        changed, dry, stream = fields.pop("body", None), fields.pop("dry", False), fields.pop("stream", None)
         if type(dry) is not bool:
             raise wrong_field("dry", "true or false")
+        if stream is not None and type(stream) is not bool:
+            raise wrong_field("stream", "true or false")
         for name in fields:  # one that is misspelled must not cost anything
-            raise wrong_field(name, "nothing but id, to, dialect, body and dry")
-        document = _document(changed, trace, spoken)
-        incoming = _incoming(page, spoken, model, document, stream=trace.row.stream)
+            raise wrong_field(name, "nothing but id, to, dialect, body, stream and dry")
+        if spoken and spoken not in names():
+            raise wrong_field("dialect", f"one of {', '.join(names())}")
+        if id:
+            trace = await self._recorded(id, viewer)
+            model, spoken = to or trace.row.asked, spoken or trace.row.dialect
+            document = _document(changed, trace, spoken)
+            stream = trace.row.stream if stream is None else stream
+        else:  # what another gateway recorded
+            model = to
+            for name, value in (("to", to), ("dialect", spoken), ("body", changed)):
+                if not value:
+                    raise wrong_field(name, "a value, where no id of an exchange is given")
+            document = _written(changed)
+        incoming = _incoming(page, spoken, model, document, stream=bool(stream))
         if dry:
             check_permitted(page.caller.key, model)
             page.send(_estimate(page, viewer, spoken, model, document))
@@ -83,6 +93,10 @@ def _document(body: Any, trace: Trace, spoken: str) -> dict[str, Any]:
                 lambda: translate_request(document, source=source, target=target, stream=stream)
             ).value
         return document
+    return _written(body)
+
+
+def _written(body: Any) -> dict[str, Any]:
     return _decoded(body) if isinstance(body, str) else _object(body)
 
 
