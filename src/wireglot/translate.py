@@ -10,6 +10,7 @@ import msgspec
 from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import DialectName, dialect, surface
+from wireglot.dialects.untold_sequence import untold_sequence
 from wireglot.ir.content import Origin, Part
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss, worst_first
@@ -90,7 +91,7 @@ def plan(
         fitted.request,
         aliases=fitted.aliases,
         context=context,
-        losses=(*losses, *fitted.losses),
+        losses=(*losses, *fitted.losses, *untold_sequence(fitted.request, client, server)),
         trail=fitted.trail,
     )
 

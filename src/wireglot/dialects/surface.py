@@ -365,6 +365,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Where the body names the model; "": the path does."""
     sse_query: str = ""
     """Streams are JSON arrays unless the query holds this; "": they are always SSE."""
+    stop_sequences: Literal["told", "hidden", "none"] = "none"
+    """Whether requests may have them, and whether an answer tells which one ended it."""
     status: Callable[[ApiError], int]
     """The HTTP status under which an error is reported."""
     tap: Callable[[int], Tap]

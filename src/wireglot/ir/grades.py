@@ -122,6 +122,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "harmless",
         "That a stop sequence matched is told, or follows from the text.",
     ),
+    ("stop_sequence", "approximated"): (
+        "degraded",
+        "An answer that a stop sequence ended looks as if the model had ended it.",
+    ),
     ("stop_sequences", "dropped"): ("serious", "The answer goes on where it should have stopped."),
     ("stop_sequences", "approximated"): (
         "serious",

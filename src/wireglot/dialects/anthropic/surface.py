@@ -156,6 +156,7 @@ SURFACE: Final = Surface(
         request_id_headers=("request-id", "x-amzn-requestid"),
         framings={AMAZON: InvokedStream},
     ),
+    stop_sequences="told",
     status=status,
     tap=MessageTap,
     mender=MessageMender,

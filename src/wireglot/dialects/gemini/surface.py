@@ -173,6 +173,7 @@ SURFACE: Final = Surface(
     ),
     model_field="",
     sse_query="alt=sse",
+    stop_sequences="hidden",
     status=status,
     tap=GeminiTap,
     glance=glance,

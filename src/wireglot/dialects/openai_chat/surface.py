@@ -96,6 +96,7 @@ SURFACE: Final = Surface(
         request_id_headers=("x-request-id",),
         stream_usage=STREAM_USAGE,
     ),
+    stop_sequences="hidden",
     status=plain_status,
     tap=ChatTap,
     mender=CallMender,
