@@ -22,9 +22,11 @@ SECRET = "the-secret-that-all-gateways-share"
 
 class Fleet:
     def __init__(self, folder: Path, store: str, shared: str, more: str = "") -> None:
+        """`shared`: "" where nothing is shared but the store."""
+        beside = f'shared = "{shared}"\n' if shared else ""
         toml = (
             f'[server]\nsecret = "{SECRET}"\nadmin_secret = "{ADMIN}"\n[limits]\ndrain = 1.0\nauth_failures = 100000\n'
-            f'[store]\nurl = "{store}"\nshared = "{shared}"\n[providers.demo]\n{more}'
+            f'[store]\nurl = "{store}"\n{beside}[providers.demo]\n{more}'
         )
         self.machines = [Served(folder / name, toml) for name in ("one", "two")]
 
@@ -64,7 +66,8 @@ class Fleet:
             yield self
         finally:
             for machine in self.machines:
-                machine.kill()
+                if machine.is_started:
+                    machine.kill()
 
 
 class OwnFleet(Fleet):

@@ -80,6 +80,10 @@ class Served:
         config.chmod(0o600)  # it may hold secrets, and the gateway would say so
 
     @property
+    def is_started(self) -> bool:
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid

@@ -93,7 +93,7 @@ class Gateway:
         self._state = state
         self._routes = Routes(surfaces())
         self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
-        self.traces = Traces(settings, observer, state.sealer)
+        self.traces = Traces(settings, observer, state.sealer, state.fleet_log)
         self._gates = Gates(settings.limits)
         self.account = ByteAccount(lambda: self.settings.limits.buffered)
         """Bytes held by all requests, in both directions."""
@@ -121,6 +121,7 @@ class Gateway:
             self._gatekeeper,
             lambda: self.settings,
             observer.note,
+            self.traces,
             inspector_handlers(
                 state, self._state_pages.admin, self.health, self._scrape, self._submit, self.traces
             ),

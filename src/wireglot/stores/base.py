@@ -11,6 +11,7 @@ from wireglot.stores.records import (
     Document,
     KeyRow,
     KindLimits,
+    LogEntry,
     Rate,
     Session,
     Stats,
@@ -204,6 +205,39 @@ class Counters(Protocol):
 
     async def check(self) -> None:
         """Raises StoreDown where it does not answer."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class FleetLog(Protocol):
+    """What the machines of a fleet tell one another, in the order in which it was told, and what they hand
+    over: for a while, and never of so much worth that anybody waits for it."""
+
+    async def tell(self, log: str, body: bytes, *, seconds: float, most: int) -> None:
+        """One more entry. Those of a log are all told with the same `seconds`, after which they go; of more
+        than `most` the oldest go (a few more may be there for a moment)."""
+        ...
+
+    async def heard(self, log: str, after: str, limit: int) -> list[LogEntry]:
+        """What was told after a place ("": from the first on), the oldest first. Where the log has been
+        emptied and begun anew, it is told from its first entry on."""
+        ...
+
+    async def last(self, log: str, before: str, limit: int) -> list[LogEntry]:
+        """What was told before a place ("": up to now), the newest first."""
+        ...
+
+    async def remove(self, log: str, places: Sequence[str]) -> None: ...
+
+    async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, bytes_most: int) -> None:
+        """Hand something over, sealed as it is. Of more than `bytes_most` the oldest go."""
+        ...
+
+    async def find(self, caller: str, id: str) -> bytes | None: ...
+
+    async def forget(self, caller: str) -> int:
+        """All that was handed over of one caller. How many there were."""
         ...
 
     async def close(self) -> None: ...

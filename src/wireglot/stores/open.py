@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from wireglot.stores.base import Counters, Engine, StoreUnusable, Vault
+from collections.abc import Callable
+
+from wireglot.stores.base import Counters, Documents, Engine, FleetLog, StoreUnusable, Vault
+from wireglot.stores.document_log import DocumentLog
 
 
 async def open_engine(url: str) -> Engine:
@@ -47,6 +50,20 @@ async def open_counters(url: str) -> tuple[Counters, Vault | None]:
                 raise StoreUnusable("store.shared: Redis needs `pip install wireglot[fleet]`") from None
             return await open_redis(url)
     raise StoreUnusable(f"store.shared: expected redis://... or redis+sentinel://..., got {scheme}:")
+
+
+def open_fleet_log(url: str, shared: str, documents: Callable[[], Documents]) -> FleetLog | None:
+    """Between the machines of a fleet: in PostgreSQL where that is the store (`documents` are its own), else
+    in Redis where that is shared. None: there is one machine."""
+    if url.startswith("postgres"):
+        return DocumentLog(documents)
+    if not shared:
+        return None
+    try:
+        from wireglot.stores.redis import RedisLog
+    except ImportError:
+        raise StoreUnusable("store.shared: Redis needs `pip install wireglot[fleet]`") from None
+    return RedisLog(shared)
 
 
 def sqlite_path(rest: str) -> str:

@@ -203,6 +203,15 @@ class Session(msgspec.Struct, frozen=True):
     last: int
 
 
+class LogEntry(msgspec.Struct, frozen=True):
+    """What a process of the fleet told the others."""
+
+    place: str
+    """In its log: what comes after it was told later."""
+    told: int
+    body: bytes
+
+
 # Counters.
 
 

@@ -12,7 +12,7 @@ from wireglot.gateway.entry.routes import Asked, NoRoute
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import Access, SeenVisitor, check_form, check_site
 from wireglot.gateway.inspector.sessions import InspectorSessions
-from wireglot.gateway.inspector.sign_in_pages import SignInPages
+from wireglot.gateway.inspector.sign_in_pages import Endings, SignInPages
 from wireglot.gateway.inspector.site import Site
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.process_limits import KIB, MIB
@@ -41,18 +41,19 @@ class Inspector:
         gatekeeper: Gatekeeper,
         settings: Callable[[], Settings],
         note: Note,
+        endings: Endings,
         *handlers: Mapping[str, InspectorHandler],
     ) -> None:
-        """`handlers`: verb -> who answers it."""
+        """`endings`: tells other processes of sessions that end. `handlers`: verb -> who answers it."""
         self._match = match
-        sessions = InspectorSessions()
+        sessions = InspectorSessions(ended=endings.ended)
         self._access = Access(gatekeeper, sessions, settings)
         site = Site()
         self._files: Final[dict[str, Callable[[PageRequest], Awaitable[None]]]] = {
             "page": site.page,
             "asset": site.asset,
         }
-        pages = SignInPages(self._access, sessions, gatekeeper, note)
+        pages = SignInPages(self._access, sessions, gatekeeper, note, endings)
         self._signing: Final[dict[str, Callable[[PageRequest, SeenVisitor], Awaitable[None]]]] = {
             "session.get": pages.get,
             "session.begin": pages.begin,

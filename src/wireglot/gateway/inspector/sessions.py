@@ -1,6 +1,6 @@
 """Sessions of the inspector: a sealed token in a cookie, which all workers and machines of a fleet can open.
 
-Nothing is stored: a token says by which secret it was given, and holds for as long as that secret does. It
+No session is stored: a token says by which secret it was given, and holds for as long as that secret does. It
 is sealed with `server.secret`, so that nobody can make one, or learn from it what stands in it.
 """
 
@@ -12,13 +12,13 @@ import hmac
 import re
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
 
 from wireglot.gateway.entry.callers import Caller
+from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.settings import Settings
 from wireglot.stores.seal import Sealer, Unreadable
 
@@ -29,7 +29,6 @@ _SEALED_FOR: Final = "\0inspector"
 _KIND: Final = "session"
 _TOKEN_LETTERS_MOST: Final = 1024
 _COOKIES_TRIED_MOST: Final = 4
-_ENDED_MOST: Final = 10_000
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
 _OPEN: Final = "open"
 _PASSING: Final = secrets.token_bytes(32)
@@ -46,11 +45,10 @@ class InspectorSession(msgspec.Struct, frozen=True, array_like=True):
 
 
 class InspectorSessions:
-    def __init__(self, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, *, ended: EndedSessions | None = None) -> None:
         self._wall = wall
         self._sealers: dict[bytes, Sealer] = {}
-        self._ended: OrderedDict[str, None] = OrderedDict()
-        """Nonces of those that were ended here before their time."""
+        self._ended = ended if ended is not None else EndedSessions(wall)
 
     def begin(self, who: Caller, settings: Settings) -> tuple[InspectorSession, str]:
         """A new one, and its token."""
@@ -78,9 +76,8 @@ class InspectorSessions:
         return session.by != "admin" or _is_same(session.mark, _admin_mark(settings))
 
     def end(self, session: InspectorSession) -> None:
-        self._ended[session.nonce] = None
-        if len(self._ended) > _ENDED_MOST:
-            self._ended.popitem(last=False)
+        """Here; others are told by whoever has it ended."""
+        self._ended.add(session.nonce, session.ends)
 
     def csrf(self, session: InspectorSession | None, settings: Settings) -> str:
         """What a page of ours sends with every change, and no other page can know. Without a session it is

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from wireglot import __version__
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import Access, SeenVisitor, is_behind_tls
-from wireglot.gateway.inspector.sessions import InspectorSessions, set_cookie
+from wireglot.gateway.inspector.sessions import InspectorSession, InspectorSessions, set_cookie
 from wireglot.gateway.observe.log import Note
+from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.request.page_request import PageRequest
 
 _SECRET_LETTERS_MOST: Final = 4096
 
 
+class Endings(Protocol):
+    """All processes that know a session."""
+
+    ended: EndedSessions
+
+    async def end_session(self, nonce: str, ends: float) -> str:
+        """Why only this machine heard of it, "" where all did."""
+        ...
+
+
 class SignInPages:
     def __init__(
-        self, access: Access, sessions: InspectorSessions, gatekeeper: Gatekeeper, note: Note
+        self,
+        access: Access,
+        sessions: InspectorSessions,
+        gatekeeper: Gatekeeper,
+        note: Note,
+        endings: Endings,
     ) -> None:
+        self._endings = endings
         self._access = access
         self._sessions = sessions
         self._gatekeeper = gatekeeper
@@ -43,7 +60,7 @@ class SignInPages:
             self._note("warn", "inspector sign-in refused", peer=page.head.peer, detail=str(refused))
             raise
         if seen.session is not None:
-            self._sessions.end(seen.session)
+            await self._ended(seen.session)
         session, token = self._sessions.begin(who, page.settings)
         self._note("info", "inspector sign-in", peer=page.head.peer, caller=who.name)
         now = self._access.of(session, page.settings)
@@ -54,11 +71,17 @@ class SignInPages:
     async def end(self, page: PageRequest, seen: SeenVisitor) -> None:
         if seen.viewer is not None:
             self._access.check_token(page.head, seen, page.settings)
-        if seen.session is not None:
-            self._sessions.end(seen.session)
+        unreached = await self._ended(seen.session) if seen.session is not None else ""
         host = page.head.headers.get("host", "")
         gone = set_cookie(host, "", secure=is_behind_tls(page.head), seconds=0)
-        page.send({"access": "none"}, more=[gone])
+        told = {"access": "none"}
+        if unreached:
+            told["unreached"] = f"signed out on this machine; the others cannot be told ({unreached})"
+        page.send(told, more=[gone])
+
+    async def _ended(self, session: InspectorSession) -> str:
+        self._sessions.end(session)
+        return await self._endings.end_session(session.nonce, session.ends)
 
     def _told(self, page: PageRequest, seen: SeenVisitor) -> dict[str, Any]:
         viewer = seen.viewer

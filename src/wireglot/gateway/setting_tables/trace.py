@@ -55,3 +55,12 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(gt=0, description="of all of them together; the oldest go first", extra={"unit": "bytes"}),
     ] = 512 * MIB
+    fleet_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="of bodies that a fleet's store keeps, sealed, so that any machine shows them all; "
+            "the oldest go first; 0: they stay where they were recorded",
+            extra={"unit": "bytes"},
+        ),
+    ] = 128 * MIB

@@ -32,7 +32,7 @@ from wireglot.gateway.state.sharing import Sharing
 from wireglot.gateway.state.store_health import StoreHealth, WatchedDocuments
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.health import Health
-from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine, open_fleet_log
 from wireglot.stores.base import Counters, Engine, Vault
 from wireglot.stores.bounded import BoundedEngine, BoundedShared, Bounds, StoreBreaker
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
@@ -70,6 +70,9 @@ class State:
         self.engine: Engine = engine
         self.counters = counters
         self.note = note
+        store = settings.store
+        self.fleet_log = open_fleet_log(store.url.value, store.shared.value, lambda: behind.documents)
+        """Beside the bounds of what requests ask for: it opens no breaker of theirs."""
         self.store_health = StoreHealth()
         server = settings.server
         self.sealer = sealer = Sealer(
@@ -172,6 +175,8 @@ class State:
             self.counters,
             self.engine,
         )
+        if self.fleet_log is not None:
+            parts += (self.fleet_log,)
         async with contextlib.AsyncExitStack() as closing:
             for part in reversed(parts):
                 closing.push_async_callback(self._close, part)

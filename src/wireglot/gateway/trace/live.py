@@ -43,27 +43,33 @@ class Live:
             raise shed("too many look at the list at once")
         self._listeners += 1
         listener, traces = self._traces.listen(), self._traces
-        others: asyncio.Task[None] | None = None
+        others: list[asyncio.Task[None]] = []
+        unlisten = traces.fleet.rows.listen(listener.tell) if traces.fleet is not None else None
         try:
             if traces.siblings is not None:
-                others = asyncio.create_task(traces.siblings.listen(lambda told: _pass_on(told, listener)))
+                telling = traces.siblings.listen(lambda told: _pass_on(told, listener))
+                others.append(asyncio.create_task(telling))
+            if traces.fleet is not None:
+                others.append(asyncio.create_task(traces.fleet.follow()))
             await self._tell(page, viewer, listener)
         finally:
             self._listeners -= 1
             listener.close()
-            if others is not None:
-                others.cancel()
+            if unlisten is not None:
+                unlisten()
+            for task in others:
+                task.cancel()
 
     async def _tell(self, page: PageRequest, viewer: Viewer, listener: Listener) -> None:
         reply, loop = page.reply, asyncio.get_running_loop()
         flowing = asyncio.Event()
         flowing.set()
-        hello = {"worker": self._traces.worker, "recording": await self._traces.status()}
+        hello: dict[str, Any] = {"worker": self._traces.worker, "recording": await self._traces.status()}
         page.record.answered(200)
         reply.start(200, [*_HEADERS, *identity(page.record.id, page.asked.dialect)])
         reply.on_pressure(flowing.clear, flowing.set)
         reply.write(_event("hello", hello))
-        last, dropped = loop.time(), 0
+        last, dropped, fleet = loop.time(), 0, hello["recording"]["fleet"]
         while not self._is_draining() and viewer.holds():
             if not flowing.is_set():  # what comes meanwhile waits in the listener, which is bounded
                 await asyncio.sleep(_GATHER_SECONDS)
@@ -73,6 +79,10 @@ class Live:
             if listener.dropped > dropped:
                 dropped = listener.dropped
                 pieces.append(_event("dropped", {"count": dropped}))
+            now = self._traces.fleet.status() if self._traces.fleet is not None else None
+            if now != fleet:
+                fleet = now
+                pieces.append(_event("fleet", fleet))
             if not pieces and loop.time() - last >= _PING_SECONDS:
                 pieces = [b": ping\n\n"]
             if pieces:

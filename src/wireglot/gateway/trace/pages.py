@@ -71,7 +71,10 @@ class TracePages:
             rows = await self._traces.listed(wanted)
             more = len(rows) > limit
         rows = rows[:limit]
-        _send(page, {"rows": rows, "next": rows[-1].id if more and rows else None})
+        told: dict[str, Any] = {"rows": rows, "next": rows[-1].id if more and rows else None}
+        if self._traces.fleet is not None:
+            told["fleet"] = self._traces.fleet.status()
+        _send(page, told)
 
     async def _before(self, page: PageRequest, viewer: Viewer) -> tuple[float, str] | None:
         id = page.query("before")
@@ -115,30 +118,31 @@ class TracePages:
 
     async def _found(
         self, page: PageRequest, viewer: Viewer, *, told: bool = True
-    ) -> tuple[Row, Trace | None]:
-        """The same words for another key's: that there is one is nobody's business."""
+    ) -> tuple[Row, Trace | None, str]:
+        """A row, what was recorded of it, and why that cannot be shown, where there is more to say. The same
+        words for another key's: that there is one is nobody's business."""
         (id,) = page.asked.ids
         row = await self._traces.find(id) if len(id) <= _ID_LETTERS else None
         if row is None or not viewer.sees(row.key, row.at):
             missing = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
             raise RequestError("not_found", missing, code="exchange_not_found")
-        trace = await self._traces.trace(id) if row.recorded else None
+        trace, why = await self._traces.opened(row) if row.recorded else (None, "")
         if trace is not None and told:
             recorded = trace
             trace = await self._telling.do(lambda: with_told(recorded))
-        return row, trace
+        return row, trace, why
 
     async def _recorded(self, page: PageRequest, viewer: Viewer) -> Trace:
-        row, trace = await self._found(page, viewer)
+        row, trace, why = await self._found(page, viewer)
         if trace is None:
-            told = f"the bodies of {row.id} were not recorded, or are gone"
+            told = f"the bodies of {row.id} " + (f"were {why}" if why else "were not recorded, or are gone")
             raise RequestError("not_found", told, code="not_recorded")
         return trace
 
     async def _get(self, page: PageRequest, viewer: Viewer) -> None:
         # Links take as long as the translation: a page shows what was recorded first, and asks for them then.
         only = page.query("only")
-        row, trace = await self._found(page, viewer, told=only != "recorded")
+        row, trace, why = await self._found(page, viewer, told=only != "recorded")
         if trace is not None:
             _send(page, _without_bodies(trace) if only == "told" else trace)
             return
@@ -147,7 +151,7 @@ class TracePages:
             found = await self._find_losses(row.key, row.id)
             losses = decode(found).get("losses", []) if found is not None else []
         row = msgspec.structs.replace(row, recorded=False)
-        _send(page, {"row": row, "losses": losses})
+        _send(page, {"row": row, "losses": losses, **({"why": why} if why else {})})
 
     async def _export(self, page: PageRequest, viewer: Viewer) -> None:
         trace = await self._recorded(page, viewer)
@@ -185,8 +189,11 @@ class TracePages:
         if type(minutes) not in (int, float) or not 0 <= minutes <= _MINUTES_MOST:
             told = f"minutes: expected a number from 0 to {_MINUTES_MOST}"
             raise RequestError("bad", told, code="invalid_value", param="minutes")
-        await self._traces.record_for(minutes * 60)
-        _send(page, await self._traces.status())
+        unreached = await self._traces.record_for(minutes * 60)
+        status = await self._traces.status()
+        if unreached:
+            status["unreached"] = f"only this machine: the others cannot be told ({unreached})"
+        _send(page, status)
 
 
 def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:

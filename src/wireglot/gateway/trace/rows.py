@@ -76,6 +76,11 @@ class ExchangeRows:
         self._listeners: list[Listener] = []
         self._seen: dict[str, tuple[object, ...]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._over_to: Callable[[bytes], None] | None = None
+
+    def tell_over_to(self, take: Callable[[bytes], None]) -> None:
+        """Each row that is over goes there, packed as it is."""
+        self._over_to = take
 
     # Told by the observer.
 
@@ -94,6 +99,8 @@ class ExchangeRows:
             over[record.id] = _pack(fields)
         except UnicodeEncodeError:  # half a character, which a client may send and no text holds
             over[record.id] = _pack(mended(row_of(record, self._worker)))
+        if self._over_to is not None:
+            self._over_to(over[record.id])
         if len(over) > self._most:
             over.popitem(last=False)
         if self._listeners:
@@ -122,12 +129,25 @@ class ExchangeRows:
         packed = self._over.get(id)
         return _unpack(packed) if packed is not None else None
 
-    def forget(self, key: str) -> int:
-        """What is over of one caller. How many there were."""
-        gone = [id for id, packed in self._over.items() if _unpack(packed).key == key]
+    def forget(self, key: str, until: float = float("inf")) -> int:
+        """What is over of one caller, up to a moment. How many there were."""
+        rows = [_unpack(packed) for packed in self._over.values()]
+        gone = [row.id for row in rows if row.key == key and row.at <= until]
         for id in gone:
             del self._over[id]
         return len(gone)
+
+    def changed(self, seen: dict[str, tuple[object, ...]]) -> list[Row]:
+        """Those that run, as far as they are not as they were `seen`; what is over is taken out of it."""
+        for id in seen.keys() - self._running.keys():
+            del seen[id]
+        found = []
+        for record in islice(reversed(list(self._running.values())), _UNHEARD_MOST):
+            matters = _what_matters(record)
+            if seen.get(record.id) != matters:
+                seen[record.id] = matters
+                found.append(row_of(record, self._worker))
+        return found
 
     def listen(self) -> Listener:
         listener = Listener(self._unlisten)
@@ -150,9 +170,9 @@ class ExchangeRows:
 
     def _look(self) -> None:
         """What has changed of those that run: records tell nobody of it, so that they cost nothing."""
-        for record in islice(reversed(list(self._running.values())), _UNHEARD_MOST):
-            if self._seen.get(record.id) != _what_matters(record):
-                self._tell(record)
+        for row in self.changed(self._seen):
+            for listener in self._listeners:
+                listener.tell(row)
         self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
     def _tell(self, record: Record) -> None:

@@ -57,6 +57,10 @@ def owner_of(key: str) -> str:
     return hashlib.sha256(f"caller {key}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def file_name(row: Row) -> str:
+    return f"{int(row.at * 1000):013d}-{owner_of(row.key)}-{row.id}.trace"
+
+
 class TraceShelf:
     """Called in threads: none of it belongs to the loop."""
 
@@ -76,7 +80,7 @@ class TraceShelf:
         sealed = self._sealer.seal(owner, _TRACE_KIND, row.id, msgspec.json.encode(trace))
         data = b"".join((_MARK, _LENGTH.pack(len(sealed_row)), sealed_row, sealed))
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = f"{int(row.at * 1000):013d}-{owner}-{row.id}.trace"
+        name = file_name(row)
         draft = self._folder / f".{name}.new"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
@@ -113,14 +117,26 @@ class TraceShelf:
 
     def trace(self, kept: Kept) -> Trace | None:
         try:
-            data = (self._folder / kept.name).read_bytes()
-            begin = len(_MARK) + _LENGTH.size
-            sealed = data[begin + _row_length(data[:begin]) :]
-            opened = self._sealer.open(kept.owner, _TRACE_KIND, kept.id, sealed)
-            return msgspec.json.decode(opened, type=Trace)
+            return self._opened((self._folder / kept.name).read_bytes(), kept.owner, kept.id)
         except _UNREADABLE as fault:
             self._tell(kept, fault)
             return None
+
+    def sealed(self, name: str) -> bytes | None:
+        """A file as it lies there, for another machine."""
+        try:
+            return (self._folder / name).read_bytes()
+        except OSError:
+            return None
+
+    def opened(self, data: bytes, key: str, id: str) -> Trace:
+        """A file of another machine. Raises Unreadable, or ValueError and its like where it is none."""
+        return self._opened(data, owner_of(key), id)
+
+    def _opened(self, data: bytes, owner: str, id: str) -> Trace:
+        begin = len(_MARK) + _LENGTH.size
+        sealed = data[begin + _row_length(data[:begin]) :]
+        return msgspec.json.decode(self._sealer.open(owner, _TRACE_KIND, id, sealed), type=Trace)
 
     def find(self, id: str) -> Kept | None:
         return next((kept for kept in self._files() if kept.id == id), None)
@@ -137,10 +153,10 @@ class TraceShelf:
         self._remove_drafts()
         return held
 
-    def forget(self, key: str) -> int:
-        """Everything of one caller. How many there were."""
+    def forget(self, key: str, until: float = float("inf")) -> int:
+        """Everything of one caller up to a moment. How many there were."""
         owner = owner_of(key)
-        theirs = [kept for kept in self._files() if kept.owner == owner]
+        theirs = [kept for kept in self._files() if kept.owner == owner and kept.at <= until]
         for kept in theirs:
             self._remove(kept.name)
         return len(theirs)

@@ -31,6 +31,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     forget: str = ""
     """A key, whose rows go."""
     record_until: float | None = None
+    ended: tuple[str, float] | None = None
+    """A session of the inspector, and when it would have ended by itself."""
     status: bool = False
     live: bool = False
 
@@ -41,6 +43,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Rows that were forgotten."""
     dropped: int = 0
     until: float = 0.0
+    ended: list[tuple[str, float]] = []
 
 
 Answerer = Callable[[Question], Awaitable[Told]]

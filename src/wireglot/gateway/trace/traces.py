@@ -1,6 +1,7 @@
 """All that is known of exchanges, for whoever looks: rows of every one, bodies of those that are recorded.
 
-One for each process; with several workers each asks the others for their rows, and reads the same files.
+One for each process; with several workers each asks the others for their rows, and reads the same files. In a
+fleet all machines tell their rows to its store, and hand over what they record.
 """
 
 from __future__ import annotations
@@ -9,29 +10,32 @@ import asyncio
 import contextlib
 import os
 import random
-import re
 import shutil
 import socket
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.fleet_entries import Order
+from wireglot.gateway.trace.fleet_traces import FleetTraces
+from wireglot.gateway.trace.kept_exchanges import is_kept
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import Recording, Room
 from wireglot.gateway.trace.rows import ExchangeRows, Listener
-from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
+from wireglot.gateway.trace.shelf import FOLDER, TraceShelf, file_name
 from wireglot.gateway.trace.siblings import Question, RowSiblings, Told
 from wireglot.gateway.trace.told_rows import told
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.gateway.trace.writer import Writer
+from wireglot.stores.base import FleetLog
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import Row, Trace
 
@@ -45,7 +49,9 @@ _OPERATIONS: Final = frozenset({"generate", "compact", "count", "assist"})
 
 
 class Traces:
-    def __init__(self, settings: Settings, observer: Observer, sealer: Sealer) -> None:
+    def __init__(
+        self, settings: Settings, observer: Observer, sealer: Sealer, fleet_log: FleetLog | None = None
+    ) -> None:
         self.worker = f"{socket.gethostname()}/{os.getpid()}"
         self.rows = ExchangeRows(self.worker)
         self.room = Room(ROOM_BYTES)
@@ -56,6 +62,9 @@ class Traces:
         self.active = False
         """Whether any exchange may have to be recorded: all that a request asks where none is."""
         self.siblings: RowSiblings | None = None
+        self.fleet: FleetTraces | None = None
+        self.ended = EndedSessions()
+        self._fleet_log = fleet_log
         self._observer = observer
         self._sealer = sealer
         self._settings = settings
@@ -83,7 +92,22 @@ class Traces:
             await self.siblings.start()
             said = await self.siblings.ask(Question(status=True))
             record_until = max([record_until, *(each.until for each in said)])
+            for nonce, ends in (pair for each in said for pair in each.ended):
+                self.ended.add(nonce, ends)
         self.record_until(record_until)
+        if self._fleet_log is not None:
+            machine = f"{socket.gethostname()}:{directory or os.getpid()}"
+            self.fleet = FleetTraces(
+                self._fleet_log,
+                self.rows,
+                self._sealer,
+                told=self.told,
+                shelf=lambda: self.shelf,
+                settings=lambda: self._settings,
+                machine=machine,
+                worker=self.worker,
+            )
+            await self.fleet.start(self._obey)
 
     async def close(self) -> None:
         if self._sweeping is not None:
@@ -94,6 +118,8 @@ class Traces:
             await self.siblings.close()
         self.rows.close()
         await asyncio.to_thread(self._writer.close, _LAST_WORDS_SECONDS)
+        if self.fleet is not None:
+            await self.fleet.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -102,6 +128,12 @@ class Traces:
             "traces_dropped_total",
             "Exchanges that were to be recorded and were not: too many at once, or not to be written.",
             lambda: {(): self.dropped + self._writer.failed},
+            kind="counter",
+        )
+        metrics.read(
+            "fleet_rows_dropped_total",
+            "Exchanges that other machines of a fleet cannot list: too many at once, or the store was away.",
+            lambda: {(): self.fleet.sender.dropped} if self.fleet is not None else {},
             kind="counter",
         )
 
@@ -164,21 +196,16 @@ class Traces:
     def _is_kept(self, record: Record) -> bool:
         if self.until > time.time():
             return True
-        trace = self._settings.trace
-        if trace.routes and not any(_pattern(each).fullmatch(record.model) for each in trace.routes):
-            return False
-        match trace.mode:
-            case "all":
-                return True
-            case "errors":
-                return _failed(record)
-            case "off":  # it was turned off meanwhile
-                return False
+        return is_kept(record, self._settings.trace)
 
     # In the writer's thread.
 
     def _write(self, recording: Recording) -> None:
-        self.shelf.put(made_trace(recording, self._observer.redactor, self.worker))
+        trace = made_trace(recording, self._observer.redactor, self.worker)
+        self.shelf.put(trace)
+        if self.fleet is not None and self._loop is not None:
+            offer, row = self.fleet.bodies.offer, trace.row
+            self._loop.call_soon_threadsafe(offer, row.key, row.id, file_name(row))
 
     def _written(self, recording: Recording) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -204,22 +231,28 @@ class Traces:
     # What there is.
 
     async def listed(self, wanted: Wanted) -> list[Row]:
-        """Of all workers, and of those that ran before; as others may see them."""
+        """Of all workers and machines, and of those that ran before; as others may see them."""
         running, packed = self.rows.snapshot()
         own = asyncio.to_thread(lambda: wanted.page(self.rows.unpacked(running, packed)))
         others = self.siblings.ask(Question(rows=wanted)) if self.siblings is not None else _nobody()
-        mine, theirs = await asyncio.gather(own, others)
+        fresh = self.fleet.rows.refresh() if self.fleet is not None else _nothing()
+        mine, theirs, _ = await asyncio.gather(own, others, fresh)
         rows = [*mine, *(row for each in theirs for row in each.rows)]
-        merged = await asyncio.to_thread(self._with_kept, wanted, rows)
+        distant = self.fleet.rows.snapshot() if self.fleet is not None else []
+        merged = await asyncio.to_thread(self._with_kept, wanted, rows, distant)
         redactor = self._observer.redactor
         return [told(row, redactor) for row in merged]
 
     async def between(self, since: float, until: float) -> list[Row]:
         return await self.listed(Wanted(since=since, until=until))
 
-    def _with_kept(self, wanted: Wanted, rows: list[Row]) -> list[Row]:
-        """Rows with those that only the shelf knows, the newest first."""
+    def _with_kept(self, wanted: Wanted, rows: list[Row], distant: list[bytes]) -> list[Row]:
+        """Rows with those that only the fleet's store or the shelf knows, the newest first."""
         known, found = {row.id for row in rows}, 0
+        if self.fleet is not None and distant:
+            more = wanted.page(self.fleet.rows.unpacked(distant, known))
+            known.update(row.id for row in more)
+            rows += more
         before = wanted.before[0] if wanted.before is not None else None
         for kept in self.shelf.listed() if self._folder is not None else []:
             if wanted.limit and found > wanted.limit:
@@ -240,6 +273,9 @@ class Traces:
             row = next((each for told in said for each in told.rows), None)
         if row is None:
             row = await asyncio.to_thread(self._kept_row, id)
+        if row is None and self.fleet is not None:
+            await self.fleet.rows.refresh()
+            row = self.fleet.rows.find(id)
         return None if row is None else told(row, self._observer.redactor)
 
     def _kept_row(self, id: str) -> Row | None:
@@ -248,31 +284,66 @@ class Traces:
 
     async def trace(self, id: str) -> Trace | None:
         """What was recorded of it."""
-        return await asyncio.to_thread(self.read, id)
+        row = await self.find(id)
+        return (await self.opened(row))[0] if row is not None else None
+
+    async def opened(self, row: Row) -> tuple[Trace | None, str]:
+        """What was recorded of it, or why that cannot be shown here ("": it was not, or is gone)."""
+        trace = await asyncio.to_thread(self.read, row.id)
+        if trace is not None or not row.recorded or self.fleet is None or row.worker == self.worker:
+            return trace, ""
+        return await self.fleet.trace(row)
 
     def read(self, id: str) -> Trace | None:
-        """The same, in a thread."""
+        """The same, of this machine alone, in a thread."""
         self._writer.flush(_FLUSH_SECONDS)
         kept = self.shelf.find(id) if self._folder is not None else None
         return self.shelf.trace(kept) if kept is not None else None
 
     async def forget(self, key: str) -> int:
-        """Everything of one caller goes. How many recordings there were."""
+        """Everything of one caller goes, on all machines. How many recordings there were here. Raises
+        StoreDown where the other machines cannot be told."""
+        now = time.time()
         self.rows.forget(key)
         if self.siblings is not None:
             await self.siblings.ask(Question(forget=key))
-        return await asyncio.to_thread(self._forget, key)
+        here = await asyncio.to_thread(self._forget, key)
+        elsewhere = await self.fleet.forget(key, now) if self.fleet is not None else 0
+        return max(here, elsewhere)
 
-    def _forget(self, key: str) -> int:
+    def _forget(self, key: str, until: float = float("inf")) -> int:
         self._writer.flush(_FLUSH_SECONDS)
-        return self.shelf.forget(key) if self._folder is not None else 0
+        return self.shelf.forget(key, until) if self._folder is not None else 0
 
-    async def record_for(self, seconds: float) -> None:
-        """All bodies, in all workers, for so long."""
+    async def record_for(self, seconds: float) -> str:
+        """All bodies, in all workers and machines, for so long. Why it holds for this machine alone, where it
+        does."""
         until = time.time() + seconds if seconds > 0 else 0.0
         self.record_until(until)
         if self.siblings is not None:
             await self.siblings.ask(Question(record_until=until))
+        return await self._order(Order(time.time(), record_until=until))
+
+    async def end_session(self, nonce: str, ends: float) -> str:
+        """A session of the inspector, in all workers and machines. Why it holds for this one alone, where it
+        does."""
+        self.ended.add(nonce, ends)
+        if self.siblings is not None:
+            await self.siblings.ask(Question(ended=(nonce, ends)))
+        return await self._order(Order(time.time(), ended=nonce, ends=ends))
+
+    async def _order(self, order: Order) -> str:
+        return await self.fleet.order(order) if self.fleet is not None else ""
+
+    async def _obey(self, order: Order, is_new: bool) -> None:
+        if order.ended:
+            self.ended.add(order.ended, order.ends)
+        if order.record_until is not None and (is_new or order.record_until > max(time.time(), self.until)):
+            self.record_until(order.record_until)
+        if order.forgotten is not None and self.fleet is not None:
+            self.rows.forget(order.forgotten, order.at)
+            self.fleet.let_go(order.forgotten, order.at)
+            await asyncio.to_thread(self._forget, order.forgotten, order.at)
 
     async def status(self) -> dict[str, Any]:
         said = await self.siblings.ask(Question(status=True)) if self.siblings is not None else []
@@ -284,6 +355,7 @@ class Traces:
             "dropped": self.dropped + self._writer.failed + sum(each.dropped for each in said),
             "kept_bytes": kept,
             "workers": 1 + len(said),
+            "fleet": self.fleet.status() if self.fleet is not None else None,
         }
 
     # What siblings ask.
@@ -304,7 +376,10 @@ class Traces:
             return Told(count=self.rows.forget(question.forget))
         if question.record_until is not None:
             self.record_until(question.record_until)
-        return Told(dropped=self.dropped + self._writer.failed, until=self.until)
+        if question.ended is not None:
+            self.ended.add(*question.ended)
+        dropped = self.dropped + self._writer.failed
+        return Told(dropped=dropped, until=self.until, ended=self.ended.all() if question.status else [])
 
     async def _stream(self, tell: Callable[[Told], Coroutine[Any, Any, None]]) -> None:
         listener = self.rows.listen()
@@ -330,18 +405,4 @@ async def _nobody() -> list[Told]:
     return []
 
 
-def _failed(record: Record) -> bool:
-    """A client that leaves is none: people press Esc."""
-    if record.outcome == "client_abort":
-        return False
-    return (
-        record.outcome != "ok"
-        or record.status >= 400
-        or any(loss.grade == "serious" for loss in record.losses)
-    )
-
-
-@lru_cache(256)
-def _pattern(text: str) -> re.Pattern[str]:
-    """`*` stands for anything, as in [models]."""
-    return re.compile(".*".join(re.escape(piece) for piece in text.split("*")), re.DOTALL)
+async def _nothing() -> None: ...

@@ -26,6 +26,8 @@ _REPLACE: Final = (
 INSERT_IF_NEW: Final = _INSERT + "ON CONFLICT DO NOTHING"
 _ID_MAX_LETTERS: Final = 1000
 """PostgreSQL's indexes hold no more than about 2,700 bytes for a row."""
+_IDLE_MILLISECONDS: Final = "15000"
+"""Between two statements of one that holds a lock: whoever is silent for longer has gone."""
 
 
 class _AlreadyThere(Exception):
@@ -91,11 +93,14 @@ class PostgresDocuments:
 
         async def work(connection: Connection, turn: int) -> int:
             async with connection.transaction():
-                # One at a time for a parent; the lock ends with the transaction. The numbers are read by a
-                # statement of their own, so that it sees what the one before us wrote.
+                # One at a time for a parent; the lock ends with the transaction, or soon after our machine
+                # has gone. The numbers are read by a statement of their own, so that it sees what the
+                # one before us wrote.
                 await connection.execute(
-                    "SELECT pg_advisory_xact_lock(hashtextextended(array_to_string($1::text[], '|'), 0))",
+                    "SELECT set_config('idle_in_transaction_session_timeout', $2, true), "
+                    "pg_advisory_xact_lock(hashtextextended(array_to_string($1::text[], '|'), 0))",
                     ["wireglot pieces", *place],
+                    _IDLE_MILLISECONDS,
                 )
                 if turn and (first := await _first_of_ours(connection, place, values[2])):
                     return first

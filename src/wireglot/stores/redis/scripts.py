@@ -138,3 +138,51 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return false
 """
 )
+
+# What was handed over: names in a sorted set by the moment of their end, sizes in a hash; its field '' has
+# the sum.
+_DROP: Final = """
+local function drop(shelf, sizes, name)
+    redis.call('ZREM', shelf, name)
+    local size = tonumber(redis.call('HGET', sizes, name) or 0)
+    redis.call('HDEL', sizes, name)
+    if size > 0 then redis.call('HINCRBY', sizes, '', string.format('%d', -size)) end
+    return redis.call('UNLINK', name)
+end
+"""
+
+KEEP: Final = Script(
+    _DROP
+    + """
+local shelf, sizes, name = KEYS[1], KEYS[2], KEYS[3]
+local now, stay, most, size = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+drop(shelf, sizes, name)
+for _, old in ipairs(redis.call('ZRANGEBYSCORE', shelf, '-inf', now, 'LIMIT', 0, 1000)) do
+    drop(shelf, sizes, old)
+end
+local sum = redis.call('HINCRBY', sizes, '', size)
+while sum > most do
+    local oldest = redis.call('ZRANGE', shelf, 0, 0)[1]
+    if not oldest then break end
+    drop(shelf, sizes, oldest)
+    sum = tonumber(redis.call('HGET', sizes, ''))
+end
+redis.call('ZADD', shelf, now + stay, name)
+redis.call('HSET', sizes, name, size)
+redis.call('SET', name, ARGV[5], 'PX', stay)
+redis.call('PEXPIRE', shelf, stay)
+redis.call('PEXPIRE', sizes, stay)
+return false
+"""
+)
+
+FORGET: Final = Script(
+    _DROP
+    + """
+local gone = 0
+for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+    if string.sub(name, 1, #ARGV[1]) == ARGV[1] then gone = gone + drop(KEYS[1], KEYS[2], name) end
+end
+return gone
+"""
+)

@@ -20,6 +20,7 @@ from wireglot.gateway.state.losses.shelf import KEPT_BYTES
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Engine
+from wireglot.stores.document_log import HANDED_OVER, TOLD
 from wireglot.stores.records import KindLimits, Swept
 
 _FIRST_SECONDS: Final = 20.0
@@ -27,6 +28,7 @@ _EVERY_SECONDS: Final = 300.0
 _LOCK: Final = "sweep"
 _LOCK_SECONDS: Final = 0.8 * _EVERY_SECONDS
 """Less than the time to the next turn, so that nobody's turn meets a lock of the one before."""
+_FLEET_LOG_BYTES: Final = 64 * 1024 * 1024
 _DAY_MS: Final = 86_400_000
 _SILENT_MS: Final = 20 * 60_000
 """A process that was not heard of for so long has gone."""
@@ -79,5 +81,7 @@ async def prune(engine: Engine, settings: Settings, now: int = 0) -> Swept:
             stored_forms.ITEM: KindLimits(keep.conversations_bytes),
             stored_forms.IDEMPOTENT: KindLimits(keep.idempotency_bytes),
             stored_forms.LOSSES: KindLimits(KEPT_BYTES),
+            TOLD: KindLimits(_FLEET_LOG_BYTES),
+            HANDED_OVER: KindLimits(max(1, settings.trace.fleet_bytes)),
         },
     )
