@@ -13,6 +13,7 @@ from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import Asked, ask_again
 from wireglot.traces.answer_links import answer_links
 from wireglot.traces.bodies import Unreadable, document, whole
+from wireglot.traces.causes import with_causes
 from wireglot.traces.links import request_links
 from wireglot.traces.losses import by_client, placed
 from wireglot.traces.summary import request_summary
@@ -39,7 +40,10 @@ def with_told(trace: Trace) -> Trace:
         notes.append(f"no links: {fault}")
         body = None
     answer = _with_folded(trace.answer, trace.row.dialect)
-    attempts = [_told(trace, attempt, body, answer, notes) for attempt in trace.attempts]
+    attempts: list[Attempt] = []
+    for attempt in trace.attempts:
+        told, answer = _told(trace, attempt, body, answer, notes)
+        attempts.append(told)
     last = attempts[-1] if attempts else None
     links = by_client(last.links) if last is not None else {}
     answers = by_client(last.answer_links) if last is not None else {}
@@ -50,11 +54,15 @@ def with_told(trace: Trace) -> Trace:
 
 def _told(
     trace: Trace, attempt: Attempt, body: dict[str, Any] | None, answer: Message, notes: list[str]
-) -> Attempt:
-    if body is None:
-        return attempt
+) -> tuple[Attempt, Message]:
+    """The attempt, and the client's answer: its events are linked with the last attempt's."""
     client = trace.row.dialect
     came = _with_folded(attempt.answer, attempt.dialect) if attempt.answer is not None else None
+    is_last = attempt is trace.attempts[-1]
+    if body is None:
+        if is_last and attempt.passthrough:
+            answer = _caused(trace, answer, attempt, None)
+        return replace(attempt, answer=came), answer
     try:
         target = target_of(attempt)
         sent = document(attempt.request, "the upstream request")
@@ -64,17 +72,29 @@ def _told(
         summary = request_summary(asked, target, sent, losses) if asked is not None else []
     except _FAULTS as fault:
         notes.append(f"no links: {fault}")
-        return replace(attempt, answer=came) if came is not None else attempt
-    if attempt is trace.attempts[-1]:
+        return replace(attempt, answer=came), answer
+    if is_last:
         attempt = replace(attempt, answer_links=_answers(trace, attempt, target, asked, answer, notes))
+        answer = _caused(trace, answer, attempt, asked)
     places, answers = by_client(links), by_client(attempt.answer_links)
-    return replace(
+    told = replace(
         attempt,
         answer=came,
         links=links,
         summary=attempt.summary or summary,
         losses=[_placed(loss, body, answer, client, places, answers) for loss in attempt.losses],
     )
+    return told, answer
+
+
+def _caused(trace: Trace, answer: Message, attempt: Attempt, asked: Asked | None) -> Message:
+    if attempt.answer is None:
+        return answer
+    try:
+        row = trace.row
+        return with_causes(answer, attempt.answer, row.dialect, target_of(attempt), asked, row.asked)
+    except _FAULTS:
+        return answer
 
 
 def _answers(

@@ -77,11 +77,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether bodies were recorded: then there is a `Trace` to look at."""
 
 
-class Frame(msgspec.Struct, frozen=True):
+class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of a stream, and when it came or went: milliseconds since the request came in."""
 
     ms: float
     data: str
+    causes: list[int] = []
+    """Of the client's stream: the numbers (from 0) of those frames of the last attempt's answer that it was
+    made of. None: it is a keep-alive, or the gateway's own."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -102,6 +105,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folded: str = ""
     """What a stream amounts to: the document that its dialect answers with when nobody asks for a stream.
     Links of answers point into it."""
+    caused_by: Literal["", "events", "times"] = ""
+    """How the `causes` of its frames are known. `events`: the upstream's stream, translated again, makes this
+    one. `times`: not all of it, so some have what came in the last read before they were written."""
 
 
 class Link(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.traces.file import read_trace
 from wireglot.traces.trace import Trace
-from wireglot.wire.json import decode
+from wireglot.wire.json import decode, encode
 
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
 FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")
@@ -67,6 +67,19 @@ def test_a_stream_is_recorded_event_by_event_with_times(all_bodies: Stage, name:
         assert [frame["ms"] for frame in frames] == sorted(frame["ms"] for frame in frames)
         assert all(frame["data"].endswith("\n\n") for frame in frames)
     assert trace["row"]["stream"]
+    assert trace["answer"]["caused_by"] == "events"
+    assert all(frame["causes"] for frame in trace["answer"]["frames"])
+
+
+def test_an_array_is_linked_piece_by_piece(all_bodies: Stage) -> None:
+    path = "/v1beta/models/{}:streamGenerateContent"
+    body = {"contents": [{"role": "user", "parts": [{"text": "As an array."}]}]}
+    for upstream in FOUR:
+        answer = post(all_bodies.gateway.port, path.format(f"{upstream}-up%2Fm1"), encode(body))
+        assert answer.body.startswith(b"[")
+        told = all_bodies.look.trace(id_of(answer))["answer"]
+        assert told["caused_by"] == "events"
+        assert any(frame.get("causes") for frame in told["frames"])
 
 
 def test_bodies_are_told_at_once_and_their_links_after_them(all_bodies: Stage) -> None:

@@ -18,6 +18,7 @@ from wireglot.wire.json import BadJson, decode, encode
 
 _FOLDED_LINES: Final = 14
 _LOSSES_SHOWN: Final = 12
+_RUNS_SHOWN: Final = 3
 _MILLION: Final = 1_000_000
 _SIGNS: Final = {"kept": "=", "rewritten": "~", "lost": "-", "put in": "+"}
 _COLOURS: Final = {"kept": "ok", "rewritten": "approximated", "lost": "dropped", "put in": "invented"}
@@ -128,8 +129,10 @@ class Shown:
 
     def _frames(self, frames: Sequence[Frame]) -> list[str]:
         lines: list[str] = []
-        for frame in frames:
-            when = f"{frame.ms:8.1f} ms  "
+        width = len(str(len(frames) - 1))
+        made = max(map(len, map(_causes, frames)), default=0)
+        for number, frame in enumerate(frames):
+            when = f"{frame.ms:8.1f} ms  {number:{width}}{_causes(frame).ljust(made)}  "
             for line in filter(None, frame.data.splitlines()):
                 lines.append(f"  {self.paint(when, 'dim')}{one_line(line)}")
                 when = " " * len(when)
@@ -185,6 +188,18 @@ class Shown:
 
     def _more(self, number: int, what: str) -> list[str]:
         return [self.paint(f"  … {number:,} more {what}: --full", "dim")] if number > 0 else []
+
+
+def _causes(frame: Frame) -> str:
+    """The upstream's pieces that it was made of: ` < 3`, ` < 5-7`."""
+    runs: list[list[int]] = []
+    for number in frame.causes:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    told = ["-".join(map(str, run)) for run in runs[:_RUNS_SHOWN]]
+    return f" < {','.join(told)}{'…' if len(runs) > _RUNS_SHOWN else ''}" if told else ""
 
 
 def _counted(line: Counted) -> str:

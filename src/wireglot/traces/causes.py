@@ -1,0 +1,238 @@
+"""Which events of an upstream's stream each event of the client's was made of.
+
+The recorded upstream stream is translated once more, event by event: what a codec writes depends neither on
+how a stream was cut nor on how many events are written at once (laws of every dialect), so each piece that
+comes out belongs to the event that went in. Whether it is what the client got is then seen by comparing.
+Nothing of it is noted while a request is answered, and older recordings are told as well.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import StreamWriter
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Origin
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    OtherAnswer,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+)
+from wireglot.ir.verdict import Watch
+from wireglot.providers.carried import MinterNamer
+from wireglot.providers.event_restorer import EventRestorer
+from wireglot.traces.again import Asked
+from wireglot.traces.stream_units import Unit, is_keep_alive, same_unit, units_of
+from wireglot.traces.target import Target
+from wireglot.traces.trace import Frame, Message
+from wireglot.wire.json import BadJson
+from wireglot.wire.sse import FrameTooLarge
+
+_LOOKED_AHEAD: Final = 8
+"""Events that may differ before both streams agree again."""
+
+
+class MadeEvent(NamedTuple):
+    """An event as the client should have got it."""
+
+    text: str
+    causes: list[int]
+    """The numbers of the upstream's frames."""
+    is_failure: bool = False
+    """An error that ends the stream: a gateway tells it in words of its own."""
+
+
+def with_causes(
+    answer: Message, came: Message, client: str, target: Target, asked: Asked | None, model: str
+) -> Message:
+    """The client's stream, each of its frames with the upstream's that it was made of. `model`: as the client
+    asked for it."""
+    if answer.caused_by or not answer.frames or not came.frames:
+        return answer
+    if target.passthrough:
+        made = _passed(came.frames)
+    elif asked is not None:
+        made = _Translated(client, target, asked, model).made(came)
+    else:
+        return answer
+    told = units_of(frame.data for frame in answer.frames)
+    causes, known = _aligned(told, made)
+    if known < len(told):
+        _by_times(causes, told[known:], answer.frames, came.frames)
+    frames = [
+        replace(frame, causes=sorted(causes.get(number, ()))) for number, frame in enumerate(answer.frames)
+    ]
+    return replace(answer, frames=frames, caused_by="events" if known == len(told) else "times")
+
+
+def _passed(frames: Sequence[Frame]) -> list[MadeEvent]:
+    units = units_of(frame.data for frame in frames)
+    return [MadeEvent(unit.text, list(range(unit.first, unit.frame + 1))) for unit in units]
+
+
+class _Translated:
+    """The client's stream, made again of the upstream's."""
+
+    def __init__(self, client: str, target: Target, asked: Asked, model: str) -> None:
+        told, answered = dialect(target.source or client), dialect(target.dialect)
+        request, context, family = asked.planned.client, asked.context, answered.surface.family
+        self._reader = answered.stream_reader(context)
+        self._writer: StreamWriter = told.stream_writer(context, request)
+        self._watch = (
+            Watch(request, leaves_out=told.surface.client.leaves_out_calls) if told is not answered else None
+        )
+        self._restorer = EventRestorer(asked.planned.aliases) if asked.planned.aliases else None
+        minter = Origin(family, context.provider, context.model)
+        self._namer = MinterNamer(minter) if told.surface.family != family else None
+        self._model = model if told.surface.client.asked_model is not None else ""
+        self._pieces: list[MadeEvent] = []
+        self._waiting: list[int] = []
+        """Frames of which nothing was written yet."""
+        self._of_part: dict[int, list[int]] = {}
+        """The same, where it is known for which part."""
+        self._for_end: list[int] = []
+        """And those that only the end tells of."""
+        self._usage: list[int] = []
+        self._last: list[int] = []
+
+    def made(self, came: Message) -> list[MadeEvent]:
+        try:
+            for number, frame in enumerate(came.frames):
+                if not is_keep_alive(frame.data):
+                    self._last = [number]
+                read = self._reader.read(frame.data.encode("utf-8", "surrogatepass"))
+                if not read and not is_keep_alive(frame.data):
+                    self._waiting.append(number)
+                self._take(read, [number])
+            if not came.truncated:
+                self._take(self._reader.end(), [])
+        except (WireglotError, BadJson, FrameTooLarge):
+            pass  # the rest is none that this version can read; what came out so far came of what came in
+        units = units_of(piece.text for piece in self._pieces)
+        return [self._pieces[unit.frame]._replace(text=unit.text) for unit in units]
+
+    def _take(self, read: list[Event], now: list[int]) -> None:
+        events = self._watch.pass_on(read) if self._watch is not None else read
+        if self._restorer is not None:
+            events = self._restorer.events(events)
+        if self._namer is not None:
+            events = self._namer.events(events)
+        passed = {id(event) for event in events}
+        for event in read:
+            if id(event) not in passed and type(event) is Delta:
+                self._of_part.setdefault(event.index, []).extend(now)
+        before = len(self._pieces)
+        for event in events:
+            if type(event) is Start and self._model:
+                event = replace(event, model=self._model)
+            written = self._writer.write([event])
+            if written:
+                self._wrote(event, written.decode("utf-8", "replace"), now)
+            else:
+                self._wait(event, now)
+        if len(self._pieces) > before:  # what said nothing by itself has become part of all of these
+            self._waiting = []
+
+    def _wait(self, event: Event, now: list[int]) -> None:
+        match event:
+            case Delta() if event.text or event.logprobs:
+                self._of_part.setdefault(event.index, []).extend(now)
+            case PartStart():
+                self._of_part.setdefault(event.index, []).extend(now)
+            case PartEnd() if event.index in self._of_part:
+                self._of_part[event.index].extend(now)
+            case Start():
+                self._waiting += now
+            case UsageReport():
+                self._usage = now
+            case OtherAnswer():
+                self._for_end += now
+            case _:
+                pass
+
+    def _wrote(self, event: Event, text: str, now: list[int]) -> None:
+        match event:
+            case Failure():
+                self._pieces.append(MadeEvent(text, now, is_failure=True))
+                return
+            case Finish():
+                parts = [number for numbers in self._of_part.values() for number in numbers]
+                causes = {*self._waiting, *parts, *self._for_end, *self._usage, *now}
+                self._of_part.clear()
+            case Delta() | PartStart() | PartEnd():
+                causes = {*self._waiting, *self._of_part.pop(event.index, ()), *now}
+            case _:
+                causes = {*self._waiting, *now}
+        first = sorted(causes) or self._last
+        units = units_of([text]) if type(event) is PartEnd and self._of_part else []
+        if len(units) < 2:
+            self._pieces.append(MadeEvent(text, first))
+            return
+        # Behind the end of this part comes what waited for it: parts that came at the same time.
+        waited = {number for numbers in self._of_part.values() for number in numbers}
+        self._of_part.clear()
+        cut = units[0].end
+        then = sorted({*waited, *now}) or self._last
+        self._pieces += [MadeEvent(text[:cut], first), MadeEvent(text[cut:], then)]
+
+
+def _aligned(told: list[Unit], made: list[MadeEvent]) -> tuple[dict[int, set[int]], int]:
+    """Causes by the number of the client's frame, and how many of its events are known."""
+    causes: dict[int, set[int]] = {}
+    here = there = 0
+    while here < len(told):
+        if there < len(made) and (
+            same_unit(told[here].text, made[there].text)
+            or (made[there].is_failure and len(told) - here <= len(made) - there)
+        ):
+            causes.setdefault(told[here].frame, set()).update(made[there].causes)
+            here, there = here + 1, there + 1
+        elif is_keep_alive(told[here].text):
+            here += 1
+        else:
+            found = _agreeing(told[here:], made[there:])
+            if found is None:
+                return causes, here
+            # One differs from the other, or is only on one side; behind them both say the same.
+            others = {number for each in made[there : there + found[1]] for number in each.causes}
+            for step in range(found[0]):
+                one = made[there + step].causes if found[0] == found[1] else others
+                causes.setdefault(told[here + step].frame, set()).update(one)
+            here, there = here + found[0], there + found[1]
+    return causes, here
+
+
+def _agreeing(told: list[Unit], made: list[MadeEvent]) -> tuple[int, int] | None:
+    """How far on, on each side, the streams agree again: the nearest place."""
+    for far in range(1, 2 * _LOOKED_AHEAD):
+        for here in range(max(0, far - _LOOKED_AHEAD), min(far, _LOOKED_AHEAD) + 1):
+            there = far - here
+            if here < len(told) and there < len(made) and same_unit(told[here].text, made[there].text):
+                return here, there
+    return None
+
+
+def _by_times(
+    causes: dict[int, set[int]], units: list[Unit], frames: Sequence[Frame], came: Sequence[Frame]
+) -> None:
+    """What came in one read, the last before an event was written."""
+    times = list(accumulate((frame.ms for frame in came), max))
+    for unit in units:
+        if is_keep_alive(unit.text):
+            continue
+        end = bisect_right(times, frames[unit.frame].ms)
+        if end:
+            begin = bisect_left(times, times[end - 1])
+            causes.setdefault(unit.frame, set()).update(range(begin, end))
