@@ -53,6 +53,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The name of the client's key."""
     session: str = ""
     """The conversation it belongs to, where the client names one or it can be told."""
+    belongs_to: str = ""
+    """The exchange that asked for it, where it was made in the background: its id."""
     asked: str = ""
     """The model as the client asks for it."""
     provider: str = ""

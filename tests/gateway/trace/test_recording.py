@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, ask, post, provider, start
+from tests.gateway.faults.faults_kit import BY_NAME, Answered, ask, post, provider, start
 from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour
@@ -140,6 +141,51 @@ def test_a_client_that_is_killed_leaves_what_it_got(all_bodies: Stage) -> None:
     gate.set()
     trace = all_bodies.look.trace(row["id"])
     assert text_of(trace["answer"]).encode().startswith(got)
+
+
+def in_background(made: Stage, upstream: str, stream: bool) -> tuple[Document, Document, Answered]:
+    """What was recorded of a request for a response in the background, and of that response."""
+    asked = {"model": f"{upstream}-up/m1", "input": "Later.", "background": True, "stream": stream}
+    answer = post(made.gateway.port, "/v1/responses", encode(asked))
+    id = id_of(answer)
+    found = wait_until(
+        lambda: [row for row in made.look.rows() if row.get("belongs_to") == id and "state" in row]
+    )
+    return made.look.trace(id), made.look.trace(found[0]["id"]), answer
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("upstream", ["anthropic", "openai-responses"])
+def test_a_response_in_the_background_is_recorded_beside_its_request(
+    all_bodies: Stage, upstream: str, stream: bool
+) -> None:
+    asker, made, answer = in_background(all_bodies, upstream, stream)
+    assert asker["attempts"] == []
+    assert asker["notes"] == [f"what it asked for was made in the background: {made['row']['id']}"]
+    assert made["notes"] == [f"made in the background, as {asker['row']['id']} asked for it"]
+    (attempt,) = made["attempts"]
+    assert attempt["answer"]["frames"]
+    assert attempt["links"]
+    final = decode(made["answer"]["frames"][-1]["data"].partition("data: ")[2])
+    assert final["type"] == "response.completed"
+    named = re.search(rb'"id":"(resp_[0-9a-f]+)"', answer.body)
+    assert named is not None
+    assert final["response"]["id"] == named[1].decode()
+    if stream:
+        assert text_of(made["answer"]).encode() == text_of(asker["answer"]).encode()
+
+
+def test_a_response_in_the_background_that_fails_is_recorded_with_its_last_event() -> None:
+    with stage('mode = "errors"') as made:
+        made.upstream.next(Behaviour(error=400))
+        asked = {"model": "anthropic-up/m1", "input": "Later.", "background": True}
+        id = id_of(post(made.gateway.port, "/v1/responses", encode(asked)))
+        (row,) = wait_until(lambda: made.look.rows("status=failed"))
+        assert row["belongs_to"] == id
+        trace = made.look.trace(row["id"])
+        assert trace["attempts"][0]["answer"]["status"] == 400
+        assert "response.failed" in trace["answer"]["frames"][-1]["data"]
+        assert not made.look.over(id).get("recorded")
 
 
 def test_a_body_that_is_no_json_is_recorded_as_it_came(all_bodies: Stage) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from wireglot.gateway.observe.record import Record
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
+from wireglot.http.application import Head
 from wireglot.http.transport import Answer
 from wireglot.ir.request import Request
 
@@ -28,3 +30,23 @@ class Tap(Protocol):
         ...
 
     def attempt_failed(self, message: str) -> None: ...
+
+    def beside(self, head: Head, body: bytes, record: Record) -> TapBeside:
+        """What this one asks for is made in the background: an exchange of its own, recorded as this one."""
+        ...
+
+
+class TapBeside(Tap, Protocol):
+    """Of an exchange that no client waits for."""
+
+    def wrote(self, data: bytes) -> None:
+        """What a client may fetch of it, as it is made."""
+        ...
+
+    def over(self) -> None:
+        """Its record is complete, and its row not told yet. Where it has none, nothing is kept."""
+        ...
+
+    def keep(self) -> None:
+        """There is no more to come."""
+        ...

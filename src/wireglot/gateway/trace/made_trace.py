@@ -34,7 +34,7 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
         attempts=[_attempt(asked, scrub, redactor, record.started) for asked in recording.attempts],
         losses=told_losses(record.losses, redactor),
         steps=_steps(recording),
-        notes=[scrub.text(note) for note in record.notes],
+        notes=[scrub.text(note) for note in (*record.notes, *recording.notes)],
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.targets.prepared import Prepared
@@ -19,6 +19,7 @@ from wireglot.ir.request import Request
 
 _PIECE_BYTES: Final = 100
 """That a piece takes beside its data."""
+_EVENTS: Final = [("content-type", "text/event-stream; charset=utf-8")]
 
 
 class Room:
@@ -100,11 +101,29 @@ class RecordedAttempt:
         self.answer: Side | None = None
 
 
-class Recording:
-    """Implements `Tap`."""
+class KeepsRecordings(Protocol):
+    """Who decides what becomes of a recording."""
 
-    def __init__(self, head: Head, body: bytes, record: Record, room: Room, body_bytes: int) -> None:
+    def over(self, recording: Recording) -> None: ...
+
+    def keep(self, recording: Recording) -> None: ...
+
+
+class Recording:
+    """Implements `Tap`, and `TapBeside`."""
+
+    def __init__(
+        self,
+        head: Head,
+        body: bytes,
+        record: Record,
+        room: Room,
+        body_bytes: int,
+        keeper: KeepsRecordings | None = None,
+    ) -> None:
         self.record: Final = record
+        self.notes: list[str] = []
+        self._keeper = keeper
         self.body_bytes: Final = body_bytes
         self.lost = False
         """There was no room for it."""
@@ -158,6 +177,29 @@ class Recording:
     def attempt_failed(self, message: str) -> None:
         if self.attempts:
             self.attempts[-1].error = self.attempts[-1].error or message
+
+    # An exchange that no client waits for, as `TapBeside` says.
+
+    def beside(self, head: Head, body: bytes, record: Record) -> Recording:
+        own = Recording(head, body, record, self._room, body_bytes=self.body_bytes, keeper=self._keeper)
+        own.notes.append(f"made in the background, as {self.record.id} asked for it")
+        own.answer.streamed = True
+        own.answer.head(200, _EVENTS)
+        self.notes.append(f"what it asked for was made in the background: {record.id}")
+        return own
+
+    def wrote(self, data: bytes) -> None:
+        self.answer.data(data)
+
+    def over(self) -> None:
+        if self._keeper is not None and self.record.begun:
+            self._keeper.over(self)
+        else:  # it was refused, which its asker is told
+            self.let_go()
+
+    def keep(self) -> None:
+        if self._keeper is not None:
+            self._keeper.keep(self)
 
 
 class RecordedAnswer:

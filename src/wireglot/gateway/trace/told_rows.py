@@ -58,6 +58,8 @@ def row_fields(record: Record, worker: str) -> dict[str, Any]:
         fields["agent"] = record.agent[:_TEXT_LETTERS]
     if record.session:
         fields["session"] = record.session[:_TEXT_LETTERS]
+    if record.asked_as:
+        fields["belongs_to"] = record.asked_as
     if record.stream:
         fields["stream"] = True
     if record.passthrough:

@@ -174,7 +174,7 @@ class Traces:
                 return None
             if trace.sample < 1.0 and random.random() >= trace.sample:
                 return None
-        return Recording(incoming.head, body, record, self.room, trace.body_bytes)
+        return Recording(incoming.head, body, record, self.room, body_bytes=trace.body_bytes, keeper=self)
 
     def over(self, recording: Recording) -> None:
         """The answer is out, and its record is complete: now it is known whether it is kept."""

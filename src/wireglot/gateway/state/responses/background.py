@@ -19,6 +19,7 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
+from wireglot.gateway.request.tap import TapBeside
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import (
     FINAL,
@@ -175,7 +176,8 @@ class Background:
         asking = read(job, body, id=record.id, now=int(time.time()), memory=job.context.memory)
         own = Exchange(asking, record, event_log, exchange.redactor, held=exchange.held.another())
         own.rewrite(own.request())  # what passes as it came has another id
-        return Work(id, own, event_log, opened(own, patch), self._place)
+        tap = _recorded(exchange, own, event_log)
+        return Work(id, own, event_log, opened(own, patch), place=self._place, tap=tap)
 
     def _check_room(self, caller: str) -> None:
         own = sum(1 for owner, _ in self._works if owner == caller)
@@ -355,6 +357,14 @@ class Background:
         watch, self._watch = self._watch, None
         await stop(watch, self._settling)
         self._orphans.close()
+
+
+def _recorded(exchange: Exchange, own: Exchange, event_log: EventLog) -> TapBeside | None:
+    if exchange.tap is None:
+        return None
+    tap = own.tap = exchange.tap.beside(own.job.head, own.job.body, own.record)
+    event_log.listener = tap.wrote
+    return tap
 
 
 def _links(document: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import CLIENT_LEFT, Record
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.problems import error_of, note_bug
+from wireglot.gateway.request.tap import TapBeside
 from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.orphans import Running
@@ -69,7 +70,13 @@ class Work:
     """`exchange` is answered into `event_log`; `body` is the response before anything was done for it."""
 
     def __init__(
-        self, id: str, exchange: Exchange, event_log: EventLog, body: dict[str, Any], place: Workplace
+        self,
+        id: str,
+        exchange: Exchange,
+        event_log: EventLog,
+        body: dict[str, Any],
+        place: Workplace,
+        tap: TapBeside | None = None,
     ) -> None:
         self.id = id
         self.caller = exchange.job.caller.name
@@ -86,6 +93,7 @@ class Work:
         self._body = body
         self._kept: KeptResponse | None = None
         self._place = place
+        self._tap = tap
         self._responses = place.responses
         self._documents = place.documents
         self._heartbeats = place.heartbeats
@@ -158,8 +166,13 @@ class Work:
             self.refusal = self.refusal or RequestError("internal", "the response was not stored")
             self.accepted.set()
             return
+        try:
+            if self.why != "deleted":
+                self._end(error)
+        finally:
+            if self._tap is not None:
+                self._tap.keep()  # with its last event, and without waiting for the store
         if self.why != "deleted":
-            self._end(error)
             await self._store_end()
         else:
             await self._forget()
@@ -168,6 +181,8 @@ class Work:
     def _close_account(self) -> None:
         record = self.exchange.record
         self.exchange.close()
+        if self._tap is not None:
+            self._tap.over()
         if record.begun:
             self._place.watch.finish(record)
 

@@ -81,6 +81,8 @@ class EventLog:
         """So much has not been stored that nobody should wait for more."""
         self.changed = asyncio.Event()
         """Set, and replaced by a new one, with every change."""
+        self.listener: Callable[[bytes], None] | None = None
+        """Who records it is told every event."""
         self._patch = patch
         self._full_bytes = full_bytes
         self._held_bytes = held_bytes
@@ -121,6 +123,8 @@ class EventLog:
         if each.kind in TERMINAL or each.kind in ("response.created", "response.in_progress"):
             each = self._patched(each)
         self.next = each.number + 1
+        if self.listener is not None:
+            self.listener(each.data)
         if self.keeps:
             self._frames.append(each)
             self._fresh_size += len(each.data)
