@@ -118,3 +118,15 @@ def test_a_key_is_told_no_price_of_what_it_may_not_ask() -> None:
 
         wait_until(lambda: priced("openai-chat-up/m1") == 200)
         assert priced("gemini-up/m1") == 403
+
+
+def test_a_provider_that_is_named_is_asked_whatever_the_patterns_of_the_models_say() -> None:
+    with stage(more=lambda _: '[models]\n"*" = "openai-chat-up/caught"\n') as made:
+        id = id_of(ask(made.gateway, A, "anything", "Say it again."))
+        made.look.trace(id)
+        told = made.look.post("replay", {"id": id, "to": "gemini-up/m1", "dry": True})
+        assert (told["provider"], told["model"]) == ("gemini-up", "m1")
+        trace = again(made, id, to="gemini-up/m1")
+        assert (trace["row"]["provider"], trace["row"]["model"]) == ("gemini-up", "m1")
+        assert again(made, id, to="a-name")["row"]["model"] == "caught"
+        assert again(made, id)["row"]["model"] == "caught"

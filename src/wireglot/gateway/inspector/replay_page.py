@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+import msgspec
+
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name, names, surface
 from wireglot.gateway.entry.callers import check_permitted
@@ -18,6 +20,7 @@ from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.settings import Rule, Settings
 from wireglot.gateway.state.known_price import known_price
 from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.traces import Traces
@@ -62,10 +65,11 @@ class ReplayPage:
                 if not value:
                     raise wrong_field(name, "a value, where no id of an exchange is given")
             document = _written(changed)
-        incoming = _incoming(page, spoken, model, document, stream=bool(stream))
+        settings = _leading_to(page.settings, model)
+        incoming = _incoming(page, settings, spoken, model, document, stream=bool(stream))
         if dry:
             check_permitted(page.caller.key, model)
-            page.send(_estimate(page, viewer, spoken, model, document))
+            page.send(_estimate(page, settings, viewer, spoken, model, document))
             return
         reply = CollectedReply(_ERROR_BYTES_MOST)
         id = await self._submit(incoming, encode(document), reply)
@@ -115,8 +119,16 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
+def _leading_to(settings: Settings, model: str) -> Settings:
+    """Whoever names a provider means it: patterns of [models] are for the names that clients ask for."""
+    exact = any(rule.match == model for rule in settings.rules)
+    if exact or model.partition("/")[0] not in settings.providers:
+        return settings
+    return msgspec.structs.replace(settings, rules=(Rule(model, (model,)), *settings.rules))
+
+
 def _incoming(
-    page: PageRequest, spoken: str, model: str, document: dict[str, Any], *, stream: bool
+    page: PageRequest, settings: Settings, spoken: str, model: str, document: dict[str, Any], *, stream: bool
 ) -> Incoming:
     """As a client of that dialect asks. What tells a conversation apart is left out: nothing goes on."""
     known = surface(spoken)
@@ -136,14 +148,13 @@ def _incoming(
     head = Head("POST", target=target, path=path, query=query, headers=headers, peer=page.head.peer)
     in_path = not known.model_field
     asked = Asked(spoken, "generate", model if in_path else "", stream if in_path else None)
-    return Incoming(page.settings, head, asked, page.caller)
+    return Incoming(settings, head, asked, page.caller)
 
 
 def _estimate(
-    page: PageRequest, viewer: Viewer, spoken: str, model: str, document: dict[str, Any]
+    page: PageRequest, settings: Settings, viewer: Viewer, spoken: str, model: str, document: dict[str, Any]
 ) -> dict[str, Any]:
     """What it may cost, and whose key pays."""
-    settings = page.settings
     try:
         target: Target = route(settings, model, spoken)[0]
     except Unroutable as nowhere:
