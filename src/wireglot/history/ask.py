@@ -222,6 +222,7 @@ class _Sweeper:
         # References to turns that a provider holds are the core's to tell: without them nothing may be left.
         if part.dialect == self.family or part.type == "item_reference":
             return part
-        detail = f"{part.type} of {part.dialect}"
-        self.losses.append(Loss(self.trail.of(part), "foreign_part", "dropped", detail))
+        if not part.stands_elsewhere:
+            detail = f"{part.type} of {part.dialect}"
+            self.losses.append(Loss(self.trail.of(part), "foreign_part", "dropped", detail))
         return None

@@ -3,8 +3,11 @@
 import pytest
 
 from tests.dialects.openai_responses.wire import comes_back, losses, parse, render
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Foreign, Message, Text
 from wireglot.ir.request import Grammar, HostedTool, Request, Tool, ToolChoice
+from wireglot.translate import translate_request
 
 USER = Message("user", (Text("hi"),))
 FLAT = {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}
@@ -64,6 +67,16 @@ def test_tools_that_an_input_item_brings_are_tools_for_everyone_else():
     body = {"model": "m", "input": [item, {"role": "user", "content": "hi"}]}
     request = comes_back(body)
     assert [tool.name for tool in request.tools if isinstance(tool, Tool)] == ["f", "exec"]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_an_item_that_brings_tools_is_no_loss_as_its_tools_are_told(target):
+    item = {"type": "additional_tools", "role": "developer", "tools": [FLAT]}
+    body = {"model": "m", "input": [item, {"role": "user", "content": "hi"}]}
+    result = translate_request(body, source="openai-responses", target=target)
+    told = dialect(target).parse_request(result.value, Context())
+    assert [tool.name for tool in told.tools if isinstance(tool, Tool)] == ["f"]
+    assert "foreign_part" not in [loss.feature for loss in result.losses]
 
 
 def test_both_spellings_mean_the_same():

@@ -187,7 +187,8 @@ class RequestBlocks:
     def _foreign(self, part: Foreign, path: str) -> Block | None:
         if part.dialect == NAME:
             return part.value
-        self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        if not part.stands_elsewhere:
+            self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
         return None
 
 

@@ -230,7 +230,8 @@ class PartRenderer:
     def foreign(self, part: Foreign, path: str) -> dict[str, Any] | None:
         if part.dialect == OWN:
             return part.value
-        self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        if not part.stands_elsewhere:
+            self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
         return None
 
     def signed(

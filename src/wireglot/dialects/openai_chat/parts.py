@@ -362,7 +362,8 @@ def thinking_part(part: Reasoning) -> dict[str, Any]:
 def foreign_part(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if part.dialect == NAME:
         return part.value
-    losses.append(Loss(path, "foreign_part", "dropped", f"{part.dialect} only: {part.type}"))
+    if not part.stands_elsewhere:
+        losses.append(Loss(path, "foreign_part", "dropped", f"{part.dialect} only: {part.type}"))
     return None
 
 

@@ -343,7 +343,8 @@ class _Messages:
         self.list.append(Message("assistant", (part,)))
 
     def add_foreign(self, item: Fields, kind: str) -> None:
-        foreign = Foreign(NAME, kind, item.value)
+        # The tools that it brings are among the request's.
+        foreign = Foreign(NAME, kind, item.value, stands_elsewhere=kind == "additional_tools")
         extra = Extra(NAME, form={"item": "foreign"})
         self.list.append(Message(foreign_role(item.value, kind), (foreign,), extra=extra))
 
