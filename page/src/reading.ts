@@ -156,20 +156,22 @@ function responsesItem(item: Json, pointer: string): Part[] {
     const texts = [...list(item["summary"]), ...list(item["content"])].map((each) => (isObj(each) ? str(each["text"]) : "")).filter(Boolean);
     return [{ pointer, role: "assistant", kind: "reasoning", text: texts.join("\n\n"), name: texts.length ? undefined : item["encrypted_content"] ? "sealed by the provider" : "empty" }];
   }
-  return [other(pointer, "assistant", item)];
+  if (type === "additional_tools") return tools(item["tools"], `${pointer}/tools`);
+  return [other(pointer, str(item["role"]) || "assistant", item)];
 }
 
-function tools(value: Json | undefined, pointer: string): Part[] {
+function tools(value: Json | undefined, pointer: string, space = ""): Part[] {
   return list(value).flatMap((tool, index): Part[] => {
     const there = `${pointer}/${index}`;
     if (!isObj(tool)) return [other(there, "tools", tool)];
+    if (tool["type"] === "namespace" && Array.isArray(tool["tools"])) return tools(tool["tools"], `${there}/tools`, `${str(tool["name"])}.`);
     const declared = tool["functionDeclarations"] ?? tool["function_declarations"];
     if (Array.isArray(declared)) {
       const field = tool["functionDeclarations"] ? "functionDeclarations" : "function_declarations";
       return declared.map((each, at) => ({ pointer: `${there}/${field}/${at}`, role: "tools", kind: "tool", name: isObj(each) ? str(each["name"]) : "", text: isObj(each) ? str(each["description"]) : "" }));
     }
     const inner = isObj(tool["function"]) ? tool["function"] : tool;
-    return [{ pointer: there, role: "tools", kind: "tool", name: str(inner["name"]) || str(tool["type"]) || Object.keys(tool)[0], text: str(inner["description"]) }];
+    return [{ pointer: there, role: "tools", kind: "tool", name: (inner["name"] ? space + str(inner["name"]) : "") || str(tool["type"]) || Object.keys(tool)[0], text: str(inner["description"]) }];
   });
 }
 

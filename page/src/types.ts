@@ -155,4 +155,7 @@ export interface Conversation {
   tokens?: number | Tokens | null;
   cost?: number | null;
   losses?: number | LossCounts | null;
+  /** How many of them are serious. */
+  serious?: number;
+  model?: string;
 }

@@ -9,7 +9,7 @@ import { type Part, readAnswer, readRequest, settingsOf } from "../reading";
 import { type StreamEvent, foldEvents, settled, wordsOf } from "../stream";
 import type { Message, TracedLoss } from "../types";
 import { LossMark, PartCard } from "./partcard";
-import { Choice, Copy } from "./small";
+import { Choice, Copy, GRADE_SIGN } from "./small";
 import { Virtual } from "./virtual";
 
 interface Props {
@@ -122,7 +122,7 @@ export function Pane(props: Props) {
   };
 
   const [cards, beside] = useMemo(() => {
-    // A loss or a link of a whole message stands at its first part; of a setting, at none.
+    // A loss or a link of a whole message, or of a field beside its content, stands at its first part; of a setting, at none.
     // By their places and not by comparing each with each: a conversation has hundreds of parts, and as many links.
     const here = new Map<string, Part>();
     const first = new Map<string, Part>();
@@ -138,7 +138,11 @@ export function Pane(props: Props) {
         const part = here.get(places[index] ?? "");
         if (part) return part;
       }
-      return places.length > 1 ? first.get(pointer) : undefined;
+      for (const place of [pointer, ...places.reverse()]) {
+        const part = place.split("/").length > 2 ? first.get(place) : undefined;
+        if (part) return part;
+      }
+      return undefined;
     };
     const lost = new Map<Part, TracedLoss[]>();
     const rest: TracedLoss[] = [];
@@ -241,6 +245,7 @@ export function Pane(props: Props) {
             <Parts
               parts={parts}
               wanted={isLit}
+              lost={cards.lost}
               some={!painted && !lit.length}
               render={(part, index) => (
                 <PartCard
@@ -280,16 +285,20 @@ interface PartsProps {
   wanted: (part: Part) => boolean;
   /** Only as many as are in sight, for the first frame. */
   some: boolean;
+  /** A loss must not hide in what is folded. */
+  lost: ReadonlyMap<Part, TracedLoss[]>;
   render: (part: Part, index: number) => ComponentChildren;
 }
 
-function Parts({ parts, wanted, some, render }: PartsProps) {
+function Parts({ parts, wanted, some, lost, render }: PartsProps) {
   const [all, setAll] = useState(false);
   const [tools, setTools] = useState(false);
   const declared = parts.filter((part) => part.kind === "tool");
   const spoken = parts.filter((part) => part.kind !== "tool");
   const hidden = all || spoken.slice(0, -PARTS_AT_FIRST).some(wanted) ? 0 : Math.max(0, spoken.length - PARTS_AT_FIRST);
   const wantsTool = declared.some(wanted);
+  const losses = declared.flatMap((part) => lost.get(part) ?? []);
+  const worst = (["serious", "degraded", "harmless"] as const).find((grade) => losses.some((loss) => loss.grade === grade));
   useEffect(() => {
     if (!hidden) setAll(true);
   }, [hidden]);
@@ -303,6 +312,7 @@ function Parts({ parts, wanted, some, render }: PartsProps) {
           <summary>
             {plural(declared.length, "tool")}: {declared.slice(0, 6).map((part) => part.name).join(", ")}
             {declared.length > 6 ? ", …" : ""}
+            {worst ? <span class={`grade grade-${worst} fold-losses`}>{GRADE_SIGN[worst]} {plural(losses.length, "loss", "losses")}</span> : null}
           </summary>
           {tools ? declared.map(render) : null}
         </details>

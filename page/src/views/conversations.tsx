@@ -52,13 +52,14 @@ export function Conversations() {
               <button type="button" class="conversation" aria-expanded={open} onClick={() => setQuery({ session: open ? "" : each.session })}>
                 <span class="fold" aria-hidden="true">{open ? "▾" : "▸"}</span>
                 <strong>{each.client || "unknown client"}</strong>
+                {each.model ? <span class="faint">{each.model}</span> : null}
                 <span>{plural(each.turns, "turn")}</span>
                 <span class="faint">
                   {day(each.first_at)} {clock(each.first_at)} to {clock(each.last_at)}
                 </span>
                 {tokens ? <span>{count(tokens)} tokens</span> : null}
                 {each.cost ? <span>{money(each.cost)}</span> : null}
-                {losses ? <span class="grade grade-degraded">≈ {plural(losses, "loss", "losses")}</span> : <span class="grade grade-kept">✓ nothing lost</span>}
+                {each.serious ? <span class="grade grade-serious">✕ {each.serious} serious of {plural(losses, "loss", "losses")}</span> : losses ? <span class="grade grade-degraded">≈ {plural(losses, "loss", "losses")}</span> : <span class="grade grade-kept">✓ nothing lost</span>}
                 <code class="clip">{each.session}</code>
               </button>
               {open ? <Turns session={each.session} /> : null}

@@ -14,6 +14,7 @@ import { A, param, setQuery, to } from "../route";
 import { eventsOf } from "../stream";
 import type { Attempt, Link, Message, Row, Trace, TracedLoss } from "../types";
 import { exportAddress } from "./list";
+import { openInPlayground } from "./play";
 
 /** Partners of a part: the closest link that holds it, or all links within it. */
 export function partners(links: Link[], side: "client" | "upstream", pointer: string): string[] {
@@ -202,12 +203,16 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
           <div class="exchange-actions">
             {recorded ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
             {recorded ? <a class="button" href={exportAddress(row.id)} download="">Export</a> : null}
+            {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" ? (
+              <button type="button" onClick={() => openInPlayground(row.dialect ?? "", trace.request?.body ?? "")}>Playground</button>
+            ) : null}
             {trace.request ? <Copy label="Copy as curl" text={() => curlOf(trace.request ?? {}, location.origin, row.path ?? "/")} /> : null}
           </div>
         </div>
         <p class="facts">
           <Status row={row} />
           <span title={row.agent}>{row.client || "unknown client"}{row.dialect ? <span class="tag">{row.dialect}</span> : null}</span>
+          {row.asked && row.asked !== target(row) ? <span title="the model that was asked for">{row.asked}</span> : null}
           <span class="arrow" aria-label="to">→</span>
           <span>{target(row) || "no provider"}{attempt?.dialect || row.upstream_dialect ? <span class="tag">{attempt?.dialect ?? row.upstream_dialect}</span> : null}{row.passthrough ? <span class="tag">as it is</span> : null}</span>
           <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />

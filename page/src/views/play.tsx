@@ -5,7 +5,7 @@ import { plural } from "../format";
 import { EditorBox } from "../parts/editorbox";
 import { LossMark } from "../parts/partcard";
 import { Choice, Copy, GRADE_SIGN, Problem, Tabs, useTitle } from "../parts/small";
-import { flush, param, setQuery } from "../route";
+import { flush, go, param, setQuery, to } from "../route";
 import type { TracedLoss } from "../types";
 import { EXAMPLES } from "./examples";
 
@@ -37,6 +37,18 @@ const rank = (name: string) => (DIALECTS.includes(name) ? DIALECTS.indexOf(name)
 
 const last = new Map<string, string>();
 const kept = new Map<string, { dialect: string; text: string }>();
+
+/** Shows a request that somebody sent, in all dialects. */
+export function openInPlayground(dialect: string, text: string): void {
+  let pretty = text;
+  try {
+    pretty = JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    // Its problem is told there.
+  }
+  kept.set("request", { dialect, text: pretty });
+  go(to(["play"]));
+}
 
 function start(kind: string): { dialect: string; text: string } {
   const hash = location.hash.slice(1);

@@ -23,21 +23,20 @@ export function Replay({ id }: { id: string }) {
   const [trace, setTrace] = useState<Trace | null>(null);
   const [setup, setSetup] = useState<SetupPage | null>(null);
   const [body, setBody] = useState<string | null>(null);
-  const [dry, setDry] = useState<Dry | null>(null);
+  const [told, setDry] = useState<(Dry & { of: string }) | null>(null);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
-  const wanted = param("to");
-
   useEffect(() => {
     get<Trace>(`/exchanges/${encodeURIComponent(id)}`)
       .then((found) => {
         setTrace(found);
-        if (!param("to")) setQuery({ to: target(found.row) || found.row.asked || "" }, true);
       })
       .catch((caught: unknown) => setProblem(message(caught)));
     get<SetupPage>("/setup").then(setSetup).catch(() => undefined);
   }, [id]);
 
+  // As it was, until another is named: nothing writes into the field behind who types in it.
+  const wanted = param("to") || (trace ? target(trace.row) || trace.row.asked || "" : "");
   const original = trace?.request?.body ?? "";
   const pretty = (() => {
     try {
@@ -58,6 +57,8 @@ export function Replay({ id }: { id: string }) {
       broken = message(caught);
     }
   }
+  // What was told of another target says nothing of this one.
+  const dry = told?.of === `${wanted} ${spoken}` ? told : null;
   const question = () => ({ id, to: wanted, ...(translated ? { dialect: spoken } : {}), ...(changed ? { body: JSON.parse(body ?? "") as unknown } : {}) });
 
   useEffect(() => {
@@ -66,7 +67,7 @@ export function Replay({ id }: { id: string }) {
     const timer = setTimeout(() => {
       send<Dry>("POST", "/replay", { ...question(), dry: true }, stop.signal)
         .then((found) => {
-          setDry(found);
+          setDry({ ...found, of: `${wanted} ${spoken}` });
           setProblem("");
         })
         .catch((caught: unknown) => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -127,6 +128,28 @@ def test_losses_are_counted_and_told_without_any_body(plain: Stage) -> None:
     assert row["id"] not in [each["id"] for each in plain.look.rows("loss=image")]
 
 
+def test_turns_without_a_session_are_a_conversation_by_how_it_begins(plain: Stage) -> None:
+    def turn(*said: str) -> str:
+        contents = [
+            {"role": ("user", "model")[at % 2], "parts": [{"text": text}]} for at, text in enumerate(said)
+        ]
+        body = {"systemInstruction": {"parts": [{"text": "Be a gardener."}]}, "contents": contents}
+        headers = {"user-agent": "GeminiCLI/0.20.0"}
+        path = "/v1beta/models/openai-chat-up%2Fm1:generateContent"
+        return id_of(post(plain.gateway.port, path, json.dumps(body).encode(), headers=headers))
+
+    first = turn("Do roses drink?")
+    second = turn("Do roses drink?", "They do.", "How much?")
+    alone = turn("What of tulips?")
+    rows = [plain.look.over(id) for id in (first, second, alone)]
+    assert rows[0]["session"] == rows[1]["session"] != rows[2]["session"]
+    told = {each["session"]: each for each in plain.look.get("conversations")["conversations"]}
+    found = told[rows[0]["session"]]
+    assert (found["turns"], found["client"]) == (2, "gemini-cli")
+    assert rows[2]["session"] not in told
+    assert {row["id"] for row in plain.look.rows(f"session={rows[0]['session']}")} == {first, second}
+
+
 def test_turns_of_one_session_are_a_conversation(plain: Stage) -> None:
     headers = {
         "x-claude-code-session-id": "a-session-of-three",
@@ -220,6 +243,7 @@ def test_half_a_character_in_a_name_is_no_reason_to_lose_the_row() -> None:
         ("GeminiCLI/0.9.0/gemini-2.5-pro (linux; x64)", "gemini-cli"),
         ("opencode/0.15.0 ai-sdk/provider-utils", "opencode"),
         ("KimiCLI/0.40", "kimi-cli"),
+        ("kimi-code-cli/2.1.0", "kimi-code"),
         ("OpenAI/Python 2.3.0", "openai-python"),
         ("AsyncOpenAI/Python 2.3.0", "openai-python"),
         ("Anthropic/Python 0.69.0", "anthropic-python"),

@@ -33,6 +33,8 @@ class Record(msgspec.Struct):
     stream: bool = False
     session: str = ""
     """By the client's own header, or the conversation it named."""
+    beginning: str = ""
+    """A name made of how its conversation begins, where it has no other and was read."""
     path: str = ""
     """Without its query; told where there is no operation, or for an error."""
     agent: str = ""

@@ -244,6 +244,8 @@ class Exchange:
     def _parsed(self) -> Request:
         job = self.job
         request = self._own = dialect(job.dialect).parse_request(self.document(), job.context)
+        if not job.session:
+            self.record.beginning = Estimator.conversation(request, caller=job.caller.name)
         if job.surface.client.results_without_calls and not job.conversation:
             request, self.invented = with_calls(request)
         if self.sealed:

@@ -15,7 +15,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ("opencode/", "opencode"),
     ("kimi-cli", "kimi-cli"),
     ("kimicli", "kimi-cli"),
-    ("kimi-code", "kimi-cli"),
+    ("kimi-code", "kimi-code"),
     ("qwencode", "qwen-code"),
     ("asyncopenai/python", "openai-python"),
     ("openai/python", "openai-python"),

@@ -16,6 +16,7 @@ from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.in_turn import InTurn
 from wireglot.gateway.trace.live import Live
 from wireglot.gateway.trace.pictures import NoPicture, picture
+from wireglot.gateway.trace.told_rows import BEGINS
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.traces.file import SUFFIX, write_trace
@@ -111,7 +112,11 @@ class TracePages:
         for row in rows:
             if row.session and row.operation != "count":
                 _add(told.setdefault((row.key, row.session), {}), row)
-        newest = sorted(told.values(), key=lambda each: each["last_at"], reverse=True)
+        # A lone request that names no session is no conversation.
+        found = (
+            each for each in told.values() if each["turns"] > 1 or not each["session"].startswith(BEGINS)
+        )
+        newest = sorted(found, key=lambda each: each["last_at"], reverse=True)
         _send(page, {"conversations": newest[:_CONVERSATIONS_MOST]})
 
     # One.
@@ -213,7 +218,7 @@ def _add(told: dict[str, Any], row: Row) -> None:
     if not told:
         told.update(session=row.session, key=row.key, client=row.client, model=row.asked, turns=0,
                     first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None, losses=0,
-                    failed=0)  # fmt: skip
+                    serious=0, failed=0)  # fmt: skip
     told["turns"] += 1
     told["first_at"] = min(told["first_at"], row.at)
     told["last_at"] = max(told["last_at"], row.at)
@@ -224,6 +229,7 @@ def _add(told: dict[str, Any], row: Row) -> None:
     if row.cost is not None:
         told["cost"] = (told["cost"] or 0) + row.cost
     if row.losses is not None:
+        told["serious"] += row.losses.serious
         told["losses"] += row.losses.serious + row.losses.degraded + row.losses.harmless
 
 

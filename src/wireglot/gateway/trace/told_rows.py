@@ -21,6 +21,9 @@ _NAME_LETTERS: Final = 128
 _TEXT_LETTERS: Final = 256
 _ERROR_LETTERS: Final = 500
 _FEATURES_MOST: Final = 24
+_BEGINNING_LETTERS: Final = 16
+BEGINS: Final = "begins-"
+"""How the session of a client is called that names none: by what its conversation begins with."""
 _FREE_TEXTS: Final = ("agent", "path", "session", "asked", "model", "stop", "error")
 """Which others wrote."""
 
@@ -58,6 +61,8 @@ def row_fields(record: Record, worker: str) -> dict[str, Any]:
         fields["agent"] = record.agent[:_TEXT_LETTERS]
     if record.session:
         fields["session"] = record.session[:_TEXT_LETTERS]
+    elif record.beginning:
+        fields["session"] = f"{BEGINS}{record.beginning[:_BEGINNING_LETTERS]}"
     if record.asked_as:
         fields["belongs_to"] = record.asked_as
     if record.stream:
