@@ -16,7 +16,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -56,7 +56,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 	$(BIN)/python -m coverage report -i --skip-covered --sort=cover
 
 # Hours of a machine and real clients: run before a larger change is called done.
-full: servers promtool chromium page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
+full: servers promtool chromium .client-programs page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(MAKE) test
 	$(MAKE) site demo packages sbom container lab clients docs-blocks
 
@@ -249,8 +249,10 @@ rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and 
 	$(BIN)/python -m tools.lab.rolling $(ARGS)
 
 # Needs Node 20 or newer with npm; the clients themselves go to clients/.installed.
-clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")
+.client-programs: $(VENV)/.package
 	$(BIN)/python -m clients.install
+
+clients: .client-programs ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")
 	$(BIN)/python -m clients.run $(ARGS)
 	$(BIN)/python -m clients.launched $(ARGS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class Upstream:
         self._exchanges: list[Exchange] = []
         self._seeds = itertools.count(1)
         self._server = ScriptedUpstream(decide=self._answer)
+        self.gate: threading.Event | None = None
+        """Streams wait for it after their first piece, where there is one."""
 
     @property
     def url(self) -> str:
@@ -63,5 +66,9 @@ class Upstream:
         self._exchanges.append(Exchange(target.dialect, request.body, served.body))
         headers = tuple(served.headers)
         if served.streams:
-            return Behaviour(status=served.status, headers=headers, pieces=served.pieces)
+            held = self.gate
+            after = None if held is None else 1
+            return Behaviour(
+                status=served.status, headers=headers, pieces=served.pieces, gate=held, after=after
+            )
         return Behaviour(status=served.status, headers=headers, body=served.body)
