@@ -6,18 +6,25 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fleet.fleet_kit import ADMIN, Fleet, chat
+from tests.fleet.fleet_kit import ADMIN, SECRET, Fleet, chat
+from tests.gateway.inspector.inspector_kit import Visitor
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from tools.lab.served import keys_table
 from tools.servers import PostgresServer, RedisServer
 
 pytestmark = [needs_own_postgres, needs_own_redis]
 API = "/inspector/api"
+ADA = "wg-the-key-of-ada-0123456789"
+BOB = "wg-the-key-of-bob-0123456789"
+KEYS = keys_table({"ada": ADA, "bob": BOB})
+RECORDING = '[trace]\nmode = "all"\n'
 
 
 class Machines(Fleet):
@@ -34,7 +41,7 @@ class Machines(Fleet):
         assert reply.status == 200, reply.body
         return reply.json()
 
-    def asked(self, machine: int, text: str = "hi", *, key: str = "", session: str = "") -> str:
+    def asked(self, machine: int, text: str = "hi", *, key: str = ADA, session: str = "") -> str:
         """The id of an exchange."""
         headers = {"x-wireglot-session": session} if session else {}
         reply = self.ask(
@@ -53,6 +60,14 @@ class Machines(Fleet):
 
         return wait_until(look)
 
+    def trace(self, machine: int, id: str) -> dict[str, Any]:
+        """What was recorded of it, once a machine can show it."""
+        self.row(machine, id)
+        found: dict[str, Any] = wait_until(
+            lambda: told if "request" in (told := self.look(machine, f"exchanges/{id}")) else None
+        )
+        return found
+
 
 @contextmanager
 def machines(folder: Path, sort: str, more: str = "") -> Iterator[Machines]:
@@ -63,9 +78,7 @@ def machines(folder: Path, sort: str, more: str = "") -> Iterator[Machines]:
 
 @pytest.fixture(scope="module", params=["postgres", "redis"])
 def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    with machines(
-        tmp_path_factory.mktemp(request.param), request.param, '[trace]\nmode = "all"\n'
-    ) as running:
+    with machines(tmp_path_factory.mktemp(request.param), request.param, KEYS + RECORDING) as running:
         yield running
 
 
@@ -82,14 +95,13 @@ def test_each_machine_lists_finds_and_groups_what_the_other_answered(two: Machin
             if each["session"] == "a-trip"
         ]
         assert [trip["turns"] for trip in trips] == [2]
-        assert two.look(machine, "exchanges")["fleet"]["trouble"] is None
     assert len(workers) == 2, "a row says whose it is"
 
 
 def test_what_another_machine_recorded_opens_here(two: Machines) -> None:
     id = two.asked(1, "a word that only two heard")
     assert two.row(0, id)["recorded"]
-    trace = wait_until(lambda: found if "request" in (found := two.look(0, f"exchanges/{id}")) else None)
+    trace = two.trace(0, id)
     assert "a word that only two heard" in trace["request"]["body"]
     exported = two.ask(0, "GET", f"{API}/exchanges/{id}/export", key=ADMIN)
     assert b"a word that only two heard" in exported.body
@@ -102,7 +114,7 @@ def test_the_live_list_tells_what_the_other_machine_answers(two: Machines) -> No
         stream = connection.getresponse()
         assert stream.readline() == b"event: hello\n"
         hello = json.loads(stream.readline().removeprefix(b"data: "))
-        assert hello["recording"]["fleet"]["trouble"] is None
+        assert hello["recording"]["fleet"]["machines"] >= 1
         id = two.asked(1)
         while True:
             line = stream.readline()
@@ -118,5 +130,98 @@ def test_recording_for_some_minutes_reaches_the_other_machine(two: Machines) -> 
     for minutes in (5, 0):
         reply = two.ask(0, "POST", f"{API}/recording", {"minutes": minutes}, headers=headers)
         assert reply.status == 200, reply.body
-        assert "unreached" not in reply.json()
-        wait_until(lambda: bool(two.look(1, "recording")["until"]) is bool(minutes))  # noqa: B023
+        wait_until(partial(_records, two, 1, bool(minutes)))
+
+
+def test_a_client_key_sees_its_own_exchanges_of_every_machine_and_no_other(two: Machines) -> None:
+    hers = [two.asked(machine, key=ADA) for machine in (0, 1)]
+    his = two.asked(1, key=BOB)
+    for id in (*hers, his):
+        two.row(0, id)
+        two.trace(0, id)
+    for id in hers:
+        assert two.row(0, id, key=ADA)["key"] == "ada"
+    told = two.look(0, "exchanges?limit=1000", key=ADA)["rows"]
+    assert {row["key"] for row in told} == {"ada"}
+    for path in (f"exchanges/{his}", f"exchanges/{his}/export", f"exchanges?before={his}"):
+        assert two.ask(0, "GET", f"{API}/{path}", key=ADA).status in (400, 404), path
+    assert two.look(0, f"exchanges/{his}", key=BOB)["row"]["key"] == "bob"
+
+
+def test_a_session_ended_on_one_machine_is_none_on_the_other(two: Machines) -> None:
+    visitors = [Visitor(machine).browse() for machine in two.machines]
+    assert visitors[0].sign_in(ADMIN).status == 200
+    # Behind a balancer both machines have one name; here each has its port, which the cookie's name tells.
+    _, _, token = visitors[0].cookie.partition("=")
+    visitors[1].cookie = f"wireglot-inspector-{two.machines[1].port}={token}"
+    assert visitors[1].get(f"{API}/exchanges").status == 200
+    ended = visitors[0].ask("DELETE", f"{API}/session")
+    assert ended.json()["access"] == "none"
+    assert visitors[0].get(f"{API}/exchanges").status == 401
+    wait_until(lambda: visitors[1].get(f"{API}/exchanges").status == 401)
+
+
+def test_a_caller_that_is_wiped_on_one_machine_is_gone_from_all(two: Machines) -> None:
+    hers, his = two.asked(1, key=ADA), two.asked(1, key=BOB)
+    for machine in (0, 1):
+        two.row(machine, hers)
+        two.row(machine, his)
+        two.trace(machine, his)
+    assert two.admin(0, "DELETE", "/v1/admin/callers/bob/data").status == 200
+    for machine in (0, 1):
+        wait_until(partial(_has_no_row_of, two, machine, "bob"))
+        wait_until(partial(_has_nothing_at, two, machine, f"exchanges/{his}"))
+        assert two.row(machine, hers)["key"] == "ada"
+    two.machines[0].kill()
+    two.machines[0].start()  # it knows what the store tells, and no more
+    assert two.row(0, hers)["key"] == "ada"
+    assert {row["key"] for row in two.look(0, "exchanges?limit=1000")["rows"]} == {"ada"}
+
+
+def test_what_a_dead_machine_answered_is_still_there_and_its_own_while_the_store_is_away(
+    tmp_path: Path,
+) -> None:
+    with machines(tmp_path, "postgres", KEYS + RECORDING) as two:
+        theirs = two.asked(1, "the last words of two")
+        two.trace(0, theirs)
+        two.machines[1].kill()
+        assert "the last words of two" in two.trace(0, theirs)["request"]["body"]
+        two.server.stop()
+        own = two.asked(0, "while nobody else can hear it")
+        told = wait_until(lambda: told if (told := two.look(0, "exchanges"))["fleet"]["trouble"] else None)
+        assert {own, theirs} <= {row["id"] for row in told["rows"]}
+        assert "away" in two.look(0, f"exchanges/{theirs}")["why"]
+        reply = two.ask(0, "POST", f"{API}/recording", {"minutes": 600}, key=ADMIN)
+        assert "only this machine" in reply.json()["unreached"]
+        two.server.start()
+        two.machines[1].start()
+        two.row(1, own)
+        wait_until(partial(_records, two, 1, True), "who was away hears of it, too")
+        wait_until(lambda: two.look(0, "exchanges")["fleet"]["trouble"] is None)
+
+
+def test_without_a_shared_secret_rows_come_and_the_page_says_why_bodies_do_not(tmp_path: Path) -> None:
+    with RedisServer() as redis:
+        two = Machines(tmp_path, redis, KEYS + RECORDING)
+        other = (tmp_path / "two" / "wireglot.toml").read_text().replace(SECRET, SECRET + "-of-two")
+        two.machines[1].configure(other)
+        with two.running():
+            id = two.asked(1)
+            assert two.row(0, id)["recorded"]
+            why = wait_until(
+                lambda: why if "secret" in (why := two.look(0, f"exchanges/{id}").get("why", "")) else None
+            )
+            assert "set server.secret, the same on every machine" in why
+            assert two.row(0, id)["worker"] in why
+
+
+def _records(two: Machines, machine: int, wanted: bool) -> bool:
+    return bool(two.look(machine, "recording")["until"]) is wanted
+
+
+def _has_no_row_of(two: Machines, machine: int, key: str) -> bool:
+    return key not in {row["key"] for row in two.look(machine, "exchanges?limit=1000")["rows"]}
+
+
+def _has_nothing_at(two: Machines, machine: int, path: str) -> bool:
+    return two.ask(machine, "GET", f"{API}/{path}", key=ADMIN).status == 404

@@ -57,8 +57,12 @@ class Visitor:
         self.headers: dict[str, str] = {}
 
     @property
+    def port(self) -> int:
+        return self._gateway.port
+
+    @property
     def origin(self) -> str:
-        return f"http://127.0.0.1:{self._gateway.port}"
+        return f"http://127.0.0.1:{self.port}"
 
     def browse(self) -> Visitor:
         self.headers = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}

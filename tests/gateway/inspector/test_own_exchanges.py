@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
 import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 OTHER_KEY = "wg-another-key-0123456789"
 API = "/inspector/api"
@@ -68,3 +72,32 @@ def test_no_secret_is_in_what_was_recorded(seen):
         )
         for secret in (KEY, OTHER_KEY, ADMIN, a.cookie.partition("=")[2], a.csrf):
             assert secret.encode() not in body
+
+
+def test_one_key_cannot_take_all_places_at_the_live_list(seen):
+    a, b, admin, _ = seen
+    with ExitStack() as open_pages:
+        for _ in range(6):
+            assert open_pages.enter_context(following(a)).status == 200
+        refused = a.get(f"{API}/live")
+        assert (refused.status, refused.code) == (429, "too_many_listeners")
+        assert "close one of them" in refused.message
+        assert open_pages.enter_context(following(b)).status == 200
+        assert open_pages.enter_context(following(admin)).status == 200
+    wait_until(lambda: _may_follow(a), "a place is free again once a page is closed")
+
+
+def _may_follow(visitor: Visitor) -> bool:
+    with following(visitor) as answer:
+        return answer.status == 200
+
+
+@contextmanager
+def following(visitor: Visitor) -> Iterator[http.client.HTTPResponse]:
+    """A page that listens, until it is closed."""
+    connection = http.client.HTTPConnection("127.0.0.1", visitor.port, timeout=DEADLINE_SECONDS)
+    try:
+        connection.request("GET", f"{API}/live", headers={**visitor.headers, "cookie": visitor.cookie})
+        yield connection.getresponse()
+    finally:
+        connection.close()

@@ -44,3 +44,8 @@ def test_a_session_of_one_worker_is_one_of_all(tmp_path):
         )
         assert told["health"]["in_flight"] == 0
         assert visitor.look()["workers"] == 2
+        assert visitor.ask("DELETE", "/inspector/api/session").status == 200
+        wait_until(
+            lambda: {visitor.get("/inspector/api/setup").status for _ in range(24)} == {401},
+            "some worker does not know that the session has ended",
+        )

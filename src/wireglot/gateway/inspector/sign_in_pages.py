@@ -76,7 +76,9 @@ class SignInPages:
         gone = set_cookie(host, "", secure=is_behind_tls(page.head), seconds=0)
         told = {"access": "none"}
         if unreached:
-            told["unreached"] = f"signed out on this machine; the others cannot be told ({unreached})"
+            told["unreached"] = (
+                f"signed out on this machine; the others are told once the store is back: {unreached}"
+            )
         page.send(told, more=[gone])
 
     async def _ended(self, session: InspectorSession) -> str:

@@ -40,6 +40,8 @@ class FleetRows:
         *,
         machine: str,
         wall: Callable[[], float] = time.time,
+        fresh_seconds: float = _FRESH_SECONDS,
+        pause_seconds: float = _PAUSE_SECONDS,
     ) -> None:
         self.trouble = ""
         """Why what is shown may not be all, "" where it is."""
@@ -47,6 +49,8 @@ class FleetRows:
         self._sealer = sealer
         self._machine = machine
         self._wall = wall
+        self._fresh_seconds = fresh_seconds
+        self._pause_seconds = pause_seconds
         self._rows: OrderedDict[str, bytes] = OrderedDict()
         """By id, in the order in which they were first heard of."""
         self._heard: dict[str, float] = {}
@@ -78,7 +82,7 @@ class FleetRows:
     async def refresh(self) -> None:
         """Read what is new, unless somebody did so just now."""
         async with self._reading:
-            pause = _PAUSE_SECONDS if self.trouble else _FRESH_SECONDS
+            pause = self._pause_seconds if self.trouble else self._fresh_seconds
             if time.monotonic() - self._looked < pause:
                 return
             try:

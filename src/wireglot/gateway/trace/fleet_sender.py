@@ -77,7 +77,7 @@ class RowSender:
             await asyncio.gather(self._task, return_exceptions=True)
         try:
             async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                await self._turn()
+                await self.turn()
         except (StoreDown, TimeoutError):
             pass
 
@@ -96,14 +96,15 @@ class RowSender:
             await asyncio.sleep(_EVERY_SECONDS)
             try:
                 async with asyncio.timeout(_CALL_SECONDS):
-                    await self._turn()
+                    await self.turn()
                 self.trouble = ""
             except StoreDown as down:
                 self.trouble = str(down)
             except TimeoutError:
                 self.trouble = f"the store does not answer within {_CALL_SECONDS:g} s"
 
-    async def _turn(self) -> None:
+    async def turn(self) -> None:
+        """Tell what is new. Raises StoreDown."""
         running = self._rows.changed(self._seen)
         over = [self._over.popleft() for _ in range(min(len(self._over), ROWS_AT_ONCE * _ENTRIES_AT_ONCE))]
         is_due = bool(self._seen) and time.monotonic() - self._spoke > _BEAT_SECONDS

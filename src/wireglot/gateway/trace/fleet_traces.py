@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ _FOLLOW_SECONDS: Final = 1.0
 """Between two looks for rows, while somebody follows them."""
 _CALL_SECONDS: Final = 3.0
 _ORDERS_MOST: Final = 1_000
+_UNSAID_MOST: Final = 100
 _PAGE: Final = 250
 
 Obey = Callable[[Order, bool], Awaitable[None]]
@@ -66,6 +68,8 @@ class FleetTraces:
         self._settings = settings
         self._machine = machine
         self._worker = worker
+        self._unsaid: deque[Order] = deque(maxlen=_UNSAID_MOST)
+        """Orders that the store has not got yet."""
         self._place = ""
         self._is_caught_up = False
         self._trouble = ""
@@ -106,10 +110,17 @@ class FleetTraces:
     # Orders.
 
     async def order(self, order: Order) -> str:
-        """To every process of the fleet, within seconds. Why it was not given, "" where it was."""
-        return await self._tried(
-            self._log.tell(ORDERS, packed(order), seconds=KEPT_SECONDS, most=_ORDERS_MOST)
-        )
+        """To every process of the fleet, within seconds. Why it was not given, "" where it was: then it is as
+        soon as the store is back."""
+        self._unsaid.append(order)
+        return await self._tried(self._say())
+
+    async def _say(self) -> None:
+        while self._unsaid:
+            order = self._unsaid[0]
+            await self._log.tell(ORDERS, packed(order), seconds=KEPT_SECONDS, most=_ORDERS_MOST)
+            if self._unsaid and self._unsaid[0] is order:
+                self._unsaid.popleft()
 
     async def _run(self, obey: Obey) -> None:
         while True:
@@ -117,7 +128,7 @@ class FleetTraces:
             await self._look(obey)
 
     async def _look(self, obey: Obey) -> None:
-        self._trouble = await self._tried(self._obey_all(obey))
+        self._trouble = await self._tried(self._say()) or await self._tried(self._obey_all(obey))
 
     async def _obey_all(self, obey: Obey) -> None:
         while True:

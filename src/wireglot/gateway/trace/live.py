@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
-from wireglot.gateway.entry.gates import shed
+from wireglot.gateway.entry.gates import shed, shed_seconds
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
@@ -17,7 +19,12 @@ from wireglot.gateway.trace.siblings import Told
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Headers
 
-_LISTENERS_MOST: Final = 32
+PLACES: Final = 32
+"""Of this process."""
+_PLACES_OF_A_KEY: Final = 6
+_PLACES_OF_KEYS: Final = 28
+_PLACES_WITHOUT_KEY: Final = 24
+"""So that neither keys nor whoever looks after the gateway can keep the other from looking."""
 _TURN_SECONDS: Final = 1.0
 """After which it is looked whether the gateway ends, or the viewer may look no more."""
 _PING_SECONDS: Final = 15.0
@@ -36,12 +43,21 @@ class Live:
     def __init__(self, traces: Traces, is_draining: Callable[[], bool]) -> None:
         self._traces = traces
         self._is_draining = is_draining
-        self._listeners = 0
+        self._inside: Counter[str] = Counter()
+        """By client key; "": whoever looks with the admin secret, or needs none."""
+
+    def _enter(self, key: str) -> None:
+        own, of_keys = self._inside[key], self._inside.total() - self._inside[""]
+        if own >= (_PLACES_OF_A_KEY if key else _PLACES_WITHOUT_KEY):
+            whose = "with this client key" if key else "with the admin secret"
+            told = f"{own} pages follow the live list {whose} already: close one of them"
+            raise RequestError("rate", told, code="too_many_listeners", retry_after=shed_seconds())
+        if self._inside.total() >= PLACES or (key and of_keys >= _PLACES_OF_KEYS):
+            raise shed("too many look at the list at once")
+        self._inside[key] += 1
 
     async def tell(self, page: PageRequest, viewer: Viewer) -> None:
-        if self._listeners >= _LISTENERS_MOST:
-            raise shed("too many look at the list at once")
-        self._listeners += 1
+        self._enter(viewer.key)
         listener, traces = self._traces.listen(), self._traces
         others: list[asyncio.Task[None]] = []
         unlisten = traces.fleet.rows.listen(listener.tell) if traces.fleet is not None else None
@@ -53,7 +69,7 @@ class Live:
                 others.append(asyncio.create_task(traces.fleet.follow()))
             await self._tell(page, viewer, listener)
         finally:
-            self._listeners -= 1
+            self._inside[viewer.key] -= 1
             listener.close()
             if unlisten is not None:
                 unlisten()

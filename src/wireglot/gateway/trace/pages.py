@@ -197,7 +197,9 @@ class TracePages:
         unreached = await self._traces.record_for(minutes * 60)
         status = await self._traces.status()
         if unreached:
-            status["unreached"] = f"only this machine: the others cannot be told ({unreached})"
+            status["unreached"] = (
+                f"only this machine until the store is back, by which others are told: {unreached}"
+            )
         _send(page, status)
 
 
