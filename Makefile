@@ -42,8 +42,9 @@ setup: $(VENV)/.dev ## Create .venv with the package and its development tools
 demo: $(VENV)/.package ## Translate a bundled example between all dialects and show it
 	$(BIN)/wireglot demo
 
-test: $(VENV)/.dev ## Run all tests
-	$(BIN)/python -m pytest -q -n $(JOBS)
+# Each worker begins with a part of its own, so that what a folder shares is set up once, and takes over what is left.
+test: $(VENV)/.dev ## Run the tests: of large tables some of each kind, with WIREGLOT_WHOLE=1 all
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 # Programs that tests start are counted with them, but for those that they kill. A few tests look at what is loaded, and
 # see what counts: the figure is told all the same. From 3.12 on Python counts by itself, in a third of the time.

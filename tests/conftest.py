@@ -1,15 +1,20 @@
-"""Hypothesis profiles: quick and the same each time by default, long and random with WIREGLOT_DEEP=1; signals."""
+"""Hypothesis profiles: quick and the same each time by default, long and random with WIREGLOT_DEEP=1; what runs only
+in `make full`; the garbage collector; signals."""
 
+import gc
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.tiers import MARKERS, WHOLE, left_out
 
 settings.register_profile(
     "ci",
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=60 if WHOLE else 25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=2000)
@@ -19,3 +24,29 @@ settings.load_profile("deep" if os.environ.get("WIREGLOT_DEEP") else "ci")
 # interrupt a command of ours would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    gc.disable()  # until all tests are collected: hardly anything of that goes
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not WHOLE and (without := left_out(items)):
+        config.hook.pytest_deselected(items=[item for item in items if item in without])
+        items[:] = [item for item in items if item not in without]
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def the_collector_spares_what_was_there_before() -> None:
+    """Half a gigabyte of tests and SDKs: looking through it took half a second each time. Commands of ours that run in
+    this process undo it."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()

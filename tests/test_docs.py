@@ -4,6 +4,7 @@ import argparse
 import re
 import shlex
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -210,10 +211,14 @@ def test_our_variables_exist(page):
     assert set(re.findall(r"WIREGLOT_[A-Z_]+", PAGES[page])) <= known | theirs
 
 
+@cache
+def parser():
+    return build_parser()
+
+
+@cache
 def commands():
-    (subparsers,) = (
-        action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)
-    )
+    (subparsers,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     return dict(subparsers.choices)
 
 
@@ -237,7 +242,7 @@ def shell_commands(text):
 @pytest.mark.parametrize("page", WRITTEN)
 def test_commands_in_the_pages_can_be_given(page):
     for given in shell_commands(WRITTEN[page]):
-        build_parser().parse_args(given)
+        parser().parse_args(given)
     for name, rest in re.findall(r"`wireglot ([a-z]+)([^`\n]*)`", WRITTEN[page]):
         assert name in commands(), name
         assert set(re.findall(r"--[a-z-]+", rest.partition(" -- ")[0])) <= options(commands()[name])

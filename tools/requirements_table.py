@@ -100,6 +100,8 @@ def cited(text: str) -> Iterator[str]:
 
 def citations(source: str) -> Iterator[tuple[str, str]]:
     """(id, test) for each mention in a file; the test is "" where the file as a whole is meant."""
+    if not _CITED.search(source):
+        return
     tree = ast.parse(source)
     tests = [
         (min([node.lineno, *(mark.lineno for mark in node.decorator_list)]), node.end_lineno or 0, node.name)

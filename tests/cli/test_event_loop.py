@@ -18,6 +18,7 @@ class Node:
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
+    gc.unfreeze()
     before = gc.get_threshold(), list(gc.callbacks)
     yield
     assert (gc.get_threshold(), gc.callbacks) == before

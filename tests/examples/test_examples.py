@@ -118,6 +118,7 @@ def test_the_stand_in_of_the_page_listens_where_it_is_told(reader):
         process.communicate()
 
 
+@pytest.mark.whole
 def test_a_dialect_that_is_installed_is_translated_served_and_lawful(reader):
     install, listed, translated, laws = shell_block("own_dialect/README.md")
     assert install == "pip install ./examples/own_dialect"

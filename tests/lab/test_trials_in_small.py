@@ -14,14 +14,14 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("name", "options", "tries"),
     [
-        ("splits", ["--only", "openai-chat-anthropic", "--random", "50"], 1_000),
-        ("cuts", ["--every", "700", "--clients", "8"], 150),
-        ("store_faults", ["--every", "300", "--damages", "12", "--fillings", "1"], 40),
-        ("fuzz", ["--inputs", "150", "--processes", "1"], 900),
-        ("crosstalk", ["--exchanges", "400", "--callers", "20"], 400),
-        ("drain", ["--streams", "40", "--deadline", "6"], 40),
+        ("splits", ["--only", "openai-chat-anthropic", "--random", "15"], 500),
+        ("cuts", ["--every", "1500", "--clients", "8"], 70),
+        ("store_faults", ["--every", "600", "--damages", "6", "--fillings", "1"], 20),
+        ("fuzz", ["--inputs", "50", "--processes", "1"], 300),
+        ("crosstalk", ["--exchanges", "200", "--callers", "20"], 200),
+        ("drain", ["--streams", "20", "--deadline", "6"], 20),
         ("kill", ["--kills", "3", "--clients", "4"], 3),
-        ("doors", ["--every", "101"], 1_000),
+        ("doors", ["--every", "401"], 250),
     ],
 )
 def test_it_holds_in_small(name: str, options: list[str], tries: int, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.recordings import recordings
+from tests.tiers import WHOLE
 from wireglot.dialects.registry import NAMES
 from wireglot.testing.fixtures import Case, fixtures
 from wireglot.wire.json import encode
@@ -35,7 +36,9 @@ def of_kind(kind: str) -> list[Any]:
 
 @cache
 def recorded(name: str, kind: str, limit: int = 150) -> tuple[Case, ...]:
-    """Recorded requests, responses, streams or errors of a dialect; none where there are no recordings."""
+    """Recorded requests, responses, streams or errors of a dialect; none where there are no recordings. A third of
+    the limit at every change."""
+    limit = limit if WHOLE else max(5, limit // 3)
     cases: list[Case] = []
     family = {"code-assist": "gemini"}.get(name, name).replace("-", "_")
     for file in (f"{family}.unary.jsonl.gz", f"{family}.stream.jsonl.gz"):

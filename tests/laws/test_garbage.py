@@ -120,6 +120,7 @@ def test_arbitrary_json_frames_are_no_stream_but_no_crash_either(name, frames):
     read_stream(dialect(name), [data])
 
 
+@pytest.mark.sampled("case.dialect", each=5)
 @pytest.mark.parametrize("case", of_kind("requests"))
 def test_a_bent_request_raises_a_fault_or_translates(case):
     targets = [name for name in NAMES if name != case.dialect]
@@ -130,6 +131,7 @@ def test_a_bent_request_raises_a_fault_or_translates(case):
             names_a_place(fault)
 
 
+@pytest.mark.sampled("case.dialect", each=5)
 @pytest.mark.parametrize("case", of_kind("responses"))
 def test_a_bent_response_raises_a_fault_or_translates(case):
     targets = [name for name in NAMES if name != case.dialect]

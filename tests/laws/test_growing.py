@@ -105,11 +105,13 @@ def unchanged(memory: Memory) -> None:
         assert encode(known.value) == encode(decode(text)), "a remembered value was changed"
 
 
+@pytest.mark.sampled("case.dialect", each=6)
 @pytest.mark.parametrize("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
 def test_a_fixture_grows_alike(case: Case) -> None:
     same_with_memory(case.body, case.dialect)
 
 
+@pytest.mark.sampled("name", each=2)
 @pytest.mark.parametrize("ids", ODD)
 @pytest.mark.parametrize("name", MAIN)
 def test_odd_ids_grow_alike(name: str, ids: str) -> None:
@@ -121,7 +123,7 @@ def test_recorded_conversations_grow_alike(name: str) -> None:
     all_hold(recorded(name, "requests", 15), lambda case: same_with_memory(case.body, name))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(request=requests(), name=st.sampled_from(MAIN))
 def test_any_conversation_grows_alike(request: Any, name: str) -> None:
     rendered = dialect(name).render_request(request, Context()).value

@@ -66,12 +66,14 @@ def sound(response: Response) -> bool:
 PAIRS = [(source, target) for source in NAMES for target in MAIN if source != target]
 
 
+@pytest.mark.sampled("case.dialect", "target", each=5)
 @pytest.mark.parametrize("target", MAIN)
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_the_sdk_understands_our_stream(case, target):
     sdk_understands_stream(case, target)
 
 
+@pytest.mark.sampled("case.dialect", "target", each=5)
 @pytest.mark.parametrize("target", MAIN)
 @pytest.mark.parametrize("case", of_kind("responses"))
 def test_the_sdk_understands_our_response(case, target):

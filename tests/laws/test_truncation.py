@@ -14,6 +14,7 @@ from wireglot.testing.fixtures import Case
 from wireglot.testing.laws import ending, read_stream
 
 
+@pytest.mark.sampled("case.dialect", each=4)
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_a_cut_stream_is_an_error_or_complete(case):
     """R-DC-07"""
@@ -31,6 +32,7 @@ def test_a_cut_recorded_stream_is_an_error_or_complete(name):
     all_hold(recorded(name, "streams"), law)
 
 
+@pytest.mark.sampled("case.dialect", "target", each=3)
 @pytest.mark.parametrize("target", NAMES)
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_what_the_client_gets_of_a_cut_stream_has_an_end(case, target):

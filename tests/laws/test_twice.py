@@ -23,6 +23,7 @@ def twice_is_equal(case: Case, target: DialectName) -> None:
     assert case.body == before, "the input was changed"
 
 
+@pytest.mark.sampled("case.dialect", "target", each=3)
 @pytest.mark.parametrize("target", NAMES)
 @pytest.mark.parametrize("case", of_kind("requests"))
 def test_a_request_translated_twice_gives_equal_bytes(case, target):
@@ -30,6 +31,7 @@ def test_a_request_translated_twice_gives_equal_bytes(case, target):
     twice_is_equal(case, target)
 
 
+@pytest.mark.sampled("case.dialect", "target", each=3)
 @pytest.mark.parametrize("target", NAMES)
 @pytest.mark.parametrize("case", of_kind("responses"))
 def test_a_response_translated_twice_gives_equal_bytes(case, target):

@@ -49,6 +49,7 @@ def loses_no_thought(case: Case, client: DialectName) -> None:
         assert not [loss for loss in trip.losses if loss.feature.startswith("reasoning.text")], case.id
 
 
+@pytest.mark.sampled("case.dialect", "client", each=4)
 @pytest.mark.parametrize("client", MAIN)
 @pytest.mark.parametrize("case", of_kind("responses"))
 def test_an_answer_comes_back_as_it_was(case: Case, client: DialectName) -> None:

@@ -87,6 +87,7 @@ def test_the_sdist_has_everything_that_is_committed_and_nothing_else(sdist):
     assert not [name for name in sdist if NEVER.search(name)]
 
 
+@pytest.mark.whole
 def test_a_wheel_made_of_the_sdist_is_the_same_wheel(dist, tmp_path):
     (packed,), (first,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
     with tarfile.open(packed) as opened:
@@ -116,6 +117,7 @@ def test_without_an_address_the_page_of_the_package_leads_nowhere_in_vain(wheel)
     assert page.lstrip().startswith("# Wireglot")
 
 
+@pytest.mark.whole
 def test_with_an_address_links_lead_to_the_released_version(tree, tmp_path):
     copy = tmp_path / "tree"
     shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("dist", "tests"))

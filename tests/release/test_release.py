@@ -64,6 +64,7 @@ def test_without_write_everything_is_tried_and_nothing_changes(tree):
     )
 
 
+@pytest.mark.whole
 def test_with_write_it_is_committed_built_checked_and_tagged(tree):
     done = release(tree, NEXT, "--write")
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.places import RequestPlaces
@@ -21,6 +21,7 @@ from wireglot.traces.target import Target
 from wireglot.traces.trace import Link
 
 NAMES = ("anthropic", "openai-chat", "openai-responses", "gemini")
+EXAMPLES = settings().max_examples // 2  # links of one body take a tenth of a second
 PAIRS = [(source, target) for source in NAMES for target in NAMES]
 
 
@@ -35,6 +36,7 @@ def translated(request: Request, source: str, target: str) -> tuple[dict[str, An
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
+@settings(max_examples=EXAMPLES)
 @given(request=requests())
 def test_each_pointer_leads_to_something(source: str, target: str, request: Request) -> None:
     done = translated(request, source, target)
@@ -47,6 +49,7 @@ def test_each_pointer_leads_to_something(source: str, target: str, request: Requ
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
+@settings(max_examples=EXAMPLES)
 @given(request=requests())
 def test_a_call_is_linked_to_what_became_of_it(source: str, target: str, request: Request) -> None:
     done = translated(request, source, target)
@@ -79,6 +82,7 @@ def test_a_call_is_linked_to_what_became_of_it(source: str, target: str, request
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
+@settings(max_examples=EXAMPLES)
 @given(request=requests(plain=True))
 def test_every_message_that_goes_upstream_is_linked(source: str, target: str, request: Request) -> None:
     done = translated(request, source, target)

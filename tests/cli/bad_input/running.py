@@ -19,10 +19,11 @@ from unittest import mock
 from tests.cli import running as here
 from tests.cli.bad_input.case import Case
 from tests.cli.bad_input.world import Hosts
+from tests.tiers import WHOLE
 from tests.waiting import DEADLINE_SECONDS
 
 COMMAND: Final = [sys.executable, "-m", "wireglot"]
-ALL_AS_PROCESSES: Final = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`
+ALL_AS_PROCESSES: Final = WHOLE
 
 _AT: Final = """\
 import os, runpy, signal, sys

@@ -75,8 +75,11 @@ def test_every_option_that_names_a_file_a_host_or_a_port_is_in_its_row() -> None
             assert any(spelled in case.line for case in cell), f"{name} {spelled}"
 
 
-@pytest.mark.parametrize("case", [case for _, _, case in CASES], ids=NAMES)
-def test_bad_input_is_answered_in_one_line(case: Case, hosts: Hosts, tmp_path: Path) -> None:
+@pytest.mark.sampled("row", "column", each=2)
+@pytest.mark.parametrize(("row", "column", "case"), CASES, ids=NAMES)
+def test_bad_input_is_answered_in_one_line(
+    row: str, column: str, case: Case, hosts: Hosts, tmp_path: Path
+) -> None:
     environ = furnish(tmp_path)
     done = run_case(case, hosts, tmp_path, environ)
     _check(done, case, {**hosts.names, "folder": str(tmp_path)})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.import_.kit import ALL, CCR, LITELLM, Imported, ccr, imported, litellm, settings_in
@@ -142,7 +142,6 @@ ENTRIES = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(ENTRIES | TREES, max_size=4),
     st.dictionaries(
@@ -176,7 +175,6 @@ PROVIDERS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(PROVIDERS | TREES, max_size=3),
     st.dictionaries(

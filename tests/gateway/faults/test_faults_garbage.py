@@ -67,6 +67,7 @@ def _circles() -> dict[str, int]:
     }
 
 
+@pytest.mark.sampled("client.name", "source")
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("source", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS, ids=pair_name)

@@ -59,6 +59,7 @@ NO_JSON = {
 }
 
 
+@pytest.mark.sampled("client.name", each=3)
 @EVERY
 @pytest.mark.parametrize("kind", NO_JSON)
 def test_what_is_no_json_is_refused_with_its_place(stage: Stage, client: Client, kind: str) -> None:
@@ -75,6 +76,7 @@ def test_what_is_no_json_is_refused_with_its_place(stage: Stage, client: Client,
     assert not stage[1].requests
 
 
+@pytest.mark.sampled("client.name", each=2)
 @EVERY
 @pytest.mark.parametrize("body", [b"[]", b'"text"', b"7", b"null", b"true"])
 def test_what_is_no_object_is_refused(stage: Stage, client: Client, body: bytes) -> None:
@@ -99,6 +101,7 @@ def test_what_is_nested_too_deeply_is_refused(stage: Stage, client: Client, valu
     refused(stage, client, body[:-1] + b',"deep":' + value + b"}", "json_too_deep")
 
 
+@pytest.mark.sampled("client.name", "upstream")
 @EVERY
 @pytest.mark.parametrize("upstream", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("levels", [129, 400, 900])
@@ -149,6 +152,7 @@ def test_a_key_spelled_with_escapes_is_the_same_key(stage: Stage, client: Client
     assert send(stage, client, other).status == 403
 
 
+@pytest.mark.sampled("client.name", each=2)
 @EVERY
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e400", b"-1e999999999"])
 def test_a_number_that_json_has_not_is_refused(stage: Stage, client: Client, number: bytes) -> None:
@@ -197,6 +201,7 @@ def test_half_a_surrogate_pair_in_a_text_does_not_stop_the_request(
         assert "before \ufffd after".encode() in sent
 
 
+@pytest.mark.sampled("client.name", each=2)
 @EVERY
 @pytest.mark.parametrize(
     "text", [b"\xff\xfe", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xe2\x82"]
@@ -206,6 +211,7 @@ def test_bytes_that_are_no_utf8_are_refused(stage: Stage, client: Client, text: 
     refused(stage, client, whole(client, "HERE").replace(b"HERE", text), "invalid_utf8")
 
 
+@pytest.mark.sampled("client.name", "code", each=3)
 @EVERY
 @pytest.mark.parametrize(
     ("value", "code"),

@@ -76,6 +76,7 @@ def kind_of(said: Told) -> tuple[str, object]:
 BREAKS: tuple[Fault, ...] = ("close-midstream", "reset-midstream", "no-terminal", "half-event")
 
 
+@pytest.mark.sampled("client.name", "source", each=2)
 @pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)
 @pytest.mark.parametrize("fault", BREAKS)
 def test_a_stream_that_breaks_ends_in_one_error_and_never_in_a_made_up_end(
@@ -152,6 +153,7 @@ def test_an_error_as_first_event_is_a_true_status(stage: Stage, client: Client, 
     assert kind_of(said) == OVERLOADED[client.family]
 
 
+@pytest.mark.sampled("client.name", "source")
 @PAIRED
 @pytest.mark.parametrize("limit", ["idle", "total"])
 def test_a_stream_that_stops_or_lasts_too_long_ends_in_a_timeout(

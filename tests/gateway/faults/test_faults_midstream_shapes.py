@@ -83,6 +83,7 @@ def test_how_a_stream_is_cut_into_pieces_changes_nothing(stage: Stage, client: C
         assert plain(ask(gateway, client, model_at(source), SAID, stream=True)) == plain(usual)
 
 
+@pytest.mark.sampled("client.name", "source")
 @PAIRED
 @pytest.mark.parametrize("end", [b"\r\n", b"\r"], ids=["crlf", "cr"])
 def test_any_line_end_is_one(stage: Stage, end: bytes, client: Client, source: str) -> None:

@@ -95,6 +95,7 @@ def test_whoever_was_kept_waiting_by_our_own_tries_for_a_minute_is_told_not_to_t
         assert ask(gateway, A, "mine/m1").headers["x-should-retry"] == "false"
 
 
+@pytest.mark.sampled("client.name", "source")
 @EVERY
 @pytest.mark.parametrize("status", [429, 503, 529])
 @pytest.mark.parametrize("source", ["own", "foreign"])

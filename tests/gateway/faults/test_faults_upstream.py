@@ -59,6 +59,7 @@ NO_ANSWER: tuple[Fault, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled("client.name", "source", each=2)
 @PAIRED
 @pytest.mark.parametrize("fault", NO_ANSWER)
 def test_an_answer_that_is_none_is_a_bad_upstream(
@@ -131,6 +132,7 @@ STATUSES = {
 }
 
 
+@pytest.mark.sampled("client.name", "status")
 @EVERY
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -83,6 +83,7 @@ def class_of(sdk: str, status: int) -> str:
     return CLASSES[status][place]
 
 
+@pytest.mark.sampled("sdk", each=3)
 @pytest.mark.parametrize("sdk", SDKS)
 @pytest.mark.parametrize("status", CLASSES)
 def test_an_upstreams_error_keeps_its_class(stage: Stage, sdk: str, status: int) -> None:

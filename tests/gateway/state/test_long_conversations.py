@@ -44,6 +44,7 @@ def test_twenty_turns_bring_every_piece_of_state_back(tmp_path: Path, client: st
         talk.assert_faithful()
 
 
+@pytest.mark.sampled("client", each=2)
 @pytest.mark.parametrize("upstream", VARIANTS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_other_families_get_their_state_back_too(tmp_path: Path, client: str, upstream: str) -> None:
@@ -55,6 +56,7 @@ def test_other_families_get_their_state_back_too(tmp_path: Path, client: str, up
         talk.assert_faithful()
 
 
+@pytest.mark.sampled("client", each=2)
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_state_goes_back_to_the_account_that_minted_it(tmp_path: Path, client: str, upstream: str) -> None:
@@ -67,6 +69,7 @@ def test_state_goes_back_to_the_account_that_minted_it(tmp_path: Path, client: s
         assert_all_came_back(house.doubles[upstream])
 
 
+@pytest.mark.sampled("client", each=2)
 @pytest.mark.parametrize(("client", "upstream"), EVERY)
 def test_state_survives_a_restart_in_the_middle(tmp_path: Path, client: str, upstream: str) -> None:
     """R-E-05: once in the middle of a tool loop and once between two questions."""
@@ -82,6 +85,7 @@ def test_state_survives_a_restart_in_the_middle(tmp_path: Path, client: str, ups
         talk.assert_faithful()
 
 
+@pytest.mark.sampled("client", each=2)
 @pytest.mark.parametrize(("one", "other"), SWITCHES)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_switch_of_the_provider_and_back_is_refused_by_nobody(
@@ -91,6 +95,7 @@ def test_a_switch_of_the_provider_and_back_is_refused_by_nobody(
     assert_goes_on_elsewhere(tmp_path, client, (one, 8), (other, 6), (one, 6))
 
 
+@pytest.mark.sampled("client")
 @pytest.mark.parametrize("other", ["claude", "openai"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_calls_whose_ids_recur_can_be_taken_elsewhere(tmp_path: Path, client: str, other: str) -> None:
@@ -138,6 +143,7 @@ def test_another_model_of_the_same_provider_goes_on_with_the_conversation(
         talk.assert_faithful()
 
 
+@pytest.mark.sampled("client")
 @pytest.mark.parametrize(("one", "other"), [("gemini3", "claude"), ("openai", "kimi")])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_fallback_in_a_tool_loop_and_the_way_back_are_refused_by_nobody(
@@ -159,6 +165,7 @@ def test_a_fallback_in_a_tool_loop_and_the_way_back_are_refused_by_nobody(
         talk.assert_faithful()
 
 
+@pytest.mark.sampled("client", each=2)
 @pytest.mark.parametrize(("client", "upstream"), EVERY)
 def test_state_that_is_no_longer_known_upstream_costs_one_more_call_and_no_error(
     tmp_path: Path, client: str, upstream: str

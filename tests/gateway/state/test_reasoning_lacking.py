@@ -172,6 +172,7 @@ class Talking:
         return [message.content for message in asked.request().messages if message.role == "assistant"]
 
 
+@pytest.mark.sampled(each=4)
 @pytest.mark.parametrize("seed", range(12))
 def test_three_processes_on_one_file_find_all_that_one_finds_that_always_asks(
     seed: int, tmp_path: Path

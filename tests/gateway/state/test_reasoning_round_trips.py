@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gateway.state.reasoning_kit import MODELS, Memory
@@ -89,7 +89,6 @@ def history(client: str, *turns: dict[str, Any]) -> dict[str, Any]:
     ("client", "minter"),
     [("openai-chat", name) for name in MINTERS] + [("gemini", name) for name in MINTERS if name != "gemini"],
 )
-@settings(max_examples=40)
 @given(data=st.data())
 def test_what_is_put_back_is_what_the_model_said(
     client: str, minter: str, streamed: bool, data: st.DataObject
