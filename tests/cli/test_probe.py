@@ -82,6 +82,59 @@ def test_a_key_that_the_endpoint_repeats_is_not_repeated(tmp_path: Path) -> None
         assert "bad key" in text
 
 
+def test_a_key_that_a_refusal_repeats_is_not_printed() -> None:
+    body = b'{"error":{"type":"authentication_error","message":"bad key %s"}}' % KEY.encode()
+    with ScriptedUpstream(decide=lambda _: Behaviour(status=401, body=body)) as upstream:
+        done = run("probe", upstream.url, "--dialect", "openai-chat", "--model", "m", "--key", KEY)
+    assert done.returncode == 1
+    told = done.stdout.decode() + done.stderr.decode()
+    assert "bad key" in told
+    assert KEY not in told
+
+
+UNUSABLE = {
+    "a web page": (Behaviour(headers=(("content-type", "text/html"),), body=b"<h1>Hi</h1>"), "text/html"),
+    "nothing": (Behaviour(headers=(("content-type", "text/plain"),), body=b""), "text/plain"),
+    "too busy": (Behaviour(status=429, body=b'{"error":{"type":"x","message":"slow down"}}'), "slow down"),
+    "a fault": (Behaviour(status=500, body=b'{"error":{"type":"x","message":"a bug"}}'), "a bug"),
+    "elsewhere": (
+        Behaviour(status=307, headers=(("location", "https://there.example"),), body=b"moved"),
+        "there.example",
+    ),
+}
+
+
+@pytest.mark.parametrize("answers", UNUSABLE)
+def test_an_endpoint_that_answers_nothing_is_told_in_a_sentence(answers: str) -> None:
+    behaviour, words = UNUSABLE[answers]
+    with ScriptedUpstream(decide=lambda _: behaviour) as upstream:
+        done = run("probe", upstream.url, "--dialect", "openai-chat", "--model", "m", "--key", KEY)
+        asked = len(upstream.requests)
+    assert done.returncode == 1
+    assert words in complaint(done, 1)
+    assert "cases that apply" not in done.stdout.decode()
+    assert asked <= 2
+
+
+def test_an_endpoint_that_falls_silent_is_not_asked_for_ever(tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+
+    def silent(request: Recorded) -> Behaviour:
+        if b'"stream":true' in request.body:
+            return Behaviour(fault="close")
+        return server("anthropic", Breakage())(request)
+
+    with ScriptedUpstream(decide=silent) as upstream:
+        asked = ("--dialect", "anthropic", "--model", "demo", "--key", KEY, "--only", "answers,streams")
+        done = run("probe", upstream.url, *asked, "--json", str(report))
+    assert done.returncode == 1
+    assert "it does not answer any more" in complaint(done, 1)
+    found = json.loads(report.read_text())
+    assert not found["complete"]
+    assert [row["verdict"] for row in found["cases"][-3:]] == ["inconclusive"] * 3
+    assert len(found["cases"]) == sum(case.theme == "answers" for case in cases_for("anthropic")) + 3
+
+
 def test_a_case_that_fails_is_told_with_its_evidence_and_the_status_is_1(tmp_path: Path) -> None:
     broken = BREAKAGES["streams.ending"]["anthropic"]
     report = tmp_path / "r.json"

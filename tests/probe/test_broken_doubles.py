@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from tests.probe.breakages import BREAKAGES
-from tests.probe.broken_server import KEY, MODEL, Breakage, server
+from tests.probe.broken_server import KEY, MODEL, Breakage, Served, server
 from wireglot.probe.case import Case
-from wireglot.probe.cases.listed import CASES
+from wireglot.probe.cases.listed import CASES, cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
 from wireglot.probe.run import Finding, run_cases
 from wireglot.probe.talk import Ledger
@@ -45,3 +46,21 @@ def test_a_case_passes_on_a_good_server_and_fails_on_one_that_breaks_its_rule(
     assert good.verdict == "pass", good.words
     broken = probed(case, dialect, BREAKAGES[case.id][dialect])
     assert broken.verdict == ("fail" if case.level == "must" else "warn"), (broken.verdict, broken.words)
+
+
+def no_stream(served: Served) -> Served:
+    return replace(served, headers={"content-type": "text/event-stream"}, body=b"<h1>Welcome</h1>")
+
+
+@pytest.mark.parametrize("dialect", WIRES)
+def test_no_case_of_streams_passes_where_no_event_comes(dialect: str) -> None:
+    """Rules about what is in a stream hold of an empty one, if nobody takes care."""
+    wire = WIRES[dialect]
+    breakage = Breakage(answer=lambda served: no_stream(served) if served.streams else served)
+    cases = [case for case in cases_for(dialect) if case.theme == "streams" and case.id != "streams.refusal"]
+    with (
+        ScriptedUpstream(decide=server(dialect, breakage)) as upstream,
+        HttpEndpoint(root_of(upstream.url, dialect), wire.key_header, KEY) as endpoint,
+    ):
+        findings = list(run_cases(cases, endpoint, wire, MODEL, Ledger(), wait=lambda _: None))
+    assert {finding.verdict for finding in findings} <= {"fail", "warn"}, findings

@@ -100,7 +100,12 @@ class Talk:
         got = self.send(msgspec.structs.replace(question, stream=True))
         if got.status != _OK:
             self._answered(got)
-        reply = self.wire.read_stream(frames_of(got.body), question)
+        frames = frames_of(got.body)
+        if not any(frame.data for frame in frames):
+            # Most rules of a stream hold of an empty one.
+            kind = got.headers.get("content-type", "") or "no type"
+            raise Broken(f"status 200, and no event of a stream came ({kind}): {got.body[:80]!r}")
+        reply = self.wire.read_stream(frames, question)
         self._spent(reply)
         return reply
 

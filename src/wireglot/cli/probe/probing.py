@@ -15,6 +15,7 @@ from wireglot import __version__
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import count, one_line
 from wireglot.cli.probe.budget import Purse, UnusableBudget, bound, budget_of, price_at
+from wireglot.cli.probe.first_contact import NoUse, check_answers, first_model, is_silent
 from wireglot.cli.probe.printed import Bar, print_list, print_report, print_sent
 from wireglot.cli.probe.selection import NoSuchCase, selected
 from wireglot.cli.remote_gateway import UnusableKey, usable_key
@@ -23,13 +24,11 @@ from wireglot.http.redaction import Redactor
 from wireglot.probe.case import Case
 from wireglot.probe.endpoint import HttpEndpoint, UnusableUrl, root_of
 from wireglot.probe.html_report import page
-from wireglot.probe.question import ask
 from wireglot.probe.rehearsal import rehearse
 from wireglot.probe.report import Report, rows_of, score_of, tally
 from wireglot.probe.run import Finding, run_cases
 from wireglot.probe.suggestion import catalog_entry
 from wireglot.probe.talk import Ledger, Talk
-from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
 from wireglot.probe.wires.known import WIRES
 
 _UNNAMED = "MODEL"
@@ -39,19 +38,21 @@ class _Unusable(Exception):
     """In words for people: nothing was asked."""
 
 
-class _Failed(Exception):
-    """In words for people: it was asked, and does not answer as it should."""
-
-
 def probe(arguments: argparse.Namespace) -> int:
     try:
         return _probe(arguments)
     except (_Unusable, NoSuchCase, UnusableUrl, UnusableKey, UnusableBudget) as problem:
         complain(problem)
         return UNUSABLE
-    except _Failed as problem:
-        complain(problem)
+    except NoUse as problem:
+        complain(_scrubbed(str(problem), arguments))
         return FAILED
+
+
+def _scrubbed(text: str, arguments: argparse.Namespace) -> str:
+    """What an endpoint says may repeat the key."""
+    key = arguments.key or os.environ.get(arguments.key_env or "", "")
+    return Redactor([key] if key else [], []).text(text)
 
 
 def _probe(arguments: argparse.Namespace) -> int:
@@ -84,7 +85,7 @@ def _probe(arguments: argparse.Namespace) -> int:
     ledger = Ledger()
     with HttpEndpoint(root, wire.key_header, key) as endpoint:
         talk = Talk(endpoint, wire, arguments.model or "", ledger)
-        model = arguments.model or _first_model(talk, root)
+        model = arguments.model or first_model(talk, root)
         rehearsal = rehearse(cases, wire, model)
         price = price_at(root, model)
         purse = Purse(budget, price, rehearsal.parts, ledger)
@@ -93,7 +94,7 @@ def _probe(arguments: argparse.Namespace) -> int:
         print(f"{what}, {bound(rehearsal, price)}\n", flush=True)
         if must_agree:
             _agree()
-        _answers(Talk(endpoint, wire, model, ledger), root)
+        check_answers(Talk(endpoint, wire, model, ledger, fresh=True), root)
         bar = Bar(len(cases))
         findings: list[Finding] = []
         complete = False
@@ -101,12 +102,17 @@ def _probe(arguments: argparse.Namespace) -> int:
             for finding in run_cases(cases, endpoint, wire, model, ledger, affordable=purse.affordable):
                 findings.append(finding)
                 bar.step(finding.id)
-            complete = True
+                if is_silent(findings):
+                    break
+            complete = len(findings) == len(cases)
         finally:  # interrupted, it ends with what is known
             bar.end()
             report = _report(root, wire.name, model, cases, findings, ledger, key, complete=complete)
             print_report(report, everything=arguments.all)
             _write(arguments, report)
+    if not complete:
+        left = count(len(cases) - len(findings), "case")
+        raise NoUse(f"{root}: it does not answer any more: {left} not run")
     return FAILED if report.failed else OK
 
 
@@ -133,37 +139,6 @@ def _agree() -> None:
     say("This asks a host elsewhere, and may cost money. Go on? [y/N]")
     if input().strip().lower() not in ("y", "yes"):
         raise _Unusable("nothing was sent")
-
-
-def _first_model(talk: Talk, root: str) -> str:
-    try:
-        got = talk.get(talk.path("models"))
-        if got.status != 200:
-            raise _Failed(f"{root}: it lists no models (status {got.status}): name one with --model")
-        names = talk.wire.models(talk.document(got))
-    except Inconclusive as fault:
-        raise _Failed(f"{root}: {fault}") from None
-    except (Broken, NotApplicable) as fault:
-        raise _Failed(
-            f"{root}: its list of models cannot be read ({one_line(str(fault))}): name one with --model"
-        ) from None
-    if not names:
-        raise _Failed(f"{root}: it lists no models: name one with --model")
-    return names[0]
-
-
-def _answers(talk: Talk, root: str) -> None:
-    """One question before all others: where it is refused, a hundred more would be."""
-    try:
-        got = talk.send(ask("Say hello in one short sentence."))
-    except Inconclusive as fault:
-        raise _Failed(f"{root}: {fault}") from None
-    if got.status in (401, 403, 404):
-        try:
-            words = str(talk.refusal(got))
-        except (Broken, Inconclusive):
-            words = f"status {got.status}"
-        raise _Failed(f"{root}: {one_line(words)}: are address, key and model right?")
 
 
 def _report(
