@@ -27,6 +27,12 @@ from wireglot.traces.again import Asked, answer_again, ask_again, finished, fold
 from wireglot.traces.bodies import Unreadable, document, payload, whole
 from wireglot.traces.canonical import canonical_request
 from wireglot.traces.diff import Difference, differences
+from wireglot.traces.error_replay import (
+    NotReplayed,
+    error_differences,
+    refusal_differences,
+    stream_error_differences,
+)
 from wireglot.traces.losses import traced_losses
 from wireglot.traces.target import BadTarget, Target, target_of
 from wireglot.traces.told import context_of
@@ -74,7 +80,7 @@ def replay(trace: Trace) -> Replayed:
     losses: list[TracedLoss] = []
     attempt = trace.attempts[-1] if trace.attempts else None
     if attempt is None:
-        return Replayed(notes=["nothing was sent upstream"])
+        return _refused(trace)
     asked: Asked | None = None
     try:
         target = target_of(attempt)
@@ -91,13 +97,16 @@ def replay(trace: Trace) -> Replayed:
     try:
         answer = _answers(trace, attempt, asked, notes)
         compared.append("answer")
-    except (_Untranslated, *_FAULTS) as fault:
+    except (NotReplayed, *_FAULTS) as fault:
         notes.append(f"the answer was not compared: {fault}")
     return Replayed(request, answer, losses, notes, compared)
 
 
-class _Untranslated(Exception):
-    """Why an answer is not translated again; in words for people."""
+def _refused(trace: Trace) -> Replayed:
+    try:
+        return Replayed(answer=refusal_differences(trace), compared=["answer"])
+    except (NotReplayed, *_FAULTS) as fault:
+        return Replayed(notes=["nothing was sent upstream", f"the answer was not compared: {fault}"])
 
 
 def _passed(body: dict[str, Any], target: Target) -> dict[str, Any]:
@@ -133,17 +142,21 @@ def _mean_the_same(sent: dict[str, Any], now: dict[str, Any], target: Target) ->
 def _answers(trace: Trace, attempt: Attempt, asked: Asked | None, notes: list[str]) -> list[Difference]:
     came, got = attempt.answer, trace.answer
     if came is None or not (came.body or came.frames):
-        raise _Untranslated("no answer of the upstream was recorded")
+        raise NotReplayed("no answer of the upstream was recorded")
     if not (_OK <= came.status < _BAD and _OK <= got.status < _BAD):
-        raise _Untranslated("it is an error, which the gateway tells in words of its own")
+        return error_differences(trace, attempt)
     told = whole(got, trace.row.dialect, "the client's answer")
     target = target_of(attempt)
+    client = dialect(trace.row.dialect)
+    error = client.parse_error(told) if got.frames else None
     if target.passthrough:
         now = whole(came, attempt.dialect, "the upstream answer")
     elif asked is None:
-        raise _Untranslated("its request could not be translated")
+        raise NotReplayed("its request could not be translated")
     else:
         now = _translated(trace, attempt, target, asked)
+    if error is not None:
+        return stream_error_differences(error, now, client)
     left = _UNTOLD
     if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
         left |= _USAGE  # which the gateway asks for, takes out or estimates itself
@@ -157,7 +170,7 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
     context = asked.context
     if came.frames:
         if came.truncated:
-            raise _Untranslated("only the beginning of the upstream's stream was recorded")
+            raise NotReplayed("only the beginning of the upstream's stream was recorded")
         reader = upstream.stream_reader(context)
         events: list[Event] = [*reader.read(payload(came)), *reader.end()]
     else:
@@ -167,7 +180,7 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
     try:
         response = fold(events)
     except StreamFailed as failed:
-        raise _Untranslated(f"the upstream's stream failed: {failed}") from None
+        raise NotReplayed(f"the upstream's stream failed: {failed}") from None
     return answer_again(client.name, response, replace(target, source=""), asked, context).document
 
 

@@ -24,7 +24,7 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
     if arguments.url is None:
         raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
     gateway = AtGateway(arguments.url)
-    asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row)}
+    asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row) or trace.row.asked}
     say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
     if not arguments.yes and not _agreed():
         raise Unusable("not sent: say --yes to agree beforehand")
