@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import select
+import subprocess
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from tests.cli.running import run
+from tests.cli.running import COMMAND, PLAIN, run
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace.show import Shown
@@ -109,6 +112,22 @@ def test_export_writes_what_was_read(file: Path, tmp_path: Path) -> None:
     whole = with_told(read_trace(file.read_bytes()))
     assert read_trace(gzip.decompress(out.read_bytes())) == whole
     assert read_trace(run("trace", "export", str(out)).stdout) == whole
+
+
+@pytest.mark.parametrize("packed", [[], ["--gzip"]])
+def test_export_writes_no_file_to_a_terminal_unless_it_is_told_to(file: Path, packed: list[str]) -> None:
+    master, slave = os.openpty()
+    line = [*COMMAND, "trace", "export", str(file), *packed]
+    try:
+        refused = subprocess.run(line, stdout=slave, stderr=subprocess.PIPE, env=PLAIN, check=False)
+        assert refused.returncode == 2
+        assert b"-o FILE writes it" in refused.stderr
+        assert select.select([master], [], [], 0)[0] == []
+    finally:
+        os.close(slave)
+        os.close(master)
+    whole = read_trace(run("trace", "export", str(file), *packed).stdout)
+    assert read_trace(run("trace", "export", str(file), *packed, "-o", "-").stdout) == whole
 
 
 def test_replay_offline_says_whether_it_is_the_same(file: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Every secret that a configuration holds is known to whoever scrubs."""
 
 from wireglot.gateway.observe.redact import secrets_of
-from wireglot.gateway.settings import Credential, Provider, Secret, ServerSettings, Settings
+from wireglot.gateway.settings import Credential, Provider, Secret, ServerSettings, Settings, StoreSettings
 from wireglot.http.redaction import Redactor
 from wireglot.providers.spec import ProviderSpec
 
@@ -47,3 +47,12 @@ def test_a_header_that_looks_drawn_by_chance_is_a_secret_whatever_its_name():
         "Team 5f1d7e84a2b3c4d5e6f708192a3b4c5d",
         "5f1d7e84a2b3c4d5e6f708192a3b4c5d",
     }
+
+
+def test_the_password_of_a_store_is_a_secret_however_it_is_spelled():
+    store = StoreSettings(
+        url=Secret("postgresql://wireglot:p%40ssword-1@db.example/wireglot"),
+        shared=Secret("rediss://:redis-password@cache.example:6379/0"),
+    )
+    hidden = secrets_of(Settings(store=store)) - secrets_of(Settings())
+    assert hidden == {"p%40ssword-1", "p@ssword-1", "redis-password"}

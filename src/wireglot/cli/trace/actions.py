@@ -26,6 +26,7 @@ from wireglot.traces.told import with_told
 from wireglot.traces.trace import Trace
 
 _LAST: Final = "last"
+_PIPE: Final = "-"
 _LOOKED_AT: Final = 100
 _FILTERS: Final = ("model", "provider", "client", "status", "loss", "session", "key")
 
@@ -107,8 +108,14 @@ def _compare(arguments: argparse.Namespace, one: Trace, other: Trace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    to_pipe = arguments.output in (None, _PIPE)
+    if arguments.output is None and sys.stdout.isatty():
+        raise Unusable(
+            "a trace is a file, which a terminal shows badly: -o FILE writes it, `trace show` is to read, "
+            f"and -o {_PIPE} writes to the terminal all the same"
+        )
     data = write_trace(_trace(arguments, arguments.id), packed=arguments.gzip)
-    if arguments.output is None:
+    if to_pipe:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return OK

@@ -71,7 +71,12 @@ def add_command(commands: Commands) -> None:
         "and replayed by a test (wireglot.testing.replay). Keys are not in it; what was said is.",
     )
     _one(export, json=False)
-    export.add_argument("-o", "--output", metavar="FILE", help="where to (default: standard output)")
+    export.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to (default: standard output, unless it is a terminal; -: also then)",
+    )
     export.add_argument("--gzip", action="store_true", help="packed")
     replay = actions.add_parser(
         "replay",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from wireglot.gateway.settings import Settings
 from wireglot.logins.login import secrets_of_login
@@ -28,8 +28,16 @@ def secrets_of(settings: Settings) -> set[str]:
             if _NAMED_HEADER.search(name) or _DRAWN.fullmatch(value.rpartition(" ")[2]):
                 found.add(value)
                 found.add(value.rpartition(" ")[2])
-        password = urlsplit(provider.proxy).password
-        if password:
-            found.add(password)
+        found |= _passwords(provider.proxy)
+    found |= _passwords(settings.store.url.value) | _passwords(settings.store.shared.value)
     found.discard("")
     return found
+
+
+def _passwords(url: str) -> set[str]:
+    """As it is spelled in the URL, and as it is meant."""
+    try:
+        password = urlsplit(url).password or ""
+    except ValueError:
+        return set()
+    return {password, unquote(password)}

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
@@ -24,6 +24,10 @@ _WORDS: Final = re.compile(
 )
 """What a model says, in the events of any dialect. Nothing of it is tried twice: otherwise a picture in one
 event would take two hundred times its size, and the interpreter from everybody for seconds."""
+_USER: Final = re.compile(r"""(?i)(?P<before>\b[a-z][a-z0-9+.-]{0,30}://)(?P<user>[^/\s?#@"'<>]{0,1000})@""")
+"""A user, and perhaps a password, in a URL."""
+_NAMED: Final = re.compile(r"""(?P<before>[?&;](?P<name>[\w.~-]{1,100})=)(?P<value>[^&\s#;,"'<>]{1,10000})""")
+"""A field of a URL's query."""
 _SCHEME: Final = re.compile(r"(?i)(bearer|basic|digest|negotiate)\s+")
 _SERVER_TOKEN: Final = re.compile(
     rb'"(?:authorization_token|authorization)"\s*:\s*(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")'
@@ -41,8 +45,12 @@ class Scrubber:
     def __init__(
         self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str, body: bytes = b""
     ) -> None:
-        brought = {_SCHEME.sub("", value) for name, value in headers if is_secret(name)}
+        told = list(headers)
+        brought = {_SCHEME.sub("", value) for name, value in told if is_secret(name)}
         brought |= {value for name, value in _fields(url) if _SECRET_FIELD.search(name)}
+        for name, value in told:
+            if not is_secret(name):
+                brought |= _in_urls(value)
         brought |= {_SCHEME.sub("", value) for value in _for_servers(body)}
         self._redactor = redactor
         self._own = Redactor({value for value in brought if value})
@@ -82,7 +90,7 @@ class Scrubber:
         return [(at, _WORDS.sub(instead, data)) for at, data in pieces]
 
     def headers(self, headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        return [(name, _MASK if is_secret(name) else self.text(value)) for name, value in headers]
+        return [(name, _MASK if is_secret(name) else self.text(_plain(value))) for name, value in headers]
 
     def url(self, url: str) -> str:
         path, mark, query = url.partition("?")
@@ -92,7 +100,31 @@ class Scrubber:
                 f"{name}={_MASK}" if _SECRET_FIELD.search(name) else f"{name}{equals}{value}"
                 for name, equals, value in pairs
             )
-        return self.text(f"{path}{mark}{query}")
+        return self.text(_USER.sub(_no_user, f"{path}{mark}{query}"))
+
+
+def _in_urls(text: str) -> set[str]:
+    """Credentials in the URLs of a text, as they are spelled there and as they are meant."""
+    if "=" not in text and "@" not in text:
+        return set()
+    found = {each["user"].partition(":")[2] for each in _USER.finditer(text)}
+    found |= {each["value"] for each in _NAMED.finditer(text) if _SECRET_FIELD.search(each["name"])}
+    return found | {unquote(value) for value in found}
+
+
+def _plain(text: str) -> str:
+    """Without them."""
+    if "=" not in text and "@" not in text:
+        return text
+    return _NAMED.sub(_no_value, _USER.sub(_no_user, text))
+
+
+def _no_user(found: re.Match[str]) -> str:
+    return f"{found['before']}{_MASK}@"
+
+
+def _no_value(found: re.Match[str]) -> str:
+    return f"{found['before']}{_MASK}" if _SECRET_FIELD.search(found["name"]) else found[0]
 
 
 def is_secret(header: str) -> bool:
@@ -108,11 +140,16 @@ def _for_servers(body: bytes) -> set[str]:
     if _SERVERS not in body:
         return found
     try:
-        tools = msgspec.json.decode(body, type=_Asked).tools
+        asked = msgspec.json.decode(body, type=_Asked)
     except msgspec.DecodeError:  # cut short, or none of ours
         return found
+    for server in asked.mcp_servers if isinstance(asked.mcp_servers, list) else []:
+        if isinstance(server, dict) and isinstance(address := server.get("url"), str):
+            found |= _in_urls(address)
+    tools = asked.tools
     for tool in tools if isinstance(tools, list) else []:
         if isinstance(tool, dict) and tool.get("type") == _SERVER_KIND:
+            found |= _in_urls(address) if isinstance(address := tool.get("server_url"), str) else set()
             headers = tool.get("headers")
             for name, value in headers.items() if isinstance(headers, dict) else ():
                 if isinstance(value, str) and name.lower() not in _TELLING:
@@ -122,6 +159,7 @@ def _for_servers(body: bytes) -> set[str]:
 
 class _Asked(msgspec.Struct):
     tools: Any = None
+    mcp_servers: Any = None
 
 
 def _fields(url: str) -> list[tuple[str, str]]:
