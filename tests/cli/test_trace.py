@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from wireglot.cli.trace.show import Shown
 from wireglot.cli.trace.table import list_lines
 from wireglot.traces.file import read_trace, write_trace
 from wireglot.traces.told import with_told
-from wireglot.traces.trace import LossCounts, Row, Tokens, Trace
+from wireglot.traces.trace import LossCounts, Row, Step, Tokens, Trace
 
 
 @pytest.fixture
@@ -176,6 +177,31 @@ def test_the_list_fits_eighty_columns() -> None:
     assert " running " in lines[1]
     assert " 200  " in lines[2]
     assert "2!" in lines[2]
+
+
+def test_what_gives_way_in_the_list_are_long_names_of_models_and_not_the_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "120")
+    row = Row(
+        id="req_6afbf29422af47bb02223b6c", at=1.0, state="done", client="claude-code", asked="claude-opus-5-5",
+        provider="anthropic", model="a-model-with-a-long-name-20261117", status=200, total_ms=20.0,
+        tokens=Tokens(input=11_487, output=20), losses=LossCounts(degraded=1),
+    )  # fmt: skip
+    _, line = list_lines([row], Terminal())
+    assert "claude-code" in line
+    assert row.id in line
+
+
+def test_steps_of_one_name_are_told_once(tmp_path: Path) -> None:
+    steps = [Step("store", 0.0, 2.0), Step("store", 2.0, 5.0), Step("first byte", 5.0, 9.0)]
+    path = tmp_path / "steps.wgtrace.json"
+    path.write_bytes(write_trace(replace(marked(stream=False), steps=steps)))
+    assert "store 5ms, first byte 4ms" in told("show", path)
 
 
 def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:

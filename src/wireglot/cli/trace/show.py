@@ -41,8 +41,11 @@ class Shown:
             lines += self._attempt(attempt, number, len(trace.attempts))
         lines += self._body("client answer", trace.answer, row.dialect)
         if trace.steps:
-            steps = [f"{step.name} {spent(step.ended_ms - step.began_ms)}" for step in trace.steps]
-            lines += ["", self._told("times", ", ".join(steps))]
+            times: dict[str, float] = {}
+            for step in trace.steps:  # some come more than once
+                times[step.name] = times.get(step.name, 0.0) + step.ended_ms - step.began_ms
+            told = ", ".join(f"{name} {spent(each)}" for name, each in times.items())
+            lines += ["", self._told("times", told)]
         lines += [self._told("note", note) for note in trace.notes]
         return lines
 

@@ -15,8 +15,8 @@ _COLUMNS: Final = ["time", "client", "asked", "upstream", "status", "total", "to
 _WIDE: Final = 110
 _FOR_WIDE: Final = ("asked", "tokens")
 """Shown where there is room for them."""
-_GIVE_WAY: Final = ("client", "asked", "upstream")
-"""Names are cut short; what counts stays."""
+_GIVE_WAY: Final = (("asked", 12), ("upstream", 16), ("client", 6), ("asked", 5), ("upstream", 8))
+"""Names are cut short, the long ones first, to so many letters; what counts stays."""
 _SECOND: Final = 1000.0
 _THOUSAND: Final = 1000
 
@@ -35,10 +35,10 @@ def list_lines(rows: Sequence[Row], stream: TextIO) -> list[str]:
     lines = [columns, *([_cell(row, name, wide) for name in columns] for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
     room -= sum(widths) + 2 * (len(columns) - 1)
-    for name in _GIVE_WAY:
+    for name, least in _GIVE_WAY:
         at = columns.index(name) if name in columns and room < 0 else -1
         if at >= 0:
-            cut = min(-room, max(widths[at] - len(name), 0))
+            cut = min(-room, max(widths[at] - least, 0))
             widths[at] -= cut
             room += cut
     aligned = [_line(line, widths) for line in lines]
