@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -246,6 +247,20 @@ def test_bodies_are_searched(all_bodies: Stage) -> None:
     all_bodies.look.trace(id)
     assert [row["id"] for row in all_bodies.look.rows("q=zw%C3%B6lfk%C3%A4mpfer")] == [id]
     assert not all_bodies.look.rows("q=nowhere-in-any-body")
+
+
+def test_what_a_stream_says_in_many_events_is_found_and_so_are_quotes(all_bodies: Stage) -> None:
+    prompt = 'She said "a sentence of many words, told bit by bit".'
+    id = id_of(ask(all_bodies.gateway, A, "openai-chat-up/told", prompt, stream=True))
+    answer = all_bodies.look.trace(id)["answer"]
+    said = "".join(frame["data"] for frame in answer["frames"])
+    words = answer["folded"]
+    phrase = re.findall(r'"text":"([^"\\]{24,})', words)[0][:24].lower()
+    assert phrase not in said.lower()
+    found = all_bodies.look.rows(f"q={quote(phrase)}&model=openai-chat-up/told")
+    assert [row["id"] for row in found] == [id]
+    quoted = quote('said "a sentence')
+    assert [row["id"] for row in all_bodies.look.rows(f"q={quoted}&model=openai-chat-up/told")] == [id]
 
 
 def test_without_recording_there_is_no_file_and_no_trace() -> None:

@@ -19,10 +19,11 @@ from wireglot.gateway.trace.pictures import NoPicture, picture
 from wireglot.gateway.trace.told_rows import BEGINS
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
+from wireglot.traces.bodies import Unreadable, whole
 from wireglot.traces.file import SUFFIX, write_trace
 from wireglot.traces.told import with_told
 from wireglot.traces.trace import Message, Row, Trace
-from wireglot.wire.json import decode
+from wireglot.wire.json import decode, encode_text
 
 _PAGE_USUAL: Final = 100
 _PAGE_MOST: Final = 1000
@@ -258,7 +259,16 @@ def _holds_text(trace: Trace, text: str) -> bool:
     messages = [trace.request, trace.answer]
     for attempt in trace.attempts:
         messages += [message for message in (attempt.request, attempt.answer) if message is not None]
+    written = {text, encode_text(text)[1:-1]}  # quotes and line ends are escaped in JSON
     for message in messages:
-        if text in message.body.lower() or text in "".join(f.data for f in message.frames).lower():
+        said = message.body.lower() or "".join(frame.data for frame in message.frames).lower()
+        if any(each in said for each in written):
             return True
-    return False
+    if not trace.answer.frames:
+        return False
+    try:  # a sentence stands in many events
+        document = whole(trace.answer, trace.row.dialect, "the answer")
+    except Unreadable:
+        return False
+    said = encode_text(document).lower()
+    return any(each in said for each in written)
