@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -140,6 +141,18 @@ def test_a_body_is_a_tree_and_raw_and_its_place_is_an_address(agent: Agent, traf
     expect(page).to_have_url(re.compile("m-client-request=raw"))
     page.reload()
     expect(client.locator("pre.raw")).to_contain_text("Read the marker file")
+
+
+@of_three
+def test_an_address_leads_to_a_tool_that_stands_in_a_fold(agent: Agent, traffic: Traffic, opened: Opened):
+    last = traffic.spoken(agent)[0]
+    page = signed_in(opened, traffic, f"/x/{last['id']}")
+    client, upstream = pane(page, "Client request"), pane(page, "Upstream request")
+    client.locator(".declared > summary").click()
+    chosen = client.locator(".part-tool.linked").last.get_attribute("data-pointer")
+    page.goto(f"{traffic.url}/inspector/x/{last['id']}?sel={quote(f'client-request:{chosen}', safe='')}")
+    expect(client.locator(".part-tool.lit").first).to_be_in_viewport()
+    expect(upstream.locator(".part-tool.lit").first).to_be_in_viewport()
 
 
 @of_three

@@ -101,14 +101,20 @@ export function Pane(props: Props) {
     shownOnce.current = parts.length > 0;
     // Who clicks a part sees it already; who comes by a link does not.
     if (props.chosenHere && !first) return;
-    const cards = body.current?.querySelectorAll<HTMLElement>("[data-pointer]") ?? [];
-    for (const card of cards) {
-      const pointer = card.dataset["pointer"] ?? "";
-      if (lit.some((each) => within(pointer, each) || within(each, pointer))) {
-        bringIntoSight(card);
-        break;
+    const show = (): boolean => {
+      for (const card of body.current?.querySelectorAll<HTMLElement>("[data-pointer]") ?? []) {
+        const pointer = card.dataset["pointer"] ?? "";
+        if (lit.some((each) => within(pointer, each) || within(each, pointer))) {
+          bringIntoSight(card);
+          return true;
+        }
       }
-    }
+      return false;
+    };
+    if (show()) return;
+    // It stands in what is folded, and is unfolded now.
+    const frame = requestAnimationFrame(() => requestAnimationFrame(show));
+    return () => cancelAnimationFrame(frame);
   }, [props.reveal, lit.join("\n"), parts.length > 0]);
 
   const jump = (part: Part) => {
