@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -141,11 +142,17 @@ def test_its_clients_read_streams_of_any_upstream(upstream_dialect: str) -> None
 
 
 def test_its_clients_hear_its_own_ping_while_an_upstream_is_silent() -> None:
-    slow = Behaviour(pieces=STREAM, gap=0.3)
-    with stage(acme.NAME, "[limits]\nping = 0.1\n") as (gateway, upstream):
-        upstream.next(slow)
-        answer = ask(gateway.url + "/acme/talk", {**TALK, "stream": True})
-        assert b": still here\n\n" in answer.body
+    goes_on = threading.Event()
+    with stage(acme.NAME, "[limits]\nping = 0.05\n") as (gateway, upstream):
+        upstream.next(Behaviour(pieces=STREAM, gate=goes_on))
+        body = encode({**TALK, "stream": True})
+        request = urllib.request.Request(
+            gateway.url + "/acme/talk", body, {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request) as answer:
+            assert answer.readline() == b": still here\n"
+            goes_on.set()
+            assert b"[END]" in answer.read()
 
 
 def test_its_clients_are_told_errors_in_its_words_and_statuses() -> None:

@@ -347,7 +347,7 @@ async def test_who_waits_for_a_connection_waits_no_longer_than_the_queue():
         first = asyncio.create_task(fetch(transport, post(server)))
         await until(lambda: len(server.requests) == 1)
         second = asyncio.create_task(fetch(transport, post(server)))
-        await until(lambda: transport.waiting == 1)
+        await until(lambda: transport.waiting == 1 or second.done())  # on a busy machine it gave up already
         with pytest.raises(TransportFault) as caught:
             await second
         assert (caught.value.problem, caught.value.sent) == ("busy", False)

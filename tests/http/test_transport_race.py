@@ -78,7 +78,7 @@ async def test_where_no_address_answers_all_were_tried_and_none_is_left_open(
         with black_hole("127.0.0.2", server.port), black_hole("127.0.0.3", server.port):
             resolve_with(transport, Names(["127.0.0.2", "127.0.0.3"]))
             request = post(f"http://upstream.example:{server.port}/")
-            fault = await fault_of(transport, request, Timeouts(connect=0.5))
+            fault = await fault_of(transport, request, Timeouts(connect=2.0))
             assert (fault.problem, fault.sent) == ("connect", False)
             assert [each.fileno() for each in opened_sockets.sockets] == [-1, -1]
 

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import threading
+import urllib.request
 from typing import Any
 
 import pytest
@@ -30,10 +32,16 @@ def wish(client: str) -> dict[str, Any]:
 def test_a_silent_upstream_is_bridged(client):
     """R-DC-09"""
     with stage("gemini", "[limits]\nping = 0.05\n") as (gateway, upstream):
-        upstream.otherwise = Behaviour(delay=1.0)
-        answer = ask(gateway, STREAMS[client], question(client, stream=True))
-    assert answer.body.startswith(PINGS[client])
-    assert ENDS[client] in answer.body
+        goes_on = threading.Event()
+        upstream.otherwise = Behaviour(gate=goes_on)
+        body = json.dumps(question(client, stream=True)).encode()
+        asked = urllib.request.Request(
+            gateway.url + STREAMS[client], body, {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(asked) as answer:
+            assert answer.read(len(PINGS[client])) == PINGS[client]
+            goes_on.set()
+            assert ENDS[client] in answer.read()
 
 
 @clients

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as P
 
 CLIENT = f"""\
 #!{sys.executable}
-import json, os, sys, urllib.request
+import json, os, select, sys, urllib.request
 
 def ask(base, key, model):
     body = {{"model": model, "messages": [{{"role": "user", "content": "[[demo:echo]] the answer"}}], "max_tokens": 9}}
@@ -46,8 +46,8 @@ if "ask" in sys.argv:
     told["answer"] = ask(os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_AUTH_TOKEN"], os.environ["ANTHROPIC_MODEL"])
 try:
     print("TOLD" + json.dumps(told) + "END", flush=True)
-    if "wait" in sys.argv:
-        sys.stdin.read()
+    while "wait" in sys.argv and not select.select([0], [], [], 0.05)[0]:
+        pass  # a read that begins just after an interrupt came would not be interrupted by it
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     sys.exit(5)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import (
     BY_NAME,
+    Answered,
     Client,
     ask,
     is_complete,
@@ -50,7 +51,7 @@ def stage() -> Iterator[Stage]:
             + provider("spare", second, "openai-chat", PATIENT)
             + '[models]\nalone = "google/m1"\nempty = "chat/m1"\nown = "vendor/m1"\nflowing = "flow/m1"\n'
             + 'chained = ["google/m1", "spare/m1"]\n'
-            + "[limits]\nping = 0.2\n"
+            + "[limits]\nping = 0.05\n"
         )
         with LiveGateway(toml) as gateway:
             yield gateway, first, second
@@ -208,24 +209,31 @@ def test_once_a_stream_has_begun_it_ends_in_its_own_error(stage: Stage, client: 
     assert (line["outcome"], line["error"]["code"]) == ("error", "truncated_tool_call")
 
 
+def answered_late(stage: Stage, client: Client, *strange: Strange) -> Answered:
+    """What comes of these, none of which begins before a keep-alive went out."""
+    gateway, upstream, _ = stage
+    goes_on = threading.Event()
+    upstream.next(*(Behaviour(pieces=each.frames, headers=SSE, gate=goes_on) for each in strange))
+    call = start(gateway, client, "alone", stream=True)
+    begun = call.response.read1(65536)
+    goes_on.set()
+    rest = call.rest()
+    return Answered(rest.status, rest.headers, begun + rest.body, rest.whole)
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_after_a_keep_alive_another_attempt_may_follow(stage: Stage, client: Client) -> None:
     """[X6] The status is spent, but nothing of an answer has gone out."""
-    gateway, upstream, _ = stage
-    slow = [Behaviour(pieces=each.frames, headers=SSE, delay=0.5) for each in (MALFORMED, GOOD["gemini"])]
-    upstream.next(*slow)
-    answered = ask(gateway, client, "alone", stream=True)
+    answered = answered_late(stage, client, MALFORMED, GOOD["gemini"])
     assert is_complete(client, answered)
     assert b"there" in answered.body
-    assert len(upstream.requests) == 2
+    assert len(stage[1].requests) == 2
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_after_a_keep_alive_the_error_is_told_in_the_stream(stage: Stage, client: Client) -> None:
     """[X6] In the dialect's own form."""
-    gateway, upstream, _ = stage
-    upstream.next(*[Behaviour(pieces=MALFORMED.frames, headers=SSE, delay=0.5) for _ in range(2)])
-    answered = ask(gateway, client, "alone", stream=True)
+    answered = answered_late(stage, client, MALFORMED, MALFORMED)
     assert answered.status == 200
     assert b"malformed tool call" in answered.body
     assert not is_complete(client, answered)
