@@ -153,6 +153,11 @@ CODES: Final[dict[str, tuple[str, str, str]]] = {
     ),
     "insufficient_quota": ("429", "a budget of the key is spent", "`retry-after` says when it begins anew"),
     "price_unknown": ("403", "a budget in money, and the model has no price", "add the model to `[prices]`"),
+    "too_many_listeners": (
+        "429",
+        "more pages follow the inspector's live list with one client key than may",
+        "close one of them",
+    ),
     "too_many_connections": ("503", "more connections than `limits.connections`", "wait for `retry-after`"),
     "server_is_overloaded": (
         "503, Anthropic 529",
