@@ -454,7 +454,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": NO_KEYS,
         "dead host": NO_HOSTS,
         "port in use": NO_PORTS,
-        "no terminal": (Case("translate request --from anthropic --to gemini --in request.json", 0, "5 losses from anthropic to gemini:\n…", out="{{", note=True, how="process"),),
+        "no terminal": (Case("translate request --from anthropic --to gemini --in request.json", 0, "6 losses from anthropic to gemini:\n…", out="{{", note=True, how="process"),),
         "broken pipe": (
             *reader_leaves("translate request --from anthropic --to gemini --in request.json"),
             *reader_leaves("translate stream --from gemini --to anthropic --in stream.sse"),
