@@ -166,14 +166,15 @@ def plain_schema(document: dict[str, Any]) -> None:
 
 def flat_schema(document: dict[str, Any]) -> None:
     """Whatever schema is asked for, the answer is for the simplest."""
-    if "output_config" in document:
-        document["output_config"]["format"]["schema"] = FLAT
-    elif "response_format" in document:
-        document["response_format"]["json_schema"]["schema"] = FLAT
-    elif "text" in document:
-        document["text"]["format"]["schema"] = FLAT
-    else:
-        document["generationConfig"]["responseJsonSchema"] = FLAT
+    places = (
+        (document.get("output_config", {}).get("format", {}), "schema"),
+        (document.get("response_format", {}).get("json_schema", {}), "schema"),
+        (document.get("text", {}).get("format", {}), "schema"),
+        (document.get("generationConfig", {}), "responseJsonSchema"),
+    )
+    for place, name in places:
+        if name in place:
+            place[name] = FLAT
 
 
 def any_tool(document: dict[str, Any]) -> None:

@@ -1,0 +1,85 @@
+"""A fault fails its own case and no other: a report that blames twenty rules for one fault helps nobody."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import pytest
+
+from tests.probe.breakages import BREAKAGES
+from tests.probe.broken_server import KEY, MODEL, Breakage, server
+from wireglot.probe.cases.listed import cases_for
+from wireglot.probe.endpoint import Ask, Got, root_of
+from wireglot.probe.run import run_cases
+from wireglot.probe.talk import Ledger
+from wireglot.probe.wires.known import WIRES
+from wireglot.testing.scripted_upstream.behaviour import Recorded
+
+WHOLE: Final = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`
+A, C, R, G = "anthropic", "openai-chat", "openai-responses", "gemini"
+ALONE: Final = {
+    "answers.content-type": (A, C, R, G),
+    "answers.ids-differ": (G, A, C, R),
+    "answers.obeys": (C, A, G),
+    "answers.request-id": (R, A, C),
+    "streams.content-type": (A, C, R, G),
+    "streams.frames": (G, A, C, R),
+    "streams.opening": (R, A, C, G),
+    "streams.identity": (C, R, G),
+    "streams.text": (A, C, R, G),
+    "streams.pieces": (C, A),
+    "tools.names": (G, A, C, R),
+    "tools.no-description": (R, A, C, G),
+    "tools.parallel-off": (C, R),
+    "tools.no-arguments-stream": (R, C, G),
+    "results.several": (A, C, R, G),
+    "results.error": (G, A, C, R),
+    "results.empty": (C, A, R, G),
+    "results.foreign-ids": (R, A, C, G),
+    "results.text-and-call": (A, C, R, G),
+    "stops.which-sequence": (A,),
+    "usage.cached": (C, A, R, G),
+    "usage.reasoning": (R, A, C),
+    "reasoning.whole": (A, C, R, G),
+    "reasoning.state": (G, A, R),
+    "reasoning.absent": (C, A, R, G),
+    "schemas.output-stream": (R, A, C, G),
+    "schemas.unknown-keywords": (A, C, R, G),
+    "texts.system-stream": (C, A, R),
+    "fields.unknown": (G, A, C, R),
+    "fields.sampling": (R, A, C, G),
+    "fields.snake-case": (G,),
+    "errors.huge-limit": (A, C, R, G),
+    "lists.listed": (C, A, R, G),
+}
+"""Cases whose rule can be broken alone, and where. Most others share one with a neighbour: what a stop sequence does
+is asked whole and streamed."""
+PAIRS: Final = [
+    (case, dialect) for case, where in ALONE.items() for dialect in (where if WHOLE else where[:1])
+]
+
+
+class BrokenEndpoint:
+    """The broken server without a socket between: a hundred cases take no time."""
+
+    def __init__(self, dialect: str, breakage: Breakage) -> None:
+        self._decide = server(dialect, breakage)
+        self._root = root_of("http://double", dialect).removeprefix("http://double")
+        self._key_header = WIRES[dialect].key_header
+
+    def ask(self, ask: Ask) -> Got:
+        path, _, query = (self._root + ask.path).partition("?")
+        key = KEY if ask.key is None else ask.key
+        name, before = self._key_header
+        headers = dict(ask.headers) | ({name: before + key} if key else {})
+        made = self._decide(Recorded(ask.method, path, query, headers, ask.body, 1))
+        return Got(made.status, {name.lower(): value for name, value in made.headers}, made.body or b"")
+
+
+@pytest.mark.parametrize(("case", "dialect"), PAIRS, ids=[f"{case}-{dialect}" for case, dialect in PAIRS])
+def test_a_server_that_breaks_one_rule_fails_that_case_and_no_other(case: str, dialect: str) -> None:
+    cases = [each for each in cases_for(dialect) if each.cost != "large"]
+    endpoint = BrokenEndpoint(dialect, BREAKAGES[case][dialect])
+    findings = run_cases(cases, endpoint, WIRES[dialect], MODEL, Ledger(), wait=lambda _: None)
+    assert {each.id: each.words for each in findings if each.verdict in ("fail", "warn")}.keys() == {case}
