@@ -95,15 +95,16 @@ def main() -> None:
                 Behaviour(error=400) if number == 13 else Behaviour(delay=0.05 * (number % 5), gap=0.008)
             )
             ask(gateway, number)
+        ended = int(time.time()) + 1
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for scheme, suffix in (("light", ""), ("dark", "-dark")):
             page = browser.new_page(viewport=SIZE, color_scheme="dark" if scheme == "dark" else "light")
-            pictures(page, gateway.url, suffix, began)
+            pictures(page, gateway.url, suffix, (began, ended))
             page.close()
         browser.close()
 
 
-def pictures(page: Page, origin: str, suffix: str, began: int) -> None:
+def pictures(page: Page, origin: str, suffix: str, asked: tuple[int, int]) -> None:
     page.goto(origin + "/inspector")
     page.get_by_role("row").nth(3).wait_for()
     page.keyboard.press("j")
@@ -120,10 +121,14 @@ def pictures(page: Page, origin: str, suffix: str, began: int) -> None:
     page.goto(f"{origin}/inspector/compare/{chosen}/{other}")
     page.get_by_role("heading", name="Text").wait_for()
     take(page, "compare")
+    page.goto(f"{origin}/inspector/x/{chosen}?m-client-answer=events&m-upstream-answer=events&ev=client%3A8")
+    page.locator(".event.lit").first.wait_for()
+    page.locator(".panes").evaluate("each => scrollTo(0, each.offsetTop + each.offsetHeight / 2 - 60)")
+    take(page, "events")
     page.goto(origin + "/inspector/play")
     page.get_by_role("region", name="Gemini", exact=True).get_by_text("cache_marker").wait_for()
     take(page, "play")
-    page.goto(f"{origin}/inspector/dash?from={began}&to={int(time.time())}")
+    page.goto(f"{origin}/inspector/dash?from={asked[0]}&to={asked[1]}")
     page.locator("canvas").nth(3).wait_for()
     take(page, "dash")
 

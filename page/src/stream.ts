@@ -1,7 +1,7 @@
 // A recorded stream: its pieces cut into events, each with the time of its last byte, and what they add up to so far.
 import { type Json, parse } from "./json/parse";
 import { type Part, pretty, readAnswer } from "./reading";
-import type { Frame } from "./types";
+import type { Frame, Message } from "./types";
 
 export class StreamEvent {
   readonly data: string;
@@ -61,6 +61,37 @@ export function eventsOf(frames: Frame[]): StreamEvent[] {
   });
   take(rest, frames.at(-1)?.ms ?? 0, frames.length - 1);
   return events;
+}
+
+/** Which event comes of which: by their numbers on each side. */
+export interface EventLinks {
+  /** Of each event to the client: those of the provider that it comes of. */
+  causes: number[][];
+  /** Of each event of the provider: what the client got of it. */
+  effects: number[][];
+  by: "events" | "times";
+}
+
+export function eventLinks(answer: Message | undefined, client: StreamEvent[], upstream: StreamEvent[]): EventLinks | null {
+  const frames = answer?.frames ?? [];
+  if (!answer?.caused_by || !client.length || !upstream.length) return null;
+  // An event may have come in several pieces: it stands for all of them.
+  const ofFrame: number[][] = [];
+  upstream.forEach((event, index) => (ofFrame[event.frame] ??= []).push(index));
+  const held = (frame: number): number[] => {
+    for (let at = frame; at < ofFrame.length; at++) if (ofFrame[at]) return ofFrame[at] ?? [];
+    return [];
+  };
+  const effects: number[][] = upstream.map(() => []);
+  let before = -1;
+  const causes = client.map((event, index) => {
+    const own = frames.slice(Math.min(before + 1, event.frame), event.frame + 1).flatMap((frame) => frame.causes ?? []);
+    before = event.frame;
+    const found = [...new Set(own.flatMap(held))].sort((a, b) => a - b);
+    for (const each of found) effects[each]?.push(index);
+    return found;
+  });
+  return { causes, effects, by: answer.caused_by };
 }
 
 /** A text of server-sent events, as the playground has it. */

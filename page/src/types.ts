@@ -29,6 +29,8 @@ export interface Row {
   path?: string;
   key?: string;
   session?: string;
+  /** The exchange that asked for it, where it was made in the background. */
+  belongs_to?: string;
   asked?: string;
   provider?: string;
   model?: string;

@@ -120,6 +120,8 @@ def trace(at: float, **fields: Any) -> dict[str, Any]:
     ]
     upstream = _frames("openai-chat", 380, 55)
     client = [{**frame, "ms": frame["ms"] + 2} for frame in _frames("anthropic", 382, 55)]
+    for index, frame in enumerate(client):
+        frame["causes"] = [index * len(upstream) // len(client)]
     made_row = row(
         0,
         at,
@@ -155,6 +157,7 @@ def trace(at: float, **fields: Any) -> dict[str, Any]:
             "status": 200,
             "headers": [["content-type", "text/event-stream"]],
             "frames": client,
+            "caused_by": "events",
             "folded": _text("anthropic", "response.json"),
         },
         "attempts": [

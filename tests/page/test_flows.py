@@ -103,6 +103,7 @@ def test_a_stream_is_played_event_by_event_and_its_place_is_an_address(gateway, 
     answer.get_by_role("button", name="Events").click()
     answer.get_by_role("button", name="message_start").click()
     expect(answer.get_by_role("tree")).to_contain_text("message_start")
+    expect(answer.locator(".event-partners")).to_contain_text("Comes of the provider's event")
 
 
 def test_a_stream_is_seen_while_it_runs(gateway, upstream, opened):
@@ -196,6 +197,8 @@ def test_turns_of_a_session_are_one_conversation_and_figures_add_up(gateway, ope
     page = opened(gateway.url + "/inspector/conversations")
     page.get_by_role("button", name="claude-code").first.click()
     expect(page.locator(".turn")).not_to_have_count(0)
+    page.get_by_role("button", name="Read the conversation").click()
+    expect(page.locator(".spoken")).to_contain_text("I will look at the parser")
     page.goto(gateway.url + "/inspector/dash")
     expect(page.get_by_role("heading", name="Time to the first token")).to_be_visible()
     expect(page.locator("canvas").first).to_be_visible()

@@ -42,6 +42,23 @@ def test_pages_are_fetched_as_one_scrolls(stand_in, opened):
     assert [method for method, path, _ in stand_in.asked if path == "/exchanges"] == ["GET"] * 5
 
 
+def test_what_one_reads_stays_where_it_is_while_rows_come_above_it(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(90)]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("90 exchanges")).to_be_visible()
+    page.locator(".rows").evaluate("each => { each.scrollTop = 34 * 40 }")
+    read = page.locator("#row-req-000045")
+    expect(read).to_be_visible()
+    before = read.bounding_box()
+    for number in range(100, 110):
+        stand_in.tell("row", row(number, at + number))
+    expect(page.get_by_text("100 exchanges")).to_be_visible()
+    assert read.bounding_box() == before
+    page.locator(".rows").evaluate("each => { each.scrollTop = 0 }")
+    expect(page.locator("#row-req-000109")).to_be_visible()
+
+
 def test_a_filter_is_an_address_and_the_back_button_takes_it_away(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(number, at - number) for number in range(40)]
@@ -68,6 +85,10 @@ def test_keys_move_open_search_explain_and_go_back(stand_in, opened):
     expect(page.locator("[aria-selected=true]")).to_have_id("row-req-000001")
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Client request")).to_be_visible()
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile("/x/req-000002"))
+    page.keyboard.press("k")
+    expect(page).to_have_url(re.compile("/x/req-000001"))
     page.keyboard.press("Escape")
     expect(page.locator("[aria-selected=true]")).to_have_id("row-req-000001")
     # It takes the focus back a moment after it is drawn, and would take it from the search.

@@ -1,5 +1,5 @@
 // JSON text to values: most at once, very large ones in a worker.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -66,20 +66,18 @@ export function parseAside(text: string): Promise<Parsed> {
 
 /** The value of a text, or null while it is parsed. */
 export function useParsed(text: string | undefined): Parsed | null {
-  const [result, setResult] = useState<{ text: string; parsed: Parsed } | null>(() =>
-    text !== undefined && text.length <= SMALL ? { text, parsed: parse(text) } : null,
-  );
+  const small = text !== undefined && text.length <= SMALL;
+  const now = useMemo(() => (small ? parse(text) : null), [text]);
+  const [result, setResult] = useState<{ text: string; parsed: Parsed } | null>(null);
   useEffect(() => {
-    if (text === undefined) return;
+    if (text === undefined || small) return;
     let on = true;
     void parseAside(text).then((parsed) => on && setResult({ text, parsed }));
     return () => {
       on = false;
     };
   }, [text]);
-  if (text === undefined) return null;
-  if (result && result.text === text) return result.parsed;
-  return text.length <= SMALL ? parse(text) : null;
+  return now ?? (result && result.text === text ? result.parsed : null);
 }
 
 export function escapeToken(token: string): string {

@@ -6,17 +6,31 @@ export interface Series {
   values: (number | null)[];
 }
 
-export type Show = "lines" | "bars";
+/** Lines for what is measured, bars on top of one another for what is counted. */
+export type Show = "lines" | "stack";
 
+export interface Drawn {
+  times: number[];
+  series: Series[];
+  show: Show;
+  format: (value: number) => string;
+  /** Things that are counted: no half of one on the axis. */
+  whole: boolean;
+  /** Which moment somebody points at; null: none. */
+  point: (index: number | null) => void;
+}
+
+const HEIGHT = 190;
 const DASHES: number[][] = [[], [6, 4], [2, 3], [10, 3, 2, 3], [1, 5], [14, 4]];
+/** More points than this are a line, and need no dots. */
+const DOTS_MOST = 40;
 
 /** Colours that stay apart for colour-blind eyes (Okabe and Ito), told apart by dashes as well. */
-function palette(): string[] {
-  const style = getComputedStyle(document.documentElement);
+function palette(style: CSSStyleDeclaration): string[] {
   return [1, 2, 3, 4, 5, 6].map((index) => style.getPropertyValue(`--series-${index}`).trim());
 }
 
-function moment(at: number, span: number): string {
+export function moment(at: number, span: number): string {
   const date = new Date(at * 1000);
   const two = (value: number) => String(value).padStart(2, "0");
   const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
@@ -25,40 +39,65 @@ function moment(at: number, span: number): string {
   return span < 86_400 ? clock : span < 4 * 86_400 && clock !== "00:00" ? `${day} ${clock}` : day;
 }
 
-export function draw(host: HTMLElement, times: number[], series: Series[], show: Show, format: (value: number) => string, whole: boolean): () => void {
-  const colours = palette();
+const there = (value: number | null | undefined): value is number => value !== null && value !== undefined;
+
+/** All points of a short line; of a long one those that no line reaches. */
+function dots(values: (number | null)[]): number[] {
+  const known = values.flatMap((value, index) => (there(value) ? [index] : []));
+  return known.length < DOTS_MOST ? known : known.filter((index) => !there(values[index - 1]) && !there(values[index + 1]));
+}
+
+export function draw(host: HTMLElement, { times, series, show, format, whole, point }: Drawn): () => void {
   const style = getComputedStyle(document.documentElement);
+  const colours = palette(style);
   const faint = style.getPropertyValue("--soft").trim();
   const line = style.getPropertyValue("--line").trim();
+  const sheet = style.getPropertyValue("--sheet").trim();
   const first = times[0] ?? 0;
   const last = times.at(-1) ?? first + 1;
   const step = (times[1] ?? first + 60) - first;
-  const axis = { stroke: faint, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui" };
+  const axis = { stroke: faint, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 }, font: "12px system-ui" };
+  const of = (index: number) => colours[index % colours.length] ?? faint;
+  const stacked = show === "stack";
+  // The tallest bar is drawn first, each of the others before it: what is seen of a bar is its own share.
+  const order = series.map((_, index) => (stacked ? series.length - 1 - index : index));
+  const heights = new Map<number, (number | null)[]>();
+  const sums = times.map(() => 0);
+  series.forEach((each, index) => heights.set(index, stacked ? times.map((_, at) => (sums[at] = (sums[at] ?? 0) + (each.values[at] ?? 0)) || null) : each.values));
+  const bars = uPlot.paths.bars?.({ size: [0.72, 36, 2] });
+
+  const seriesOf = (index: number): uPlot.Series => {
+    const stroke = of(index);
+    if (stacked && bars) return { stroke: sheet, fill: stroke, width: 0.5, paths: bars, points: { show: false } };
+    const marked = dots(heights.get(index) ?? []);
+    return {
+      stroke,
+      width: 2,
+      spanGaps: false,
+      dash: DASHES[index % DASHES.length] ?? [],
+      points: { show: marked.length > 0, size: 7, width: 0, fill: stroke, filter: () => marked },
+    };
+  };
+
   const chart = new uPlot(
     {
       width: Math.max(200, host.clientWidth),
-      height: 200,
+      height: HEIGHT,
+      padding: [10, 8, 0, 0],
       legend: { show: false },
-      cursor: { points: { size: 6 } },
-      scales: { x: { time: true, range: () => [first - step / 2, last + step / 2] }, y: { range: (_chart, _low, high) => [0, Math.max(1e-9, high * 1.1)] } },
+      cursor: { points: { show: !stacked, size: 8 }, drag: { x: false, y: false }, y: false },
+      hooks: { setCursor: [(self: uPlot) => point(self.cursor.left !== undefined && self.cursor.left >= 0 ? (self.cursor.idx ?? null) : null)] },
+      scales: { x: { time: true, range: () => [first - step / 2, last + step / 2] }, y: { range: (_chart, _low, high) => [0, Math.max(whole ? 1 : 1e-9, high * 1.08)] } },
       axes: [
-        { ...axis, values: (_chart, ticks) => ticks.map((tick) => moment(tick, (times.at(-1) ?? 0) - (times[0] ?? 0))) },
-        { ...axis, size: 64, values: (_chart, ticks) => ticks.map(format), ...(whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7, 1e8, 1e9] } : {}) },
+        { ...axis, size: 30, values: (_chart, ticks) => ticks.map((tick) => moment(tick, last - first)) },
+        { ...axis, size: 58, values: (_chart, ticks) => ticks.map(format), ...(whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7, 1e8, 1e9] } : {}) },
       ],
-      series: [
-        {},
-        ...series.map((each, index): uPlot.Series => {
-          const stroke = colours[index % colours.length] ?? faint;
-          const base: uPlot.Series = { label: each.name, stroke, width: 2, spanGaps: true, dash: DASHES[index % DASHES.length] ?? [], points: { show: each.values.filter((value) => value !== null && value !== undefined).length < 40, size: 5, fill: stroke } };
-          const bars = uPlot.paths.bars;
-          return show === "bars" && bars ? { ...base, dash: [], fill: stroke, width: 0, paths: bars({ size: [0.7, 40] }), points: { show: false } } : base;
-        }),
-      ],
+      series: [{}, ...order.map(seriesOf)],
     },
-    [times, ...series.map((each) => each.values)] as uPlot.AlignedData,
+    [times, ...order.map((index) => heights.get(index) ?? [])] as uPlot.AlignedData,
     host,
   );
-  const observer = new ResizeObserver(() => chart.setSize({ width: Math.max(200, host.clientWidth), height: 200 }));
+  const observer = new ResizeObserver(() => chart.setSize({ width: Math.max(200, host.clientWidth), height: HEIGHT }));
   observer.observe(host);
   return () => {
     observer.disconnect();

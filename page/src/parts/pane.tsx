@@ -12,6 +12,14 @@ import { LossMark, PartCard } from "./partcard";
 import { Choice, Copy, GRADE_SIGN } from "./small";
 import { Virtual } from "./virtual";
 
+export interface ChosenEvent {
+  chosen: number;
+  lit: readonly number[];
+  choose: (index: number) => void;
+  /** Of the one that is chosen here: its partners on the other side, in words. */
+  partners: ComponentChildren;
+}
+
 interface Props {
   name: string;
   about: ComponentChildren;
@@ -29,6 +37,8 @@ interface Props {
   picture: (pointer: string) => string;
   mode: string;
   setMode: (mode: string) => void;
+  /** The event that is chosen on this side, its partners here, and what they are to one another. */
+  event: ChosenEvent;
   growing?: boolean;
   missing: string;
 }
@@ -205,7 +215,7 @@ export function Pane(props: Props) {
         ) : mode === "raw" ? (
           <RawText text={raw()} all={allRaw} showAll={() => setAllRaw(true)} name={props.name} />
         ) : mode === "events" ? (
-          <Events events={events} visible={visible} name={props.name} />
+          <Events events={events} visible={visible} name={props.name} {...props.event} />
         ) : !streamed && parsed === null ? (
           <p class="waiting">{message.base64 ? "No text: it is shown as Raw, in base64." : "Parsing …"}</p>
         ) : !streamed && parsed?.problem ? (
@@ -349,29 +359,43 @@ function RawText({ text, all, showAll, name }: { text: string; all: boolean; sho
   );
 }
 
-function Events({ events, visible, name }: { events: StreamEvent[]; visible: number; name: string }) {
-  const [opened, setOpened] = useState(-1);
-  const event = events[opened];
+function Events({ events, visible, name, chosen, lit, choose, partners }: { events: StreamEvent[]; visible: number; name: string } & ChosenEvent) {
+  const event = chosen < visible ? events[chosen] : undefined;
+  const marked = useMemo(() => new Set(lit), [lit]);
+  const keys = (pressed: KeyboardEvent) => {
+    if (pressed.ctrlKey || pressed.metaKey || pressed.altKey) return;
+    const moves: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 12, PageUp: -12, Home: -1e9, End: 1e9 };
+    const by = moves[pressed.key];
+    if (by === undefined) return;
+    choose(Math.max(0, Math.min(visible - 1, chosen < 0 && by > 0 ? by - 1 : chosen + by)));
+    pressed.preventDefault();
+    pressed.stopPropagation();
+  };
   return (
     <>
       <Virtual
         class="events"
         role="list"
-        label={`${name}, event by event`}
+        label={`${name}, event by event: arrows choose one`}
         total={visible}
         height={24}
-        active={visible < events.length ? visible - 1 : -1}
+        active={chosen >= 0 ? chosen : (lit.at(-1) ?? (visible < events.length ? visible - 1 : -1))}
+        onKeyDown={keys}
         render={(index) => {
           const each = events[index];
           if (!each) return null;
           const wait = index ? each.ms - (events[index - 1]?.ms ?? 0) : each.ms;
           return (
-            <div key={index} role="listitem" class={`event${index === opened ? " active" : ""}`}>
-              <button type="button" aria-expanded={index === opened} onClick={() => setOpened(index === opened ? -1 : index)}>
+            <div key={index} role="listitem" class={`event${index === chosen ? " active" : ""}${marked.has(index) ? " lit" : ""}`}>
+              <button type="button" tabIndex={-1} aria-expanded={index === chosen} onClick={() => choose(index === chosen ? -1 : index)}>
+                <span class="event-number">{index + 1}</span>
                 <span class="event-time">{duration(each.ms)}</span>
                 <span class={`event-wait${wait >= 400 ? " long" : ""}`}>{index ? `+${duration(wait)}` : ""}</span>
                 <span class="event-name">{each.name}</span>
-                <span class="event-words">{wordsOf(each)}</span>
+                <span class="event-words">
+                  {marked.has(index) ? <span class="unseen">partner of the chosen event: </span> : null}
+                  {wordsOf(each)}
+                </span>
               </button>
             </div>
           );
@@ -379,7 +403,13 @@ function Events({ events, visible, name }: { events: StreamEvent[]; visible: num
       />
       {event ? (
         <div class="event-open">
-          {event.value !== undefined ? <JsonTree value={event.value} label={`${name}, event ${opened + 1}`} /> : <pre class="raw" tabIndex={0}>{event.raw}</pre>}
+          <p class="event-partners" role="status">
+            <span class="unseen">
+              Event {chosen + 1} of {visible}, {event.name}.{" "}
+            </span>
+            {partners}
+          </p>
+          {event.value !== undefined ? <JsonTree value={event.value} label={`${name}, event ${chosen + 1}`} /> : <pre class="raw" tabIndex={0}>{event.raw}</pre>}
         </div>
       ) : null}
     </>

@@ -12,11 +12,13 @@ interface Props {
   upstream: StreamEvent[];
   /** Milliseconds shown, or null for all. */
   at: number | null;
+  /** Moments of the event in focus and of its partners. */
+  lit: { client: number[]; upstream: number[] };
 }
 
 const WIDTH = 1000;
 
-export function Timeline({ steps, total, client, upstream, at }: Props) {
+export function Timeline({ steps, total, client, upstream, at, lit }: Props) {
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(1);
   const now = useRef(at ?? 0);
@@ -89,6 +91,14 @@ export function Timeline({ steps, total, client, upstream, at }: Props) {
           ))}
           <path class="ticks ticks-upstream" d={paths[0]} />
           <path class="ticks ticks-client" d={paths[1]} />
+          <path
+            class="ticks-lit"
+            d={[
+              ...lit.upstream.map((ms) => `M${x(ms).toFixed(1)} 22v12`),
+              ...lit.client.map((ms) => `M${x(ms).toFixed(1)} 40v12`),
+              ...lit.upstream.flatMap((ms) => lit.client.map((other) => `M${x(ms).toFixed(1)} 34L${x(other).toFixed(1)} 40`)),
+            ].join("")}
+          />
           {first !== null ? <path class="first" d={`M${x(first)} 20v34`} /> : null}
           {at !== null ? <path class="now" d={`M${x(at)} 0v54`} /> : null}
         </svg>

@@ -1,10 +1,15 @@
 // The turns of one session belong together.
-import { useEffect, useState } from "preact/hooks";
-import { get, message } from "../api";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { address, get, message } from "../api";
 import { clock, count, day, duration, lossesOf, money, moment, plural, tokensOf } from "../format";
+import { useParsed } from "../json/parse";
+import { onRow } from "../live";
+import { PartCard } from "../parts/partcard";
 import { Losses, Problem, Status, Waiting, useTitle } from "../parts/small";
+import { type Part, readAnswer, readRequest } from "../reading";
 import { A, param, setQuery, to } from "../route";
-import type { Conversation, Row } from "../types";
+import { eventsOf, foldEvents, settled } from "../stream";
+import type { Conversation, Row, Trace } from "../types";
 
 export function Conversations() {
   useTitle("Conversations");
@@ -49,7 +54,7 @@ export function Conversations() {
           const losses = typeof each.losses === "number" ? each.losses : lossesOf(each.losses);
           return (
             <li key={each.session} class="card">
-              <button type="button" class="conversation" aria-expanded={open} onClick={() => setQuery({ session: open ? "" : each.session })}>
+              <button type="button" class="conversation" aria-expanded={open} onClick={() => setQuery({ session: open ? "" : each.session, read: "" })}>
                 <span class="fold" aria-hidden="true">{open ? "▾" : "▸"}</span>
                 <strong>{each.client || "unknown client"}</strong>
                 {each.model ? <span class="faint">{each.model}</span> : null}
@@ -74,36 +79,99 @@ export function Conversations() {
 function Turns({ session }: { session: string }) {
   const [rows, setRows] = useState<Row[] | null>(null);
   const [problem, setProblem] = useState("");
+  const reads = param("read") === "1";
   useEffect(() => {
     const stop = new AbortController();
-    get<{ rows: Row[] }>("/exchanges", { session, limit: 100 }, stop.signal)
-      .then((found) => setRows([...found.rows].sort((a, b) => a.at - b.at)))
-      .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
-    return () => stop.abort();
+    const load = () =>
+      get<{ rows: Row[] }>("/exchanges", { session, limit: 100 }, stop.signal)
+        .then((found) => setRows([...found.rows].sort((a, b) => a.at - b.at)))
+        .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
+    void load();
+    const leave = onRow((row) => {
+      if (row.session === session && (row.state ?? "running") !== "running") void load();
+    });
+    return () => {
+      leave();
+      stop.abort();
+    };
   }, [session]);
   if (problem) return <Problem>{problem}</Problem>;
   if (!rows) return <Waiting />;
   const most = Math.max(1, ...rows.map((row) => tokensOf(row.tokens) ?? 0));
+  // The last turn has all before it: a client sends the whole conversation each time.
+  const last = rows.findLast((row) => row.recorded && (row.state ?? "running") !== "running");
   return (
-    <ol class="turns">
-      {rows.map((row) => (
-        <li key={row.id}>
-          <A href={to(["x", row.id])} class="turn">
-            <time title={moment(row.at)}>{clock(row.at)}</time>
-            <Status row={row} />
-            <span class="clip">{row.asked} → {row.provider}/{row.model}</span>
-            <span>{duration(row.total_ms)}</span>
-            <span class="turn-tokens">
-              <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
-                <rect class="usage-input" width={((row.tokens?.input ?? 0) / most) * 100} height="6" />
-                <rect class="usage-output" x={((row.tokens?.input ?? 0) / most) * 100} width={((row.tokens?.output ?? 0) / most) * 100} height="6" />
-              </svg>
-              {count(tokensOf(row.tokens))}
-            </span>
-            <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />
-          </A>
-        </li>
+    <div class="turns">
+      <ol>
+        {rows.map((row) => (
+          <li key={row.id}>
+            <A href={to(["x", row.id])} class="turn">
+              <time title={moment(row.at)}>{clock(row.at)}</time>
+              <Status row={row} />
+              <span class="clip">{row.asked} → {row.provider}/{row.model}</span>
+              <span>{duration(row.total_ms)}</span>
+              <span class="turn-tokens">
+                <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+                  <rect class="usage-input" width={((row.tokens?.input ?? 0) / most) * 100} height="6" />
+                  <rect class="usage-output" x={((row.tokens?.input ?? 0) / most) * 100} width={((row.tokens?.output ?? 0) / most) * 100} height="6" />
+                </svg>
+                {count(tokensOf(row.tokens))}
+              </span>
+              <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />
+            </A>
+          </li>
+        ))}
+      </ol>
+      {last ? (
+        <>
+          <button type="button" class="quiet" aria-expanded={reads} onClick={() => setQuery({ read: reads ? "" : "1" }, true)}>
+            {reads ? "Hide the words" : "Read the conversation"}
+          </button>
+          {reads ? <Spoken key={last.id} row={last} /> : null}
+        </>
+      ) : (
+        <p class="faint">Its words were not recorded.</p>
+      )}
+    </div>
+  );
+}
+
+const SPOKEN_AT_FIRST = 30;
+
+/** What was said, from the last turn: its request, and the answer to it. */
+function Spoken({ row }: { row: Row }) {
+  const [trace, setTrace] = useState<Trace | null>(null);
+  const [problem, setProblem] = useState("");
+  const [all, setAll] = useState(false);
+  useEffect(() => {
+    const stop = new AbortController();
+    get<Trace>(`/exchanges/${encodeURIComponent(row.id)}`, { only: "recorded" }, stop.signal)
+      .then(setTrace)
+      .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
+    return () => stop.abort();
+  }, [row.id]);
+  const asked = useParsed(trace?.request?.body);
+  const answered = useParsed(trace?.answer?.body || undefined);
+  const parts = useMemo((): Part[] => {
+    const before = asked?.value === undefined ? [] : readRequest(asked.value).filter((part) => part.kind !== "tool");
+    const frames = trace?.answer?.frames ?? [];
+    const after = frames.length ? foldEvents(eventsOf(frames)).map(settled) : answered?.value === undefined ? [] : readAnswer(answered.value);
+    return [...before, ...after];
+  }, [trace, asked, answered]);
+  if (problem) return <Problem>{problem}</Problem>;
+  if (!trace || (trace.request?.body && !asked)) return <Waiting />;
+  const hidden = all ? 0 : Math.max(0, parts.length - SPOKEN_AT_FIRST);
+  return (
+    <div class="spoken">
+      {hidden ? (
+        <button type="button" class="quiet" onClick={() => setAll(true)}>
+          Show {plural(hidden, "earlier part")}
+        </button>
+      ) : null}
+      {parts.slice(hidden).map((part, index) => (
+        <PartCard key={index + hidden} part={part} picture={(pointer) => address(`/exchanges/${encodeURIComponent(row.id)}/image`, { part: "client", pointer })} />
       ))}
-    </ol>
+      {!parts.length ? <p class="faint">No words are known of it.</p> : null}
+    </div>
   );
 }

@@ -113,7 +113,10 @@ function Charts({ page }: { page: Dashboard }) {
   const grouped = useMemo(
     () => (name: string): Series[] => {
       if (!page.groups.length) return [{ name: "all", values: page.series[name] ?? [] }];
-      return page.groups.slice(0, MOST_LINES).map((group) => ({ name: group.name || "none", values: group.series[name] ?? [] }));
+      const told = page.groups.slice(0, MOST_LINES).map((group) => ({ name: group.name || "none", values: group.series[name] ?? [] }));
+      if (page.groups.length <= MOST_LINES && !page.more_groups) return told;
+      const rest = (page.series[name] ?? []).map((all, at) => Math.max(0, (all ?? 0) - told.reduce((sum, each) => sum + (each.values[at] ?? 0), 0)));
+      return [...told, { name: "all others", values: rest }];
     },
     [page],
   );
@@ -123,7 +126,11 @@ function Charts({ page }: { page: Dashboard }) {
       errors: grouped("errors"),
       latency: ["p50", "p95", "p99"].map((each) => ({ name: each, values: page.series[`latency_${each}`] ?? [] })),
       first: ["p50", "p95", "p99"].map((each) => ({ name: each, values: page.series[`first_${each}`] ?? [] })),
-      tokens: [{ name: "input", values: page.series["input_tokens"] ?? [] }, { name: "output", values: page.series["output_tokens"] ?? [] }, { name: "from a cache", values: page.series["cached_tokens"] ?? [] }],
+      tokens: [
+        { name: "input", values: (page.series["input_tokens"] ?? []).map((all, at) => Math.max(0, (all ?? 0) - (page.series["cached_tokens"]?.[at] ?? 0))) },
+        { name: "input from a cache", values: page.series["cached_tokens"] ?? [] },
+        { name: "output", values: page.series["output_tokens"] ?? [] },
+      ],
       cost: grouped("cost"),
       lossy: grouped("lossy"),
     }),
@@ -139,24 +146,33 @@ function Charts({ page }: { page: Dashboard }) {
         <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} />
         <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} />
         <Figure name="Tokens" value={count((total.input_tokens ?? 0) + (total.output_tokens ?? 0))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} />
-        <Figure name="Cost" value={cost === null || cost === undefined ? "not known" : price(cost)} about={total.unpriced ? `${total.unpriced} without a price` : ""} />
+        <Figure name="Cost" value={!total.requests ? "–" : cost === null || cost === undefined ? "not known" : price(cost)} about={total.unpriced ? `${total.unpriced} without a price` : ""} />
       </dl>
-      <div class="charts">
-        <Chart title="Requests" times={page.times} series={sets.requests} show={sets.requests.length === 1 ? "bars" : "lines"} format={count} whole />
-        <Chart title="Failed" times={page.times} series={sets.errors} show={sets.errors.length === 1 ? "bars" : "lines"} format={count} whole />
-        <Chart title="Time to the last byte" times={page.times} series={sets.latency} format={duration} />
-        <Chart title="Time to the first token" times={page.times} series={sets.first} format={duration} />
-        <Chart title="Tokens" times={page.times} series={sets.tokens} format={count} whole />
-        <Chart title="Cost" times={page.times} series={sets.cost} format={price} />
-      </div>
+      {total.requests ? (
+        <div class="charts">
+          <Chart title="Requests" times={page.times} series={sets.requests} show="stack" format={count} whole />
+          <Chart title="Failed" times={page.times} series={sets.errors} show="stack" format={count} whole nothing="✓ None failed in this time." />
+          <Chart title="Time to the last byte" times={page.times} series={sets.latency} format={duration} nothing="No request came to its end in this time." />
+          <Chart title="Time to the first token" times={page.times} series={sets.first} format={duration} nothing="Nothing was streamed in this time." />
+          <Chart title="Tokens" times={page.times} series={sets.tokens} show="stack" format={count} whole nothing="No usage is known of this time." />
+          <Chart title="Cost" times={page.times} series={sets.cost} show="stack" format={price} nothing="No prices are known for what was asked in this time." />
+        </div>
+      ) : (
+        <div class="card empty">
+          <h2>No requests in this time</h2>
+          <p>
+            Choose a longer time above, or send some: <A href={to(["setup"])}>Set-up</A> has the settings of each client, and a button that asks the demo model.
+          </p>
+        </div>
+      )}
       <div class="tables">
-        <section class="card">
+        {page.groups.length ? <section class="card">
           <h2>By {page.by}</h2>
           <div class="scroll-x" tabIndex={0} role="group" aria-label={`By ${page.by}`}>
             <table>
               <thead>
                 <tr>
-                  <th>{page.by}</th>
+                  <th>{page.by.replace(/^./, (letter) => letter.toUpperCase())}</th>
                   <th class="num">Requests</th>
                   <th class="num">Failed</th>
                   <th class="num">p50</th>
@@ -185,7 +201,7 @@ function Charts({ page }: { page: Dashboard }) {
             </table>
           </div>
           {page.more_groups ? <p class="faint">and {page.more_groups} more: the CSV has all of them.</p> : null}
-        </section>
+        </section> : null}
         <LossTable page={page} />
         {page.health ? <Health health={page.health} /> : null}
       </div>
@@ -247,7 +263,7 @@ function Health({ health }: { health: NonNullable<Dashboard["health"]> }) {
         {plural(health.in_flight ?? 0, "request")} in flight, {health.queue ?? 0} waiting.{" "}
         {health.store_down ? <span class="status status-bad">✕ the store does not answer</span> : <span class="status status-good">✓ the store answers</span>}
       </p>
-      <ul class="providers">
+      <ul class="providers health">
         {health.providers.map((each) => {
           const cooling = each.cooling ?? [];
           const broken = each.breakers ?? [];

@@ -4,14 +4,14 @@ import { address, get, message } from "../api";
 import { curlOf } from "../curl";
 import { duration, moment, money, plural, target, whole } from "../format";
 import { within } from "../json/parse";
-import { onRow } from "../live";
+import { onRow, rows } from "../live";
 import { LossMark } from "../parts/partcard";
-import { Pane } from "../parts/pane";
+import { type ChosenEvent, Pane } from "../parts/pane";
 import { Copy, Grade, Losses, Problem, Status, Tabs, Waiting, useTitle } from "../parts/small";
 import { RecordingButton } from "../parts/recording";
 import { Timeline } from "../parts/timeline";
-import { A, param, setQuery, to } from "../route";
-import { eventsOf } from "../stream";
+import { A, go, param, setQuery, to } from "../route";
+import { type EventLinks, type StreamEvent, eventLinks, eventsOf } from "../stream";
 import type { Attempt, Link, Message, Row, Trace, TracedLoss } from "../types";
 import { exportAddress } from "./list";
 import { openInPlayground } from "./play";
@@ -83,6 +83,20 @@ export function ExchangeView({ id }: { id: string }) {
       leave();
     };
   }, [id]);
+  useEffect(() => {
+    // To its neighbours in the list one came from. Trees and events have these keys for themselves.
+    const listen = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !/^[jk]$/.test(event.key)) return;
+      if (/^(input|textarea|select)$/i.test((event.target as HTMLElement).tagName)) return;
+      const here = rows.value.findIndex((row) => row.id === id);
+      const next = here < 0 ? undefined : rows.value[here + (event.key === "j" ? 1 : -1)];
+      if (!next) return;
+      event.preventDefault();
+      go(to(["x", next.id]), true);
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, [id]);
   if (problem && !trace)
     return (
       <section class="prose">
@@ -123,6 +137,53 @@ export function withTold(trace: Trace, told: Trace): Trace {
   };
 }
 
+interface InFocus {
+  side: Side;
+  index: number;
+  /** By hand; else it is the one at which the time stands. */
+  chosen: boolean;
+}
+
+function eventInFocus(asked: string, at: number | null, client: StreamEvent[], upstream: StreamEvent[]): InFocus | null {
+  const [side, number] = asked.split(":");
+  const index = Number(number);
+  const events = side === "client" ? client : upstream;
+  if ((side === "client" || side === "upstream") && Number.isInteger(index) && index >= 0 && index < events.length) return { side, index, chosen: true };
+  if (at === null) return null;
+  const last = (of: StreamEvent[]) => of.findLastIndex((event) => event.ms <= at);
+  const [mine, theirs] = [last(client), last(upstream)];
+  if (mine < 0 && theirs < 0) return null;
+  // At the same moment it is what the client got: that has causes to show.
+  return (client[mine]?.ms ?? -1) >= (upstream[theirs]?.ms ?? -1) ? { side: "client", index: mine, chosen: false } : { side: "upstream", index: theirs, chosen: false };
+}
+
+function litTicks(focus: InFocus | null, partners: number[], client: StreamEvent[], upstream: StreamEvent[]): { client: number[]; upstream: number[] } {
+  const times = (events: StreamEvent[], indexes: number[]) => indexes.flatMap((index) => events[index]?.ms ?? []);
+  if (!focus) return { client: [], upstream: [] };
+  return focus.side === "client"
+    ? { client: times(client, [focus.index]), upstream: times(upstream, partners) }
+    : { client: times(client, partners), upstream: times(upstream, [focus.index]) };
+}
+
+const PARTNERS_TOLD = 8;
+
+function EventPartners({ side, links, found, show }: { side: Side; links: EventLinks | null; found: number[]; show: (index: number) => void }) {
+  if (!links) return <span class="faint">Which event comes of which is not known of these streams.</span>;
+  if (!found.length) return <span class="faint">{side === "client" ? "Nothing of the provider caused it: it is the gateway's own." : "The client got nothing of it."}</span>;
+  return (
+    <>
+      {side === "client" ? "Comes of the provider's" : "Became the client's"} {found.length === 1 ? "event" : "events"}{" "}
+      {found.slice(0, PARTNERS_TOLD).map((index) => (
+        <button key={index} type="button" class="quiet" onClick={() => show(index)}>
+          {index + 1}
+        </button>
+      ))}
+      {found.length > PARTNERS_TOLD ? ` and ${found.length - PARTNERS_TOLD} more` : ""}
+      {links.by === "times" ? <span class="faint"> (by their times)</span> : null}
+    </>
+  );
+}
+
 function aboutSide(text: string | undefined, mess: Message | null | undefined): string {
   return [text, mess?.method, mess?.status ? String(mess.status) : ""].filter(Boolean).join(" · ");
 }
@@ -135,6 +196,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
   const recorded = Boolean(trace.request);
   const clientEvents = useMemo(() => eventsOf(trace.answer?.frames ?? []), [trace.answer]);
   const upstreamEvents = useMemo(() => eventsOf(attempt?.answer?.frames ?? []), [attempt]);
+  const streams = useMemo(() => (attempt === attempts.at(-1) ? eventLinks(trace.answer, clientEvents, upstreamEvents) : null), [trace.answer, clientEvents, upstreamEvents, attempt]);
   const time = param("t");
   const at = time === "" ? null : Number(time);
   const [reveal, setReveal] = useState(0);
@@ -159,6 +221,22 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
     const of = (document: Document) => losses.filter((loss) => (loss.document === "request") === (document === "request"));
     return { request: of("request"), answer: of("answer") };
   }, [losses]);
+
+  const inFocus = eventInFocus(param("ev"), at, clientEvents, upstreamEvents);
+  const partnerEvents = inFocus && streams ? ((inFocus.side === "client" ? streams.causes : streams.effects)[inFocus.index] ?? []) : [];
+  const eventsFor = (side: Side): ChosenEvent => {
+    const here = inFocus?.side === side;
+    const modeOfOther = `m-${side === "client" ? "upstream" : "client"}-answer`;
+    const other: Side = side === "client" ? "upstream" : "client";
+    return {
+      chosen: here && inFocus.chosen ? inFocus.index : -1,
+      lit: here ? (inFocus.chosen ? [] : [inFocus.index]) : partnerEvents,
+      choose: (index) => setQuery({ ev: index < 0 ? "" : `${side}:${index}` }, true),
+      partners: here ? (
+        <EventPartners side={side} links={streams} found={partnerEvents} show={(index) => setQuery({ [modeOfOther]: "events", ev: `${other}:${index}`, pane: `${other}-answer` }, true)} />
+      ) : null,
+    };
+  };
 
   const pane = (side: Side, document: Document) => {
     const name = `${side}-${document}` as const;
@@ -186,6 +264,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
           setReveal((old) => old + 1);
         }}
         picture={(where) => address(`/exchanges/${encodeURIComponent(row.id)}/image`, { part: side, pointer: where })}
+        event={eventsFor(side)}
         mode={param(`m-${name}`) || "read"}
         setMode={(mode) => setQuery({ [`m-${name}`]: mode === "read" ? "" : mode }, true)}
         missing={row.state === "running" || row.state === undefined ? "Not there yet." : side === "upstream" && !attempt ? "No provider was asked." : "There was none, or it was not recorded."}
@@ -221,13 +300,14 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
           {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
           <span class="faint">{moment(row.at)}</span>
           {row.session ? <A href={to([], { session: row.session })}>conversation</A> : null}
+          {row.belongs_to ? <A href={to(["x", row.belongs_to])}>asked for by another exchange</A> : null}
         </p>
         {row.error ? <Problem>{row.error}</Problem> : null}
         {(trace.notes ?? []).map((note) => <p key={note} class="note">{note}</p>)}
       </header>
       {recorded ? (
         <>
-          <Timeline steps={trace.steps ?? []} total={row.total_ms ?? 0} client={clientEvents} upstream={upstreamEvents} at={at} />
+          <Timeline steps={trace.steps ?? []} total={row.total_ms ?? 0} client={clientEvents} upstream={upstreamEvents} at={at} lit={litTicks(inFocus, partnerEvents, clientEvents, upstreamEvents)} />
           {chosenPane ? (
             <p class="chosen" role="status">
               <code>{pointer || "the whole document"}</code>

@@ -1,0 +1,83 @@
+"""Charts that draw what there is, tell its numbers, and say what to do where there is nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.page.given import documents
+
+DASHBOARD = ("GET", "/dashboard")
+AT = 30
+"""The one moment of which anything is known."""
+
+
+def _only(series: dict[str, list[float]]) -> dict[str, list[float | None]]:
+    """Nothing but one moment: percentiles are not known before and after it, what is counted is nought."""
+    return {
+        name: [value if at == AT else (None if "_p" in name else 0) for at, value in enumerate(values)]
+        for name, values in series.items()
+    }
+
+
+def _one_moment(page: dict[str, Any]) -> dict[str, Any]:
+    groups = [{**group, "series": {**_only(group["series"]), "errors": [0] * 60}} for group in page["groups"]]
+    return {**page, "series": _only(page["series"]), "groups": groups}
+
+
+def _drawn(page: Page, title: str) -> int:
+    """How many dots of a canvas have the colour of its first series."""
+    canvas = page.get_by_role("figure").filter(has=page.get_by_role("heading", name=title, exact=True))
+    found: int = canvas.locator("canvas").evaluate(
+        """canvas => {
+            const colour = getComputedStyle(document.documentElement).getPropertyValue('--series-1').trim()
+            const wanted = [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16))
+            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+            let count = 0
+            for (let at = 0; at < data.length; at += 4)
+                if (data[at + 3] > 200 && wanted.every((each, place) => Math.abs(data[at + place] - each) < 12)) count++
+            return count
+        }"""
+    )
+    return found
+
+
+def test_a_single_moment_is_drawn_in_every_chart(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    stand_in.documents[DASHBOARD] = _one_moment(stand_in.documents[DASHBOARD])
+    page = opened(stand_in.origin + "/inspector/dash")
+    expect(page.locator("canvas")).to_have_count(5)
+    for title in ("Requests", "Time to the last byte", "Time to the first token", "Tokens", "Cost"):
+        assert _drawn(page, title) > 10, title
+    expect(page.get_by_text("None failed in this time.")).to_be_visible()
+    page.get_by_text("Numbers of Time to the last byte").click()
+    numbers = page.get_by_role("group", name="Time to the last byte, numbers")
+    expect(numbers.get_by_role("row")).to_have_count(2)
+
+
+def test_the_numbers_of_a_moment_are_told_where_one_points(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = opened(stand_in.origin + "/inspector/dash")
+    chart = page.get_by_role("figure").filter(has=page.get_by_role("heading", name="Requests", exact=True))
+    expect(chart.locator(".chart-legend strong")).to_have_count(0)
+    chart.locator(".u-over").hover()
+    expect(chart.locator(".chart-legend strong").first).to_have_text(re.compile(r"\d"))
+
+
+def test_a_dashboard_of_nothing_says_what_to_do(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = stand_in.documents[DASHBOARD]
+    stand_in.documents[DASHBOARD] = {
+        **page,
+        "total": {"requests": 0, "errors": 0},
+        "series": {},
+        "groups": [],
+        "losses": [],
+        "grades": {},
+    }
+    shown = opened(stand_in.origin + "/inspector/dash")
+    expect(shown.get_by_role("heading", name="No requests in this time")).to_be_visible()
+    expect(shown.get_by_role("link", name="Set-up").nth(1)).to_be_visible()
