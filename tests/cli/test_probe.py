@@ -137,15 +137,16 @@ def test_an_endpoint_that_falls_silent_is_not_asked_for_ever(tmp_path: Path) -> 
 
 def test_a_case_that_fails_is_told_with_its_evidence_and_the_status_is_1(tmp_path: Path) -> None:
     broken = BREAKAGES["streams.ending"]["anthropic"]
-    report = tmp_path / "r.json"
+    report, page = tmp_path / "r.json", tmp_path / "r.html"
     with ScriptedUpstream(decide=server("anthropic", broken)) as upstream:
         asked = ("--dialect", "anthropic", "--key", KEY, "--only", "streams.ending", "--json", str(report))
-        done = run("probe", upstream.url, *asked)
+        done = run("probe", upstream.url, *asked, "--html", str(page))
     assert done.returncode == 1
     assert "x streams.ending  fail: message_stop came 0 times, expected once" in done.stdout.decode()
     row = json.loads(report.read_text())["cases"][0]
     assert "event: message_start" in row["exchanges"][0]["answer"]
     assert "Say hello" in row["exchanges"][0]["request"]
+    assert '<a href="#streams.ending">' in page.read_text()
 
 
 def test_what_a_model_says_is_text_on_the_page(tmp_path: Path) -> None:

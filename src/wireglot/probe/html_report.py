@@ -11,14 +11,19 @@ from wireglot.probe.talk import Exchange
 
 _STYLE: Final = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
+  overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; }
+.sum { display: flex; flex-wrap: wrap; gap: .3rem 2rem; list-style: none; padding: 0; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid #8884; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #8881; padding: .6rem; }
 pre { max-height: 24rem; overflow: auto; }
 .v { white-space: nowrap; font-weight: 600; }
-.pass { color: #17803d; } .fail { color: #c0392b; } .warn { color: #a86500; }
-.other { color: #777; }
+.pass { color: #17803d; } .fail { color: #b3261e; } .warn { color: #8a5200; } .other { color: #666; }
+@media (prefers-color-scheme: dark) {
+  .pass { color: #5bd08a; } .fail { color: #ff8a80; } .warn { color: #f0b45a; } .other { color: #aaa; }
+}
 """
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _SIGNS: Final = {"pass": "✓", "fail": "✗", "warn": "!", "not applicable": "–", "inconclusive": "?"}
@@ -53,11 +58,17 @@ def page(report: Report) -> str:
 
 
 def _summary(report: Report) -> str:
-    cells = "".join(
-        f'<td class="v {_class(verdict)}">{_SIGNS[verdict]} {count} {escape(verdict)}</td>'
+    counts = "".join(
+        f'<li class="v {_class(verdict)}">{_SIGNS[verdict]} {count} {escape(verdict)}</li>'
         for verdict, count in report.verdicts.items()
     )
-    return f"<table><tr>{cells}</tr></table>"
+    told = "".join(
+        f'<li class="{_class(row.verdict)}"><a href="#{escape(row.id)}">{escape(row.id)}</a> '
+        f"{escape(row.words)}</li>"
+        for row in report.cases
+        if row.verdict in ("fail", "warn")
+    )
+    return f'<ul class="sum">{counts}</ul>' + (f"<ul>{told}</ul>" if told else "")
 
 
 def _row(row: Row) -> str:
