@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -100,3 +101,31 @@ def test_every_message_that_goes_upstream_is_linked(source: str, target: str, re
         at = pointer_of(way.of(f"$.messages[{number}]"))
         gone = any(path.startswith(at) or at.startswith(path) for path in lost)
         assert gone or at in clients, (at, body, asked.document)
+
+
+def test_items_that_carried_the_state_of_a_call_shift_no_link() -> None:
+    """As Codex sends them back: a reasoning item that is the signature of the call behind it."""
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+    body = {
+        "model": "m",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "Read it."}]},
+            thought,
+            {"type": "reasoning", "summary": [], "encrypted_content": "the signature of the call"},
+            {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "It says nothing."},
+        ],
+        "tools": [{"type": "function", "name": "read", "parameters": {"type": "object"}}],
+    }
+    own = dialect("openai-responses").parse_request(body, Context())
+    unsealed = msgspec.structs.replace(own, messages=(*own.messages[:2], *own.messages[3:]))
+    copy = msgspec.json.decode(msgspec.json.encode(unsealed), type=Request)
+    where = Target(dialect="gemini", model="some-model", asked=copy)
+    asked = ask_again("openai-responses", body, where)
+    links = {
+        link.client: link.upstream for link in request_links("openai-responses", body, where, asked.document)
+    }
+    assert resolve(asked.document, links["/input/0/content/0"]) == {"text": "Read it."}
+    assert "functionCall" in str(resolve(asked.document, links["/input/3"]))
+    assert "functionResponse" in str(resolve(asked.document, links["/input/4"]))
+    assert "/input/2" not in links

@@ -26,6 +26,8 @@ class Asked(msgspec.Struct, frozen=True):
 
     own: Request
     """What the client's body says."""
+    read: Request
+    """The same as it was asked, by whose messages places of the body are told."""
     planned: Plan
     document: dict[str, Any]
     """What goes upstream."""
@@ -55,9 +57,13 @@ def ask_again(client: str, body: dict[str, Any], target: Target, context: Contex
     )
     rendered = dialect(target.dialect).render_request(planned.upstream, planned.context)
     losses = planned.losses + planned.retraced(rendered.losses)
+    # Items that only carried the state of a neighbour are no messages once they are unsealed. More messages
+    # than the body has are turns that the gateway holds, before those of the body.
+    read = asked if len(asked.messages) <= len(own.messages) else own
     if losses and spoken.places is not None:
-        losses = RequestPlaces(spoken.places, body, own).located(losses, asked)
-    return Asked(own, planned, finished(rendered.value, target), losses, planned.context)
+        losses = RequestPlaces(spoken.places, body, read).located(losses, asked)
+    document = finished(rendered.value, target)
+    return Asked(own, read, planned, document=document, losses=losses, context=planned.context)
 
 
 def finished(document: dict[str, Any], target: Target) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class _Translated:
         self.here = Index(cut_request(places, body))
         self.there = there
         self.inside = Index(there)
-        self.way = RequestPlaces(places, body, again.own)
+        self.way = RequestPlaces(places, body, again.read)
 
     def pairs(self, theirs: Places) -> list[Pair]:
         asked, sent = self.again.own, self.planned.upstream
