@@ -26,6 +26,7 @@ export function Replay({ id }: { id: string }) {
   const [told, setDry] = useState<(Dry & { of: string }) | null>(null);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
+  const [typed, setTyped] = useState<string | null>(null);
   useEffect(() => {
     get<Trace>(`/exchanges/${encodeURIComponent(id)}`)
       .then((found) => {
@@ -104,7 +105,10 @@ export function Replay({ id }: { id: string }) {
       <div class="replay-form card">
         <label>
           Send it to
-          <input type="text" list="models" value={wanted} placeholder="provider/model" spellcheck={false} onChange={(event) => setQuery({ to: event.currentTarget.value }, true)} />
+          <input type="text" list="models" value={typed ?? wanted} placeholder="provider/model" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => {
+            setTyped(null);
+            setQuery({ to: event.currentTarget.value }, true);
+          }} />
           <datalist id="models">
             {names.map((name) => (
               <option key={name} value={name} />
@@ -140,7 +144,7 @@ export function Replay({ id }: { id: string }) {
         <button
           type="button"
           class="main"
-          disabled={busy || !dry || Boolean(broken)}
+          disabled={busy || !dry || Boolean(broken) || (typed !== null && typed !== wanted)}
           onClick={async () => {
             setBusy(true);
             setProblem("");
