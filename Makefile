@@ -208,7 +208,7 @@ bench: $(VENV)/.dev .nginx ## Measure the gateway beside nginx (ARGS=--quick, --
 bench-peers: $(VENV)/.dev .nginx ## Measure LiteLLM, llm-rosetta or those of a recipe beside it (ARGS="--recipe FILE.toml")
 	$(BIN)/python -m tools.bench.peers $(ARGS)
 
-probe-peers: $(VENV)/.dev ## Put LiteLLM, llm-rosetta, claude-code-router or those of a recipe to the probe (ARGS="--recipe FILE.toml")
+probe-peers: $(VENV)/.dev ## Put LiteLLM, llm-rosetta, claude-code-router, Portkey or those of a recipe to the probe (ARGS="--recipe FILE.toml")
 	$(BIN)/python -m tools.probe_peers $(ARGS)
 	$(BIN)/python -m tools.generate_docs
 

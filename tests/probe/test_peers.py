@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tools.probe_page import peers_table
 from tools.probe_peers.__main__ import DEFAULT, probe
-from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, filled, read
+from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, Recipe, Source, filled, install, read
+from wireglot.probe.endpoint import Ask, HttpEndpoint
 from wireglot.probe.wires.known import WIRES
+from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 
 @pytest.mark.parametrize("name", DEFAULT)
@@ -19,6 +24,11 @@ def test_a_recipe_names_dialects_and_upstreams_that_there_are(name: str) -> None
     assert recipe.roots.keys() <= WIRES.keys()
     assert recipe.models.keys() <= WIRES.keys()
     assert recipe.name == name
+    assert recipe.upstreams.keys() <= recipe.roots.keys()
+    assert {each for served in recipe.upstreams.values() for each in served} <= recipe.models.keys()
+    assert recipe.headers.keys() <= recipe.models.keys()
+    for package in (*recipe.packages, *recipe.npm):
+        assert re.search(r"[=@]=?[0-9][0-9.]+$", package), "an exact version, so that a run can be repeated"
 
 
 def test_every_recipe_that_is_shipped_is_run() -> None:
@@ -30,6 +40,51 @@ def test_a_file_that_is_no_recipe_is_told(tmp_path: Path) -> None:
     bad.write_text('name = "mine"\n')
     with pytest.raises(BadRecipe, match="start"):
         read(str(bad))
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its gateways are built as on Unix")
+def test_a_gateway_is_built_once_from_its_tag_and_from_no_other_sources(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    (made / "server").mkdir(parents=True)
+    (made / "server" / "main").write_text("one")
+    (made / "pictures").write_text("large")
+    git(made, "init", "-q")
+    git(made, "add", ".")
+    git(made, "commit", "-qm", "x")
+    git(made, "tag", "server/v1.2.3")
+    source = Source(
+        repository=made.as_uri(),
+        tag="server/v1.2.3",
+        commit=git(made, "rev-parse", "HEAD"),
+        folders=["server"],
+        files={"server/panel": "none"},
+        build=[["sh", "-ec", "cat server/main server/panel >> program"]],
+    )
+    recipe = Recipe(name="mine", start=[], roots={}, models={}, source=source)
+    install(recipe, tmp_path / "cache")
+    installed = install(recipe, tmp_path / "cache")
+    assert installed.version == "1.2.3"
+    assert installed.source is not None
+    assert (installed.source / "program").read_text() == "onenone"
+    recipe.source = replace(source, commit="0" * 40)
+    with pytest.raises(BadRecipe, match="expected 0000"):
+        install(recipe, tmp_path / "cache")
+
+
+def test_headers_that_lead_to_an_upstream_go_with_every_request() -> None:
+    wire = WIRES["anthropic"]
+    with (
+        ScriptedUpstream() as upstream,
+        HttpEndpoint(upstream.url, wire.key_header, headers=(("x-lead-to", "there"),)) as endpoint,
+    ):
+        endpoint.ask(Ask("GET", "/v1/models"))
+        assert upstream.requests[0].headers["x-lead-to"] == "there"
 
 
 def test_words_are_filled_in_and_other_braces_stay() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from tools.probe_peers.recipe import Installed, Recipe, clean_environment, filled, install, read
+from wireglot.demo.service import serve, target_of
 from wireglot.http.transport import Timeouts
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint
@@ -28,10 +29,11 @@ from wireglot.probe.report import score_of, tally
 from wireglot.probe.run import run_cases
 from wireglot.probe.talk import Ledger
 from wireglot.probe.wires.known import WIRES
-from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.testing.scripted_upstream.behaviour import Recorded
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "probe-peers.json"
-DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router")
+DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router", "portkey")
 _TIMES = Timeouts(connect=5.0, tls=5.0, first_byte=30.0, idle=30.0, total=60.0)
 
 
@@ -63,19 +65,40 @@ def _figures(peers: list[dict[str, Any]]) -> bytes:
 
 
 def probe(recipe: Recipe, installed: Installed) -> Iterator[dict[str, Any]]:
-    with ScriptedUpstream() as upstream, started(recipe, installed, upstream.port) as port:
+    with (
+        ScriptedUpstream(decide=as_vendors_frame) as upstream,
+        started(recipe, installed, upstream.port) as port,
+    ):
         for dialect, root in recipe.roots.items():
             for spoken, model in recipe.models.items():
-                run = one_run(recipe, f"http://127.0.0.1:{port}{root}", dialect, model)
+                if spoken not in recipe.upstreams.get(dialect, recipe.models):
+                    continue
+                words: dict[str, object] = {"upstream": upstream.port}
+                sent = {name: filled(text, words) for name, text in recipe.headers.get(spoken, {}).items()}
+                url = f"http://127.0.0.1:{port}{root}"
+                run = one_run(recipe, url, dialect, model, tuple(sent.items()))
                 told = f"{run['passed']} of {run['applicable']}, {run['score']} %"
                 print(f"  {dialect} over {spoken}: {told}", flush=True)
                 yield {"client": dialect, "upstream": spoken, **run}
 
 
-def one_run(recipe: Recipe, root: str, dialect: str, model: str) -> dict[str, Any]:
+def as_vendors_frame(request: Recorded) -> Behaviour | None:
+    """Google ends the lines of its streams with CRLF, which some clients depend on."""
+    if not request.path.endswith(":streamGenerateContent"):
+        return None
+    target = target_of(request.path, request.query, request.headers)
+    assert target is not None
+    served = serve(target, request.body)
+    headers = tuple(dict(served.headers).items())
+    return Behaviour(status=served.status, headers=headers, body=served.body.replace(b"\n", b"\r\n"))
+
+
+def one_run(
+    recipe: Recipe, root: str, dialect: str, model: str, headers: tuple[tuple[str, str], ...] = ()
+) -> dict[str, Any]:
     wire = WIRES[dialect]
     cases = [case for case in cases_for(dialect) if case.cost != "large"]
-    with HttpEndpoint(root, wire.key_header, recipe.key, timeouts=_TIMES) as endpoint:
+    with HttpEndpoint(root, wire.key_header, recipe.key, timeouts=_TIMES, headers=headers) as endpoint:
         findings = list(run_cases(cases, endpoint, wire, model, Ledger(), wait=lambda _: None))
     score = score_of(cases, findings)
     return {
@@ -99,6 +122,7 @@ def started(recipe: Recipe, installed: Installed, upstream: int) -> Iterator[int
             "upstream": upstream,
             "venv": installed.venv or "",
             "npm": installed.npm or "",
+            "source": installed.source or "",
             "folder": folder,
             "python": sys.executable,
         }

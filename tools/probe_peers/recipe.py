@@ -1,16 +1,18 @@
 """Another gateway, given by a small file: what to install, how to start it, where each dialect is.
 
-In `start`, `environment` and `files` these words stand for what is known only when it runs:
+In `start`, `environment`, `files` and `headers` these words stand for what is known only when it runs:
 
     {port}      where it shall listen        {upstream}  the double's port
     {venv}      its own environment          {npm}       the folder with its packages of npm
     {folder}    a folder of its own, with its files
+    {source}    the copy of its sources that it was built in
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -25,6 +27,19 @@ class BadRecipe(Exception):
     """A file that is no recipe, or packages that could not be had."""
 
 
+class Source(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A tag of a repository, and what makes a program of it, step by step, in a copy of its own."""
+
+    repository: str
+    tag: str
+    commit: str
+    folders: list[str]
+    """Of the repository, those that are needed."""
+    files: dict[str, str] = {}
+    """What the sources want and do not have."""
+    build: list[list[str]]
+
+
 class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: str
     start: list[str]
@@ -35,6 +50,14 @@ class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     packages: list[str] = []
     """Of the Python package index, into an environment of its own."""
     npm: list[str] = []
+    overrides: dict[str, str] = {}
+    """Of npm: versions of packages that those of `npm` bring along."""
+    source: Source | None = None
+    """Where it is built from its sources."""
+    upstreams: dict[str, list[str]] = {}
+    """Dialect -> the upstreams that it is served over, where that is not all of `models`."""
+    headers: dict[str, dict[str, str]] = {}
+    """Dialect of the upstream -> headers that its clients send to be led there."""
     key: str = "client-key-of-the-probe"
     environment: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -45,6 +68,7 @@ class Installed(msgspec.Struct, frozen=True):
     venv: Path | None
     npm: Path | None
     version: str
+    source: Path | None = None
 
 
 def read(name: str) -> Recipe:
@@ -71,17 +95,45 @@ def install(recipe: Recipe, cache: Path) -> Installed:
         return Installed(venv, None, _run([str(venv / "bin" / "python"), "-c", code]).strip())
     if recipe.npm:
         folder = cache / recipe.name
-        if _is_new(folder, recipe.npm):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "package.json").write_text("{}\n", encoding="utf-8")
+        told = [*recipe.npm, *(f"{name} {version}" for name, version in recipe.overrides.items())]
+        if _is_new(folder, told):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            about = json.dumps({"overrides": recipe.overrides})
+            (folder / "package.json").write_text(about, encoding="utf-8")
             _run(["npm", "install", "--silent", "--no-audit", "--no-fund", *recipe.npm], folder)
-            _mark(folder, recipe.npm)
-        about = folder / "node_modules" / recipe.npm[0] / "package.json"
-        version = str(json.loads(about.read_text(encoding="utf-8"))["version"])
+            _mark(folder, told)
+        name = recipe.npm[0]
+        name = name[: name.rindex("@")] if "@" in name[1:] else name
+        described = folder / "node_modules" / name / "package.json"
+        version = str(json.loads(described.read_text(encoding="utf-8"))["version"])
         return Installed(None, folder / "node_modules", version)
+    if recipe.source is not None:
+        folder = cache / recipe.name
+        told = [recipe.source.commit, *(" ".join(step) for step in recipe.source.build)]
+        if _is_new(folder, told):
+            _build(recipe.source, folder)
+            _mark(folder, told)
+        return Installed(None, None, recipe.source.tag.rpartition("/")[2].removeprefix("v"), folder)
     from wireglot import __version__
 
     return Installed(None, None, __version__)
+
+
+def _build(source: Source, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    tagged = ["clone", "-q", "--no-checkout", "--depth", "1", "--branch", source.tag]
+    _run(["git", *tagged, source.repository, str(folder)])
+    _run(["git", "sparse-checkout", "set", *source.folders], folder)
+    _run(["git", "checkout", "-q"], folder)
+    if (found := _run(["git", "rev-parse", "HEAD"], folder).strip()) != source.commit:
+        raise BadRecipe(f"{source.repository}: {source.tag} is {found}, expected {source.commit}")
+    for name, text in source.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for step in source.build:
+        _run(step, folder)
 
 
 def filled(text: str, words: dict[str, object]) -> str:

@@ -84,12 +84,20 @@ class HttpEndpoint:
     """Asks one after another, on connections that are kept."""
 
     def __init__(
-        self, root: str, key_header: tuple[str, str], key: str = "", *, timeouts: Timeouts = _TIMES
+        self,
+        root: str,
+        key_header: tuple[str, str],
+        key: str = "",
+        *,
+        timeouts: Timeouts = _TIMES,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
+        """`headers` go with every request: some gateways are told by them where to ask."""
         self._root = root
         self._key_header = key_header
         self._key = key
         self._timeouts = timeouts
+        self._headers = headers
         self._runner = asyncio.Runner()
         limits = _Limits()
         self._transport = HttpTransport(lambda: limits)
@@ -113,7 +121,7 @@ class HttpEndpoint:
 
     def ask(self, ask: Ask) -> Got:
         key = self._key if ask.key is None else ask.key
-        headers = list(ask.headers)
+        headers = [*ask.headers, *self._headers]
         if key:
             name, before = self._key_header
             headers.append((name, before + key))
