@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
+import re
+from typing import Any, Final
 
 from wireglot.ir.errors import WireglotError
 from wireglot.traces.again import folded
 from wireglot.traces.trace import Message
 from wireglot.wire.json import BadJson, decode
+
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[,]', re.DOTALL)
+_COMMA, _QUOTE = b',"'
+CONTAINERS_MOST: Final = 50_000
+VALUES_MOST: Final = 200_000
+"""Of a body that is taken apart to be shown. To read it is one call that no other thread can interrupt: four
+megabytes of nothing but brackets would take a gateway's interpreter for a second."""
 
 
 class Unreadable(ValueError):
@@ -26,6 +34,31 @@ def payload(message: Message) -> bytes:
         return base64.b64decode(message.body, validate=True)
     except binascii.Error:
         raise Unreadable("the body is no base64, although it says so") from None
+
+
+def is_tangled(data: bytes) -> bool:
+    """Whether it has more parts than anybody's request: counted one by one, and no further than needed."""
+    if data.count(b"{") + data.count(b"[") <= CONTAINERS_MOST and data.count(b",") <= VALUES_MOST:
+        return False
+    containers = values = 0
+    for token in _TOKEN.finditer(data):  # brackets within texts are none: a program may be full of them
+        sign = data[token.start()]
+        if sign == _COMMA:
+            values += 1
+        elif sign != _QUOTE:
+            containers += 1
+        if containers > CONTAINERS_MOST or values > VALUES_MOST:
+            return True
+    return False
+
+
+def check_linkable(message: Message | None, name: str) -> None:
+    """Raises Unreadable where it is too much to take apart beside the requests of others."""
+    if message is None:
+        return
+    texts = [frame.data for frame in message.frames] or [message.body]
+    if any(is_tangled(text.encode("utf-8", "surrogatepass")) for text in texts):
+        raise Unreadable(f"{name}: too large to be linked (it has more than {CONTAINERS_MOST:,} parts)")
 
 
 def document(message: Message | None, name: str) -> dict[str, Any]:

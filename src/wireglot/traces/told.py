@@ -12,7 +12,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import Asked, ask_again
 from wireglot.traces.answer_links import answer_links
-from wireglot.traces.bodies import Unreadable, document, whole
+from wireglot.traces.bodies import Unreadable, check_linkable, document, whole
 from wireglot.traces.causes import with_causes
 from wireglot.traces.links import request_links
 from wireglot.traces.losses import by_client, placed
@@ -35,6 +35,7 @@ def with_told(trace: Trace) -> Trace:
     """What is there already stays. A body that cannot be read leaves its links empty, and a note says so."""
     notes: list[str] = []
     try:
+        check_linkable(trace.request, "the client's request")
         body: dict[str, Any] | None = document(trace.request, "the client's request")
     except Unreadable as fault:
         notes.append(f"no links: {fault}")
@@ -65,6 +66,7 @@ def _told(
         return replace(attempt, answer=came), answer
     try:
         target = target_of(attempt)
+        check_linkable(attempt.request, "the upstream request")
         sent = document(attempt.request, "the upstream request")
         asked = None if target.passthrough else ask_again(client, body, target, context_of(trace))
         links = request_links(client, body, target, sent, asked=asked)
@@ -92,6 +94,8 @@ def _caused(trace: Trace, answer: Message, attempt: Attempt, asked: Asked | None
         return answer
     try:
         row = trace.row
+        check_linkable(answer, "the client's answer")
+        check_linkable(attempt.answer, "the upstream answer")
         return with_causes(answer, attempt.answer, row.dialect, target_of(attempt), asked, row.asked)
     except _FAULTS:
         return answer
@@ -108,6 +112,8 @@ def _answers(
     if attempt.answer is None or not (answer.body or answer.frames):
         return []
     try:
+        check_linkable(answer, "the client's answer")
+        check_linkable(attempt.answer, "the upstream answer")
         told = whole(answer, trace.row.dialect, "the client's answer")
         came = whole(attempt.answer, attempt.dialect, "the upstream answer")
         return answer_links(trace.row.dialect, told, target, came, asked=asked)
@@ -120,6 +126,7 @@ def _with_folded(message: Message, dialect: str) -> Message:
     if not message.frames or message.folded or message.truncated:
         return message
     try:
+        check_linkable(message, "the stream")
         return replace(message, folded=encode_text(whole(message, dialect, "the stream")))
     except _FAULTS:
         return message
@@ -138,6 +145,7 @@ def _placed(
     if loss.document == "request":
         return placed(loss, body, links) if body is not None else loss
     try:
+        check_linkable(answer, "the client's answer")
         told = decode(answer.folded) if answer.folded else whole(answer, dialect, "the client's answer")
         return placed(loss, told, answers)
     except _FAULTS:

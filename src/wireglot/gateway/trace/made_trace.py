@@ -14,10 +14,15 @@ from wireglot.gateway.trace.recording import RecordedAttempt, Recording, Side
 from wireglot.gateway.trace.secrets import Scrubber
 from wireglot.gateway.trace.told_rows import mended, row_of, told, told_losses
 from wireglot.http.redaction import Redactor
+from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import recorded_target
 from wireglot.traces.trace import Attempt, Frame, Message, Row, Step, Trace
 
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_UNSEARCHED: Final = (
+    "the request is not kept: it names tool servers, and has too many parts to look for credentials in it"
+)
+_UNKEPT: Final = "what the gateway put into the request is not kept: it has too many parts"
 _SHORTEST_STEP_MS: Final = 0.05
 
 
@@ -26,15 +31,21 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     body = b"".join(data for _, data in request.pieces)
     scrub = Scrubber(redactor, request.headers, request.url, body)
     row = scrubbed_row(row_of(record, worker), scrub, redactor)
+    notes = [scrub.text(note) for note in (*record.notes, *recording.notes)]
+    if scrub.unsearched:
+        notes.append(_UNSEARCHED)
+        for side in (request, *(asked.request for asked in recording.attempts)):
+            side.withhold()
+    attempts = [_attempt(asked, scrub, redactor, record.started, notes) for asked in recording.attempts]
     return Trace(
         version=__version__,
         row=row,
         request=_message(request, scrub, record.started),
         answer=_message(recording.answer, scrub, record.started),
-        attempts=[_attempt(asked, scrub, redactor, record.started) for asked in recording.attempts],
+        attempts=attempts,
         losses=told_losses(record.losses, redactor),
         steps=_steps(recording),
-        notes=[scrub.text(note) for note in (*record.notes, *recording.notes)],
+        notes=list(dict.fromkeys(notes)),
     )
 
 
@@ -44,7 +55,9 @@ def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
     return msgspec.structs.replace(row, **texts)
 
 
-def _attempt(asked: RecordedAttempt, scrub: Scrubber, redactor: Redactor, started: float) -> Attempt:
+def _attempt(
+    asked: RecordedAttempt, scrub: Scrubber, redactor: Redactor, started: float, notes: list[str]
+) -> Attempt:
     target, prepared = asked.target, asked.prepared
     return Attempt(
         provider=target.provider.name,
@@ -55,26 +68,27 @@ def _attempt(asked: RecordedAttempt, scrub: Scrubber, redactor: Redactor, starte
         request=_message(asked.request, scrub, started),
         answer=_message(asked.answer, scrub, started) if asked.answer is not None else None,
         error=scrub.text(asked.error),
-        limits=_limits(asked, scrub),
+        limits=_limits(asked, scrub, notes),
         losses=told_losses(prepared.losses, redactor),
     )
 
 
-def _limits(asked: RecordedAttempt, scrub: Scrubber) -> dict[str, Any]:
+def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[str, Any]:
     prepared = asked.prepared
     known = recorded_target(
-        limits=asked.target.limits,
-        stream=prepared.stream,
-        account=prepared.context.account,
-        asked=asked.differing,
+        limits=asked.target.limits, stream=prepared.stream, account=prepared.context.account
     )
     if asked.differing is None:
         return known
+    whole = msgspec.json.encode(asked.differing)
+    if scrub.unsearched or is_tangled(whole):  # whoever looks at the trace must read it in one go
+        notes.append(_UNKEPT)
+        return known
     try:
-        clean: dict[str, Any] = msgspec.json.decode(scrub.data(msgspec.json.encode(known)))
+        clean = msgspec.json.decode(scrub.data(whole), type=msgspec.Raw)  # its grammar alone is looked at
     except msgspec.DecodeError:  # what was hidden was no part of a text: then none of it is told
-        return {name: value for name, value in known.items() if name != "asked"}
-    return clean
+        return known
+    return {**known, "asked": clean}
 
 
 def _message(side: Side, scrub: Scrubber, started: float) -> Message:

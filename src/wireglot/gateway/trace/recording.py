@@ -79,6 +79,11 @@ class Side:
         if recording.hold(len(data) + _PIECE_BYTES):
             self.pieces.append((time.monotonic(), data))
 
+    def withhold(self) -> None:
+        """How long it was is all that is told of it."""
+        self.pieces = []
+        self.truncated = True
+
 
 class RecordedAttempt:
     """One attempt."""

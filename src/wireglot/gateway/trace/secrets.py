@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from wireglot.http.redaction import MASK, Redactor
+from wireglot.traces.bodies import is_tangled
 
 _SECRET_HEADER: Final = re.compile(
     r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"
@@ -51,7 +52,12 @@ class Scrubber:
         for name, value in told:
             if not is_secret(name):
                 brought |= _in_urls(value)
-        brought |= {_SCHEME.sub("", value) for value in _for_servers(body)}
+        self.unsearched = False
+        """The request has too many parts to look for credentials in it: then none of it may be kept."""
+        try:
+            brought |= {_SCHEME.sub("", value) for value in _for_servers(body)}
+        except TooManyParts:
+            self.unsearched = True
         self._redactor = redactor
         self._own = Redactor({value for value in brought if value})
 
@@ -141,25 +147,51 @@ def _for_servers(body: bytes) -> set[str]:
         return found
     try:
         asked = msgspec.json.decode(body, type=_Asked)
-    except msgspec.DecodeError:  # cut short, or none of ours
-        return found
-    for server in asked.mcp_servers if isinstance(asked.mcp_servers, list) else []:
-        if isinstance(server, dict) and isinstance(address := server.get("url"), str):
-            found |= _in_urls(address)
-    tools = asked.tools
-    for tool in tools if isinstance(tools, list) else []:
-        if isinstance(tool, dict) and tool.get("type") == _SERVER_KIND:
-            found |= _in_urls(address) if isinstance(address := tool.get("server_url"), str) else set()
-            headers = tool.get("headers")
-            for name, value in headers.items() if isinstance(headers, dict) else ():
+        for server in _elements(asked.mcp_servers):
+            if isinstance(address := _of_server(server).url, str):
+                found |= _in_urls(address)
+        for tool in _elements(asked.tools):
+            known = _of_server(tool) if _SERVERS in bytes(tool) else None
+            if known is None or known.type != _SERVER_KIND:
+                continue
+            if isinstance(known.server_url, str):
+                found |= _in_urls(known.server_url)
+            for name, value in known.headers.items() if isinstance(known.headers, dict) else ():
                 if isinstance(value, str) and name.lower() not in _TELLING:
                     found.add(value)
+    except msgspec.DecodeError:  # cut short, or none of ours
+        pass
     return found
 
 
+def _elements(array: msgspec.Raw) -> list[msgspec.Raw]:
+    """Each as it is written, to be read by itself. Raises TooManyParts."""
+    text = bytes(array)
+    if not text.startswith(b"["):
+        return []
+    if is_tangled(text):
+        raise TooManyParts
+    return msgspec.json.decode(array, type=list[msgspec.Raw])
+
+
+def _of_server(element: msgspec.Raw) -> _Server:
+    return msgspec.json.decode(element, type=_Server) if bytes(element).startswith(b"{") else _Server()
+
+
+class TooManyParts(Exception):
+    """To look for credentials in it would take the interpreter from everybody."""
+
+
 class _Asked(msgspec.Struct):
-    tools: Any = None
-    mcp_servers: Any = None
+    tools: msgspec.Raw = msgspec.Raw()
+    mcp_servers: msgspec.Raw = msgspec.Raw()
+
+
+class _Server(msgspec.Struct):
+    type: Any = None
+    url: Any = None
+    server_url: Any = None
+    headers: Any = None
 
 
 def _fields(url: str) -> list[tuple[str, str]]:
