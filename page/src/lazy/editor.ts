@@ -2,7 +2,7 @@
 // its styles are constructed sheets: the page's policy allows no inline ones.
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
-import { HighlightStyle, bracketMatching, codeFolding, foldGutter, foldKeymap, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, bracketMatching, codeFolding, foldGutter, foldKeymap, ensureSyntaxTree, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, setDiagnostics } from "@codemirror/lint";
 import { Annotation, Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap } from "@codemirror/view";
@@ -15,7 +15,17 @@ export interface Problem {
   column?: number;
 }
 
+/** Something to be told at a place of the document. */
+export interface Mark {
+  pointer: string;
+  severity: "error" | "warning" | "info";
+  message: string;
+}
+
 export interface Editor {
+  /** Brings a place into sight, and the cursor to it. */
+  show(pointer: string): void;
+  setMarks(marks: readonly Mark[]): void;
   text(): string;
   setText(text: string): void;
   setProblem(problem: Problem | null): void;
@@ -39,6 +49,11 @@ const theme = EditorView.theme({
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--accent-soft)" },
   ".cm-foldPlaceholder": { backgroundColor: "var(--hover)", border: "1px solid var(--line)", color: "var(--soft)", padding: "0 6px" },
   ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--serious)" },
+  ".cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--degraded)" },
+  ".cm-lintRange-info": { backgroundImage: "none", textDecoration: "underline dotted var(--harmless)" },
+  ".cm-diagnostic-warning": { borderLeft: "3px solid var(--degraded)" },
+  ".cm-diagnostic-info": { borderLeft: "3px solid var(--harmless)" },
+  ".cm-diagnosticText": { whiteSpace: "pre-line" },
   ".cm-tooltip": { backgroundColor: "var(--sheet)", color: "var(--ink)", border: "1px solid var(--line)" },
   ".cm-diagnostic-error": { borderLeft: "3px solid var(--serious)" },
 });
@@ -48,6 +63,37 @@ const colours = HighlightStyle.define([
   { tag: tags.string, color: "var(--json-string)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--json-number)" },
 ]);
+
+/** Where a JSON pointer leads in the text: to its name, or to the nearest place above it that is there. */
+function placeOf(state: EditorState, pointer: string): { from: number; to: number } | null {
+  const tree = ensureSyntaxTree(state, state.doc.length, 100);
+  let node = tree?.topNode.firstChild ?? null;
+  let found = node;
+  for (const token of pointer.split("/").slice(1)) {
+    if (!node) break;
+    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    let next = null;
+    let at = 0;
+    for (let child = node.firstChild; child; child = child.nextSibling) {
+      if (node.name === "Object" && child.name === "Property") {
+        const key = child.getChild("PropertyName");
+        if (key && state.sliceDoc(key.from, key.to) === JSON.stringify(name)) {
+          found = key;
+          next = child.lastChild;
+          break;
+        }
+      } else if (node.name === "Array" && !/^[[\],⚠]$/.test(child.name) && at++ === Number(name)) {
+        found = child;
+        next = child;
+        break;
+      }
+    }
+    if (!next) break;
+    node = next;
+  }
+  // Of a whole object its brace is enough: all of it underlined would be hard to read.
+  return found ? { from: found.from, to: found.name === "Object" || found.name === "Array" ? found.from + 1 : found.to } : null;
+}
 
 export function createEditor(host: HTMLElement, label: string, isJson: boolean, text: string, changed: (text: string) => void): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -85,7 +131,27 @@ export function createEditor(host: HTMLElement, label: string, isJson: boolean, 
       ],
     }),
   });
+  let problems: Diagnostic[] = [];
+  let marks: readonly Mark[] = [];
+  const tell = () => {
+    const placed = marks.flatMap((mark): Diagnostic[] => {
+      const place = placeOf(view.state, mark.pointer);
+      return place ? [{ ...place, severity: mark.severity, message: mark.message }] : [];
+    });
+    view.dispatch(setDiagnostics(view.state, [...problems, ...placed]));
+  };
   return {
+    show(pointer) {
+      const place = placeOf(view.state, pointer);
+      if (!place) return;
+      view.dispatch({ selection: { anchor: place.from, head: place.to }, effects: EditorView.scrollIntoView(place.from, { y: "center" }) });
+      view.focus();
+    },
+    setMarks(next) {
+      if (!next.length && !marks.length) return;
+      marks = next;
+      tell();
+    },
     text: () => view.state.doc.toString(),
     setText(next) {
       if (next === view.state.doc.toString()) return;
@@ -104,7 +170,8 @@ export function createEditor(host: HTMLElement, label: string, isJson: boolean, 
           found.push({ from: Math.max(0, Math.min(from, view.state.doc.length - 1)), to: Math.min(view.state.doc.length, from + 1), severity: "error", message: problem.message });
         }
       }
-      view.dispatch(setDiagnostics(view.state, found));
+      problems = found;
+      tell();
     },
     setJson(on) {
       view.dispatch({ effects: language.reconfigure(on ? json() : []) });

@@ -1,26 +1,32 @@
 // An editor where it is wanted, fetched when it is.
 import { useEffect, useRef } from "preact/hooks";
-import type { Editor, Problem } from "../lazy/editor";
+import type { Editor, Mark, Problem } from "../lazy/editor";
 
 interface Props {
   label: string;
   text: string;
   json: boolean;
   problem?: Problem | null;
+  marks?: readonly Mark[];
+  /** A place to bring into sight; another object each time. */
+  show?: { pointer: string } | null;
   changed: (text: string) => void;
 }
 
-export function EditorBox({ label, text, json, problem = null, changed }: Props) {
+const NONE: readonly Mark[] = [];
+
+export function EditorBox({ label, text, json, problem = null, marks = NONE, show = null, changed }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
-  const last = useRef({ text, changed, json, problem });
-  last.current = { text, changed, json, problem };
+  const last = useRef({ text, changed, json, problem, marks });
+  last.current = { text, changed, json, problem, marks };
   useEffect(() => {
     let on = true;
     void import("../lazy/editor").then(({ createEditor }) => {
       if (!on || !host.current) return;
       editor.current = createEditor(host.current, label, last.current.json, last.current.text, (next) => last.current.changed(next));
       editor.current.setProblem(last.current.problem);
+      editor.current.setMarks(last.current.marks);
     });
     return () => {
       on = false;
@@ -31,5 +37,9 @@ export function EditorBox({ label, text, json, problem = null, changed }: Props)
   useEffect(() => editor.current?.setText(text), [text]);
   useEffect(() => editor.current?.setJson(json), [json]);
   useEffect(() => editor.current?.setProblem(problem), [problem]);
+  useEffect(() => editor.current?.setMarks(marks), [marks]);
+  useEffect(() => {
+    if (show) editor.current?.show(show.pointer);
+  }, [show]);
   return <div class="editor" ref={host} />;
 }

@@ -28,11 +28,16 @@ export function Words({ text, mono = false, most = CLIP }: { text: string; mono?
   );
 }
 
-export function LossMark({ loss }: { loss: TracedLoss }) {
+export function LossMark({ loss, show }: { loss: TracedLoss; show?: (() => void) | undefined }) {
   return (
     <p class={`loss-mark grade grade-${loss.grade}`}>
       <span aria-hidden="true">{GRADE_SIGN[loss.grade] ?? "·"}</span> <strong>{loss.feature}</strong> {loss.action} ({loss.grade})
       {loss.detail ? <>: {loss.detail}</> : null}
+      {show ? (
+        <button type="button" class="quiet" aria-label={`Show where ${loss.feature} stands`} onClick={show}>
+          show
+        </button>
+      ) : null}
     </p>
   );
 }

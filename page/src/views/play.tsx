@@ -1,7 +1,8 @@
 // The playground: a document in any dialect, and in all others at once, with what was lost. Nothing is sent to a provider.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { message, send } from "../api";
 import { plural } from "../format";
+import type { Mark } from "../lazy/editor";
 import { EditorBox } from "../parts/editorbox";
 import { LossMark } from "../parts/partcard";
 import { Choice, Copy, GRADE_SIGN, Problem, Tabs, useTitle } from "../parts/small";
@@ -60,12 +61,33 @@ function start(kind: string): { dialect: string; text: string } {
   return kept.get(kind) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" };
 }
 
+const SEVERITY: Record<string, Mark["severity"]> = { serious: "error", degraded: "warning", harmless: "info" };
+
+/** What the others could not carry, at its place in the text it stands in. */
+function marksOf(result: Translated): Mark[] {
+  const found = new Map<string, Mark>();
+  for (const [name, side] of Object.entries(result.dialects)) {
+    if (!DIALECTS.includes(name)) continue;
+    for (const loss of side.losses) {
+      if (!loss.pointer) continue;
+      const message = `${TITLES[name] ?? name}: ${loss.feature} ${loss.action} (${loss.grade})`;
+      const severity = SEVERITY[loss.grade] ?? "info";
+      const known = found.get(loss.pointer);
+      const order = ["error", "warning", "info"];
+      if (!known) found.set(loss.pointer, { pointer: loss.pointer, severity, message });
+      else found.set(loss.pointer, { ...known, message: `${known.message}\n${message}`, severity: order.indexOf(severity) < order.indexOf(known.severity) ? severity : known.severity });
+    }
+  }
+  return [...found.values()];
+}
+
 export function Playground() {
   useTitle("Playground");
   const kind = param("kind") || "request";
   const [{ dialect, text }, setSource] = useState(() => start(kind));
   const [result, setResult] = useState<Translated | null>(null);
   const [problem, setProblem] = useState("");
+  const [shownPlace, setShownPlace] = useState<{ dialect: string; pointer: string } | null>(null);
   const shownKind = useRef(kind);
   const shown = param("show") || dialect;
   const everything = param("all") === "1" || !DIALECTS.includes(dialect);
@@ -77,6 +99,9 @@ export function Playground() {
     setResult(null);
     setSource(kept.get(kind) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" });
   }, [kind]);
+
+  // A place that was shown once is not shown again when one comes back to its column.
+  useEffect(() => setShownPlace(null), [dialect, text, kind]);
 
   useEffect(() => {
     kept.set(kind, { dialect, text });
@@ -102,6 +127,8 @@ export function Playground() {
       stop.abort();
     };
   }, [dialect, text, kind]);
+
+  const marks = useMemo(() => (result && !result.problem && kind !== "stream" ? marksOf(result) : []), [result, kind]);
 
   const format = () => {
     try {
@@ -156,6 +183,7 @@ export function Playground() {
                 json={kind !== "stream"}
                 text={isSource ? text : result?.problem ? (last.get(`${kind}-${name}`) ?? "") : (side?.text ?? "")}
                 problem={isSource && fault ? fault : null}
+                {...(isSource ? { marks, show: shownPlace?.dialect === name ? shownPlace : null } : {})}
                 changed={(next) => setSource({ dialect: name, text: next })}
               />
               <footer tabIndex={0} role="group" aria-label={`What ${TITLES[name] ?? name} could not carry`}>
@@ -168,7 +196,18 @@ export function Playground() {
                 {side?.broken ? <Problem>The stream breaks off.</Problem> : null}
                 {isSource && !fault && result ? <p class="grade grade-kept">✓ understood</p> : null}
                 {(side?.losses ?? []).map((loss, index) => (
-                  <LossMark key={index} loss={{ ...loss, detail: [loss.path, loss.reason ?? loss.detail].filter(Boolean).join(" · ") }} />
+                  <LossMark
+                    key={index}
+                    show={
+                      kind !== "stream" && loss.pointer
+                        ? () => {
+                            setQuery({ show: dialect }, true);
+                            setShownPlace({ dialect, pointer: loss.pointer ?? "" });
+                          }
+                        : undefined
+                    }
+                    loss={{ ...loss, detail: [loss.path, loss.reason ?? loss.detail].filter(Boolean).join(" · ") }}
+                  />
                 ))}
                 {side?.more_losses ? <p class="faint">and {side.more_losses} more</p> : null}
               </footer>
