@@ -40,6 +40,8 @@ class Upstream:
         self._server = ScriptedUpstream(decide=self._answer)
         self.gate: threading.Event | None = None
         """Streams wait for it after their first piece, where there is one."""
+        self.gap: float | None = None
+        """Seconds between two pieces of a stream."""
 
     @property
     def url(self) -> str:
@@ -68,7 +70,8 @@ class Upstream:
         if served.streams:
             held = self.gate
             after = None if held is None else 1
+            pieces = served.pieces
             return Behaviour(
-                status=served.status, headers=headers, pieces=served.pieces, gate=held, after=after
+                status=served.status, headers=headers, pieces=pieces, gate=held, after=after, gap=self.gap
             )
         return Behaviour(status=served.status, headers=headers, body=served.body)

@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +19,10 @@ from typing import Any
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
+from clients.catalog import CLIENTS
+from clients.install import is_there
+from clients.seat import Seat
+from clients.upstream import Upstream
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -101,7 +106,34 @@ def main() -> None:
             page = browser.new_page(viewport=SIZE, color_scheme="dark" if scheme == "dark" else "light")
             pictures(page, gateway.url, suffix, (began, ended))
             page.close()
+        page = browser.new_page(viewport=SIZE)
+        with_claude_code(page)
         browser.close()
+
+
+def with_claude_code(page: Page) -> None:
+    """Claude Code itself reads files by tool, answered by the demo model as if it were another provider's."""
+    client = next(each for each in CLIENTS if each.name == "claude-code")
+    if not is_there(client.package):
+        print("Claude Code is not installed (`python -m clients.install claude-code`): its picture stays")
+        return
+    with (
+        Upstream() as upstream,
+        LiveGateway(CONFIGURATION.format(url=upstream.url)) as gateway,
+        tempfile.TemporaryDirectory() as logs,
+        Seat(gateway.url, "none", Path(logs), "openai-chat", 3) as seat,
+    ):
+        upstream.gap = 0.02
+        outcome = seat.run(client.launch(seat), finals=client.finals, timeout=client.timeout)
+        if not outcome.passed:
+            sys.exit(f"Claude Code: {outcome.reason}")
+        page.goto(gateway.url + "/inspector")
+        page.get_by_role("row").first.click()
+        page.locator(".part-call").first.wait_for()
+        page.get_by_role("region", name="Client request").locator(".part-call").nth(1).click()
+        page.get_by_role("region", name="Upstream request").locator(".part.lit").first.wait_for()
+        page.mouse.move(0, 0)
+        take(page, "claude-code")
 
 
 def pictures(page: Page, origin: str, suffix: str, asked: tuple[int, int]) -> None:
