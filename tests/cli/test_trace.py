@@ -204,6 +204,29 @@ def test_steps_of_one_name_are_told_once(tmp_path: Path) -> None:
     assert "store 5ms, first byte 4ms" in told("show", path)
 
 
+@pytest.mark.parametrize("width", [40, 50, 60, 70, 80, 120])
+def test_a_list_fits_a_narrow_terminal_and_ids_stay_whole(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    lost = LossCounts(serious=2)
+    rows = [
+        Row(id=f"req_0123456789abcdef0123456{number}", at=1.0, state="done", status=200, total_ms=1234.5,
+            client="a-client-with-a-name", model="a-model-with-a-long-name", losses=lost)
+        for number in range(3)
+    ]  # fmt: skip
+    head, *lines = list_lines(rows, Terminal())  # type: ignore[arg-type]
+    assert max(map(len, [head, *lines])) <= width
+    assert [line.endswith(row.id) for line, row in zip(lines, rows, strict=True)] == [True] * 3
+    assert all(" 200 " in f" {line}" for line in lines)
+    assert ("upstream" in head) == (width >= 50)
+
+
 def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal:
         def isatty(self) -> bool:

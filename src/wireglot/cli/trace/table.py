@@ -17,6 +17,8 @@ _FOR_WIDE: Final = ("asked", "tokens")
 """Shown where there is room for them."""
 _GIVE_WAY: Final = (("asked", 12), ("upstream", 16), ("client", 6), ("asked", 5), ("upstream", 8))
 """Names are cut short, the long ones first, to so many letters; what counts stays."""
+_LEFT_OUT: Final = ("loss", "total", "client", "time", "upstream")
+"""In this order, where a terminal is too narrow: which exchange it is, and how it went, stays."""
 _SECOND: Final = 1000.0
 _THOUSAND: Final = 1000
 
@@ -32,8 +34,22 @@ def list_lines(rows: Sequence[Row], stream: TextIO) -> list[str]:
     paint, room = Paint(stream), width_of(stream)
     wide = room >= _WIDE
     columns = [name for name in _COLUMNS if wide or name not in _FOR_WIDE]
-    lines = [columns, *([_cell(row, name, wide) for name in columns] for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
+    cells = [columns, *([_cell(row, name, wide) for name in columns] for row in rows)]
+    widths, missing = _fitted(cells, room)
+    for name in _LEFT_OUT:
+        if not missing or name not in cells[0]:
+            continue
+        at = cells[0].index(name)
+        cells = [[*line[:at], *line[at + 1 :]] for line in cells]
+        widths, missing = _fitted(cells, room)
+    aligned = [_line(line, widths) for line in cells]
+    return [paint(aligned[0], "bold"), *map(_painted, rows, aligned[1:], [paint] * len(rows))]
+
+
+def _fitted(cells: list[list[str]], room: int) -> tuple[list[int], int]:
+    """How wide each column is, and how much is still missing."""
+    columns = cells[0]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
     room -= sum(widths) + 2 * (len(columns) - 1)
     for name, least in _GIVE_WAY:
         at = columns.index(name) if name in columns and room < 0 else -1
@@ -41,8 +57,7 @@ def list_lines(rows: Sequence[Row], stream: TextIO) -> list[str]:
             cut = min(-room, max(widths[at] - least, 0))
             widths[at] -= cut
             room += cut
-    aligned = [_line(line, widths) for line in lines]
-    return [paint(aligned[0], "bold"), *map(_painted, rows, aligned[1:], [paint] * len(rows))]
+    return widths, max(0, -room)
 
 
 def _painted(row: Row, line: str, paint: Paint) -> str:

@@ -59,6 +59,8 @@ class Traces:
         """Exchanges that were to be recorded, and were not: there was no room."""
         self.until = 0.0
         """All bodies are recorded until then: unix seconds."""
+        self._ends = 0.0
+        """The same by a clock that nobody sets: what was asked for is so many minutes."""
         self.active = False
         """Whether any exchange may have to be recorded: all that a request asks where none is."""
         self.siblings: RowSiblings | None = None
@@ -142,6 +144,7 @@ class Traces:
     def record_until(self, until: float) -> None:
         """All bodies, up to a moment (unix seconds), whatever the settings say."""
         self.until = until
+        self._ends = time.monotonic() + until - time.time()
         self._look()
 
     def announcement(self) -> str:
@@ -155,8 +158,12 @@ class Traces:
             f"bodies {whose}are recorded (trace.mode = {trace.mode}), sealed" if trace.mode != "off" else ""
         )
 
+    @property
+    def _is_recording_all(self) -> bool:
+        return self._ends > time.monotonic()
+
     def _look(self) -> None:
-        left = self.until - time.time()
+        left = self._ends - time.monotonic()
         self.active = left > 0 or self._settings.trace.mode != "off"
         if self._timer is not None:
             self._timer.cancel()
@@ -169,7 +176,7 @@ class Traces:
         if incoming.asked.operation not in _OPERATIONS:
             return None
         trace = incoming.settings.trace
-        if self.until <= time.time():
+        if not self._is_recording_all:
             if trace.mode == "off" or (trace.keys and incoming.caller.name not in trace.keys):
                 return None
             if trace.sample < 1.0 and random.random() >= trace.sample:
@@ -194,7 +201,7 @@ class Traces:
             self._writer.take(recording)
 
     def _is_kept(self, record: Record) -> bool:
-        if self.until > time.time():
+        if self._is_recording_all:
             return True
         return is_kept(record, self._settings.trace)
 
@@ -347,7 +354,7 @@ class Traces:
 
     async def status(self) -> dict[str, Any]:
         said = await self.siblings.ask(Question(status=True)) if self.siblings is not None else []
-        until = self.until if self.until > time.time() else 0.0
+        until = self.until if self._is_recording_all else 0.0
         kept = await asyncio.to_thread(lambda: self.shelf.bytes if self._folder is not None else 0)
         return {
             "mode": "all" if until else self._settings.trace.mode,
