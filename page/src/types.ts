@@ -127,6 +127,8 @@ export interface Trace {
   losses?: TracedLoss[];
   steps?: Step[];
   notes?: string[];
+  /** Why bodies that were recorded cannot be shown here. */
+  why?: string;
 }
 
 export interface Session {
@@ -146,6 +148,18 @@ export interface Recording {
   until: number | null;
   dropped: number;
   kept_bytes: number;
+  /** Why the other machines do not record yet. */
+  unreached?: string;
+  fleet?: Fleet | null;
+}
+
+/** The machines that share a store. */
+export interface Fleet {
+  machines: number;
+  trouble: string | null;
+  /** Exchanges that the others could not tell, and recordings that only their machines can show. */
+  untold: number;
+  unshared: number;
 }
 
 export interface Conversation {

@@ -153,3 +153,24 @@ def test_a_key_that_is_held_moves_on_and_its_address_follows(stand_in, opened):
     )
     expect(page.locator("[aria-selected=true]")).to_have_id("row-req-000080")
     expect(page).to_have_url(re.compile("at=req-000080"))
+
+
+def test_the_page_says_what_it_cannot_show_of_other_machines(stand_in, opened):
+    fleet = {"machines": 2, "trouble": "PostgreSQL cannot be reached", "untold": 0, "unshared": 0}
+    recording = {"mode": "off", "until": None, "dropped": 0, "kept_bytes": 0, "fleet": fleet}
+    stand_in.documents["GET", "/recording"] = recording
+    stand_in.documents["POST", "/recording"] = {**recording, "unreached": "only this machine until then"}
+    stand_in.rows = [row(0, time.time())]
+    stand_in.traces["req-000000"] = {
+        "row": stand_in.rows[0],
+        "losses": [],
+        "why": "recorded by elsewhere/7, and sealed with another secret",
+    }
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("The fleet's store is away")).to_contain_text("PostgreSQL cannot be reached")
+    page.get_by_role("button", name="Record bodies").click()
+    expect(page.get_by_role("alert")).to_have_text("only this machine until then")
+    page.goto(stand_in.origin + "/inspector/x/req-000000")
+    expect(
+        page.get_by_text("They were recorded by elsewhere/7, and sealed with another secret.")
+    ).to_be_visible()

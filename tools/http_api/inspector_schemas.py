@@ -49,7 +49,10 @@ def inspector_schemas() -> dict[str, Schema]:
             optional=("why",),
         ),
         "SignIn": fields({"secret": text("the admin secret or a client key")}),
-        "InspectorSignedOut": fields({"access": {"const": "none"}}),
+        "InspectorSignedOut": fields(
+            {"access": {"const": "none"}, "unreached": text("why other machines do not know of it yet")},
+            optional=("unreached",),
+        ),
         "ToTranslate": fields(
             {
                 "dialect": text("of the text"),
@@ -118,9 +121,34 @@ def _trace_schemas() -> dict[str, Schema]:
     return {
         **found,
         "ExchangeList": fields(
-            {"rows": listed(ref("Row")), "next": nullable(text("to be asked for as `before`"))}
+            {
+                "rows": listed(ref("Row")),
+                "next": nullable(text("to be asked for as `before`")),
+                "fleet": ref("InspectedFleet"),
+            },
+            optional=("fleet",),
         ),
-        "TraceOrRow": {"oneOf": [ref("Trace"), fields({"row": ref("Row"), "losses": losses})]},
+        "InspectedFleet": fields(
+            {
+                "machines": whole("that were heard of within a quarter of an hour, this one too"),
+                "trouble": nullable(text("why what others answer is missing")),
+                "untold": whole("exchanges that their machines could not tell"),
+                "unshared": whole("recordings that only this machine can open"),
+            }
+        ),
+        "TraceOrRow": {
+            "oneOf": [
+                ref("Trace"),
+                fields(
+                    {
+                        "row": ref("Row"),
+                        "losses": losses,
+                        "why": text("why recorded bodies cannot be shown here"),
+                    },
+                    optional=("why",),
+                ),
+            ]
+        },
         "Recording": fields(
             {
                 "mode": text(enum=["off", "errors", "all"]),
@@ -128,7 +156,10 @@ def _trace_schemas() -> dict[str, Schema]:
                 "dropped": whole("exchanges that were to be recorded, and were not"),
                 "kept_bytes": whole("of all recordings"),
                 "workers": whole("that answered"),
-            }
+                "fleet": {"oneOf": [ref("InspectedFleet"), {"type": "null"}]},
+                "unreached": text("why other machines do not know of it yet"),
+            },
+            optional=("unreached",),
         ),
         "ToRecord": fields({"minutes": {"type": "number", "minimum": 0, "maximum": 1440}}),
         "ToReplay": fields(

@@ -329,7 +329,7 @@ OPERATIONS: Final[dict[tuple[str, str, str], Told]] = {
         "listExchanges",
         INSPECTOR,
         "Exchanges, the newest first",
-        "Of all workers of the machine, and those that were recorded before. A client key sees its own.",
+        "Of all workers and machines, and those that were recorded before. A client key sees its own.",
         answer="ExchangeList",
         query=(
             _parameter("limit", whole(minimum=1, maximum=1000, default=100), "how many"),
@@ -375,7 +375,8 @@ OPERATIONS: Final[dict[tuple[str, str, str], Told]] = {
         "followExchanges",
         INSPECTOR,
         "Exchanges as they come and end, as server-sent events",
-        "`hello`, then a `row` whenever one changes; `dropped` tells how many were missed.",
+        "`hello`, then a `row` whenever one changes; `dropped` tells how many were missed, `fleet` what is "
+        "known of the other machines.",
     ),
     ("", "inspector", "conversations.list"): Told(
         "listInspectorConversations", INSPECTOR, "Exchanges by the session that their client names"

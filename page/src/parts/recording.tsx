@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, message, send, session } from "../api";
 import { clock, size } from "../format";
-import type { Recording } from "../types";
+import type { Fleet, Recording } from "../types";
 
 export function RecordingButton() {
   const [state, setState] = useState<Recording | null>(null);
@@ -32,9 +32,12 @@ export function RecordingButton() {
   const title = `Bodies kept: ${size(state.kept_bytes ?? 0)}${state.dropped ? `; not recorded because the queue was full: ${state.dropped}` : ""}`;
   if (always)
     return (
-      <span class="recording on" title={title}>
-        <span class="dot" aria-hidden="true" /> Records all bodies
-      </span>
+      <>
+        <span class="recording on" title={title}>
+          <span class="dot" aria-hidden="true" /> Records all bodies
+        </span>
+        <FleetNote fleet={state.fleet} />
+      </>
     );
   return (
     <>
@@ -47,7 +50,16 @@ export function RecordingButton() {
           <span class="dot" aria-hidden="true" /> Record bodies
         </button>
       ) : null}
-      {problem ? <span class="problem" role="alert">{problem}</span> : null}
+      {problem || state.unreached ? <span class="problem" role="alert">{problem || state.unreached}</span> : null}
+      <FleetNote fleet={state.fleet} />
     </>
   );
+}
+
+/** What is not to be seen of other machines, and why. */
+function FleetNote({ fleet }: { fleet: Fleet | null | undefined }) {
+  if (!fleet) return null;
+  if (fleet.trouble) return <span class="problem" role="status">The fleet's store is away, so other machines' new exchanges are missing: {fleet.trouble}</span>;
+  const untold = fleet.untold ? `${fleet.untold} exchanges could not be told by their machines` : "";
+  return <span class="faint" title={untold || undefined}>{fleet.machines > 1 ? `${fleet.machines} machines` : ""}{untold ? " · not all" : ""}</span>;
 }

@@ -298,7 +298,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
           <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
           {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
           {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
-          <span class="faint">{moment(row.at)}</span>
+          <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
           {row.session ? <A href={to([], { session: row.session })}>conversation</A> : null}
           {row.belongs_to ? <A href={to(["x", row.belongs_to])}>asked for by another exchange</A> : null}
         </p>
@@ -324,7 +324,8 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
         </>
       ) : (
         <div class="card empty">
-          <h2>No bodies of this exchange</h2>
+          <h2>{trace.why ? "Its bodies cannot be shown here" : "No bodies of this exchange"}</h2>
+          {trace.why ? <p>They were {trace.why}.</p> : null}
           <p>
             Its row, times, usage and losses are known without them. To see both sides of what comes next, have bodies recorded for some minutes,
             or start the gateway with <code>wireglot serve --trace</code>.

@@ -35,6 +35,10 @@ class Away:
         return self.documents
 
 
+def _untold(level: str, event: str, **fields: Any) -> None:
+    raise AssertionError(f"{event}: {fields}")
+
+
 class Process:
     """One of a fleet, as far as rows go."""
 
@@ -42,7 +46,9 @@ class Process:
         self.store = store
         log = DocumentLog(store)
         self.own = ExchangeRows(name)
-        self.sender = RowSender(log, self.own, sealer, lambda row: row, machine=name, worker=name, most=most)
+        self.sender = RowSender(
+            log, self.own, sealer, note=_untold, told=lambda row: row, machine=name, worker=name, most=most
+        )
         self.now = time.time()
         self.seen = FleetRows(
             log, sealer, machine=name, wall=lambda: self.now, fresh_seconds=0, pause_seconds=0

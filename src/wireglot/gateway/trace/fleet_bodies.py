@@ -11,7 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from wireglot.gateway.observe.log import Note
 from wireglot.gateway.setting_tables.trace import TraceSettings
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.stores.base import FleetLog, StoreDown
 
@@ -24,7 +26,11 @@ _PAUSE_SECONDS: Final = 2.0
 
 class FleetBodies:
     def __init__(
-        self, log: FleetLog, shelf: Callable[[], TraceShelf], settings: Callable[[], TraceSettings]
+        self,
+        log: FleetLog,
+        shelf: Callable[[], TraceShelf],
+        settings: Callable[[], TraceSettings],
+        note: Note,
     ) -> None:
         self.dropped = 0
         """Recordings that can be opened on this machine alone: too many at once, or too large."""
@@ -34,15 +40,14 @@ class FleetBodies:
         self._waiting: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Names of files, with the key and the id of each."""
         self._wake = asyncio.Event()
+        self._guard = Guarded(note, "fleet: bodies")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._guard.forever(self._hand_over_all))
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await stop(self._task)
 
     def offer(self, key: str, id: str, name: str) -> None:
         """A file has been written."""
@@ -66,19 +71,23 @@ class FleetBodies:
         except TimeoutError:
             raise StoreDown(f"the store does not answer within {_CALL_SECONDS:g} s") from None
 
-    async def _run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                name = next(iter(self._waiting))
-                try:
-                    async with asyncio.timeout(_CALL_SECONDS):
-                        await self._hand_over(name, *self._waiting[name])
-                except (StoreDown, TimeoutError):
-                    await asyncio.sleep(_PAUSE_SECONDS)  # and then once more
-                    continue
+    async def _hand_over_all(self) -> None:
+        await self._wake.wait()
+        self._wake.clear()
+        while self._waiting:
+            name = next(iter(self._waiting))
+            try:
+                async with asyncio.timeout(_CALL_SECONDS):
+                    await self._hand_over(name, *self._waiting[name])
+            except (StoreDown, TimeoutError):
+                await asyncio.sleep(_PAUSE_SECONDS)  # and then once more
+                continue
+            except Exception:  # a bug with this one, which is told, holds up no other
                 self._waiting.pop(name, None)
+                self.dropped += 1
+                self._wake.set()
+                raise
+            self._waiting.pop(name, None)
 
     async def _hand_over(self, name: str, key: str, id: str) -> None:
         settings = self._settings()

@@ -25,6 +25,9 @@ _FRESH_SECONDS: Final = 0.5
 _CALL_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 2.0
 """After a failure, before the store is asked again: whoever looks does not wait for it each time."""
+_BEGIN_SECONDS: Final = 1.5
+"""Reading what was, the newest first: what is not read by then stays unread."""
+_LATELY_SECONDS: Final = 900.0
 _SILENT_SECONDS: Final = 30.0
 """After which whatever ran in a process that says nothing has ended with it."""
 
@@ -66,7 +69,7 @@ class FleetRows:
     @property
     def machines(self) -> int:
         """That were heard of lately, as far as they had anything to tell."""
-        since = self._wall() - 3600
+        since = self._wall() - _LATELY_SECONDS
         return len({self._machine, *(name for name, at in self._machines.items() if at > since)})
 
     @property
@@ -104,8 +107,8 @@ class FleetRows:
     async def _begin(self) -> None:
         """The newest, as many as are held."""
         found: list[LogEntry] = []
-        count, before = 0, ""
-        while count < ROWS_MOST:
+        count, before, until = 0, "", time.monotonic() + _BEGIN_SECONDS
+        while count < ROWS_MOST and time.monotonic() < until:
             entries = await self._log.last(ROWS, before, _PAGE)
             found += entries
             if len(entries) < _PAGE:

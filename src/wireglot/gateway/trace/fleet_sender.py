@@ -9,10 +9,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.trace.fleet_entries import (
     ENTRIES_MOST,
     KEPT_SECONDS,
@@ -32,7 +35,7 @@ _EVERY_SECONDS: Final = 0.5
 _ENTRIES_AT_ONCE: Final = 10
 """Of one turn: whatever happens here, requests come first."""
 _CALL_SECONDS: Final = 5.0
-_BEAT_SECONDS: Final = 5.0
+_BEAT_SECONDS: Final = 10.0
 """While exchanges run, the others hear of this process at least so often."""
 _LAST_WORDS_SECONDS: Final = 1.0
 
@@ -45,8 +48,9 @@ class RowSender:
         log: FleetLog,
         rows: ExchangeRows,
         sealer: Sealer,
-        told: Callable[[Row], Row],
         *,
+        note: Note,
+        told: Callable[[Row], Row],
         machine: str,
         worker: str,
         most: int = WAITING_MOST,
@@ -65,21 +69,18 @@ class RowSender:
         self._over: deque[bytes] = deque()
         self._seen: dict[str, tuple[object, ...]] = {}
         self._spoke = 0.0
+        self._guard = Guarded(note, "fleet: rows")
         self._task: asyncio.Task[None] | None = None
         rows.tell_over_to(self._take)
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._guard.forever(self._tell, lambda: _EVERY_SECONDS))
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        try:
+        await stop(self._task)
+        with suppress(StoreDown, TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_SECONDS):
                 await self.turn()
-        except (StoreDown, TimeoutError):
-            pass
 
     def forget(self, key: str) -> None:
         """What of a caller was not told yet."""
@@ -91,17 +92,15 @@ class RowSender:
             self.dropped += 1
         self._over.append(packed_row)
 
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(_EVERY_SECONDS)
-            try:
-                async with asyncio.timeout(_CALL_SECONDS):
-                    await self.turn()
-                self.trouble = ""
-            except StoreDown as down:
-                self.trouble = str(down)
-            except TimeoutError:
-                self.trouble = f"the store does not answer within {_CALL_SECONDS:g} s"
+    async def _tell(self) -> None:
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                await self.turn()
+            self.trouble = ""
+        except StoreDown as down:
+            self.trouble = str(down)
+        except TimeoutError:
+            self.trouble = f"the store does not answer within {_CALL_SECONDS:g} s"
 
     async def turn(self) -> None:
         """Tell what is new. Raises StoreDown."""
@@ -110,8 +109,9 @@ class RowSender:
         is_due = bool(self._seen) and time.monotonic() - self._spoke > _BEAT_SECONDS
         if not running and not over and not is_due:
             return
+        bodies = await asyncio.to_thread(self._entries, running, over)
         try:
-            for body in await asyncio.to_thread(self._entries, running, over):
+            for body in bodies:
                 await self._log.tell(ROWS, body, seconds=KEPT_SECONDS, most=ENTRIES_MOST)
         except BaseException:
             # Told again with the next turn: the same row twice is one row.

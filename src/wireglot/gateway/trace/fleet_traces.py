@@ -6,11 +6,14 @@ import asyncio
 import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.observe.log import Note
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.trace.fleet_bodies import FleetBodies
 from wireglot.gateway.trace.fleet_entries import (
     ENTRIES_MOST,
@@ -53,15 +56,17 @@ class FleetTraces:
         rows: ExchangeRows,
         sealer: Sealer,
         *,
+        note: Note,
         told: Callable[[Row], Row],
         shelf: Callable[[], TraceShelf],
         settings: Callable[[], Settings],
         machine: str,
         worker: str,
     ) -> None:
-        self.sender = RowSender(log, rows, sealer, told, machine=machine, worker=worker)
+        self.sender = RowSender(log, rows, sealer, note=note, told=told, machine=machine, worker=worker)
         self.rows = FleetRows(log, sealer, machine=machine)
-        self.bodies = FleetBodies(log, shelf, lambda: settings().trace)
+        self.bodies = FleetBodies(log, shelf, lambda: settings().trace, note)
+        self._guard = Guarded(note, "fleet: orders")
         self._log = log
         self._sealer = sealer
         self._shelf = shelf
@@ -76,15 +81,14 @@ class FleetTraces:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, obey: Obey) -> None:
-        await self._look(obey)
-        self._task = asyncio.create_task(self._run(obey))
+        look = partial(self._look, obey)
+        await self._guard.run(look)
+        self._task = asyncio.create_task(self._guard.forever(look, lambda: _LOOK_SECONDS))
         self.sender.start()
         self.bodies.start()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await stop(self._task)
         await self.bodies.close()
         await self.sender.close()
 
@@ -121,11 +125,6 @@ class FleetTraces:
             await self._log.tell(ORDERS, packed(order), seconds=KEPT_SECONDS, most=_ORDERS_MOST)
             if self._unsaid and self._unsaid[0] is order:
                 self._unsaid.popleft()
-
-    async def _run(self, obey: Obey) -> None:
-        while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            await self._look(obey)
 
     async def _look(self, obey: Obey) -> None:
         self._trouble = await self._tried(self._say()) or await self._tried(self._obey_all(obey))

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import random
+import secrets
 import shutil
 import socket
 import tempfile
@@ -98,11 +99,12 @@ class Traces:
                 self.ended.add(nonce, ends)
         self.record_until(record_until)
         if self._fleet_log is not None:
-            machine = f"{socket.gethostname()}:{directory or os.getpid()}"
+            machine = f"{socket.gethostname()}:{directory or secrets.token_hex(8)}"
             self.fleet = FleetTraces(
                 self._fleet_log,
                 self.rows,
                 self._sealer,
+                note=self._observer.note,
                 told=self.told,
                 shelf=lambda: self.shelf,
                 settings=lambda: self._settings,
@@ -297,7 +299,7 @@ class Traces:
     async def opened(self, row: Row) -> tuple[Trace | None, str]:
         """What was recorded of it, or why that cannot be shown here ("": it was not, or is gone)."""
         trace = await asyncio.to_thread(self.read, row.id)
-        if trace is not None or not row.recorded or self.fleet is None or row.worker == self.worker:
+        if trace is not None or not row.recorded or self.fleet is None or self.rows.find(row.id) is not None:
             return trace, ""
         return await self.fleet.trace(row)
 
