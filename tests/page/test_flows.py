@@ -158,6 +158,23 @@ def test_a_request_is_edited_before_it_goes(gateway, opened):
     expect(page.locator("ins").filter(has_text="two")).to_be_visible()
 
 
+def test_a_request_is_edited_in_the_dialect_it_is_translated_to(gateway, opened):
+    ask(gateway, system="Be brief.", tools=[], messages=[{"role": "user", "content": "Say one."}])
+    page = opened(gateway.url + "/inspector")
+    newest(page, gateway)
+    page.get_by_role("link", name="Replay …").click()
+    page.get_by_label("Speaking").select_option("gemini")
+    editor = page.get_by_label("The body that is sent")
+    expect(editor).to_contain_text("systemInstruction")
+    editor.press("ControlOrMeta+a")
+    page.keyboard.insert_text('{"contents": [{"role": "user", "parts": [{"text": "Say three."}]}]}')
+    expect(page.get_by_text("≈ changed")).to_be_visible()
+    page.get_by_role("button", name="Send it and compare").click()
+    expect(page.get_by_role("heading", name="Compare")).to_be_visible()
+    page.get_by_role("button", name="Requests").click()
+    expect(page.locator("ins").filter(has_text="three").first).to_be_visible()
+
+
 def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     page = opened(gateway.url + "/inspector/play")
     gemini = page.get_by_role("region", name="Gemini", exact=True)

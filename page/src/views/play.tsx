@@ -29,7 +29,7 @@ interface Fault {
   offset?: number | null;
 }
 
-interface Translated {
+export interface Translated {
   problem: Fault | null;
   dialects: Record<string, { text: string; losses: (TracedLoss & { reason?: string })[]; more_losses?: number; error?: Fault; broken?: boolean }>;
 }

@@ -7,6 +7,7 @@ import { Problem, Waiting, useTitle } from "../parts/small";
 import { A, go, param, setQuery, to } from "../route";
 import type { Trace } from "../types";
 import { DIALECTS, TITLES } from "./play";
+import type { Translated } from "./play";
 import type { SetupPage } from "./setup";
 
 interface Dry {
@@ -27,6 +28,7 @@ export function Replay({ id }: { id: string }) {
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const [typed, setTyped] = useState<string | null>(null);
+  const [translation, setTranslation] = useState<{ of: string; text: string } | null>(null);
   useEffect(() => {
     get<Trace>(`/exchanges/${encodeURIComponent(id)}`)
       .then((found) => {
@@ -49,7 +51,21 @@ export function Replay({ id }: { id: string }) {
   const dialect = trace?.row.dialect ?? "";
   const spoken = param("dialect") || dialect;
   const translated = spoken !== dialect;
-  const changed = !translated && body !== null && body !== pretty;
+  // What the gateway would make of it: where that cannot be told, it goes without having been seen.
+  const unchanged = translated ? (translation?.of === spoken ? translation.text : null) : pretty;
+  const changed = unchanged !== null && body !== null && body !== unchanged;
+  useEffect(() => {
+    setBody(null);
+    if (!translated || !original) return;
+    const stop = new AbortController();
+    send<Translated>("POST", "/translate", { dialect, kind: "request", text: original }, stop.signal)
+      .then((found) => {
+        const side = found.dialects[spoken];
+        if (side && !side.error) setTranslation({ of: spoken, text: side.text });
+      })
+      .catch(() => undefined);
+    return () => stop.abort();
+  }, [translated, original, spoken]);
   let broken = "";
   if (changed) {
     try {
@@ -165,11 +181,15 @@ export function Replay({ id }: { id: string }) {
       {broken ? <Problem>The changed body is no JSON: {broken}</Problem> : null}
       <section class="card replay-body" aria-label="The body">
         <header>
-          <h2>Body <span class="tag">{trace.row.dialect}</span></h2>
-          {changed ? <span class="grade grade-degraded">≈ changed</span> : <span class="faint">as it was</span>}
-          {changed ? <button type="button" class="quiet" onClick={() => setBody(pretty)}>As it was</button> : null}
+          <h2>Body <span class="tag">{spoken}</span></h2>
+          {changed ? <span class="grade grade-degraded">≈ changed</span> : <span class="faint">{translated ? "translated" : "as it was"}</span>}
+          {changed ? <button type="button" class="quiet" onClick={() => setBody(unchanged)}>{translated ? "As translated" : "As it was"}</button> : null}
         </header>
-        {translated ? <p class="nothing faint">It is translated to {TITLES[spoken] ?? spoken} before it is sent, as the playground shows it; to change it, send it as it was spoken.</p> : <EditorBox label="The body that is sent" json text={body ?? pretty} changed={setBody} />}
+        {unchanged === null ? (
+          <p class="nothing faint">It is translated to {TITLES[spoken] ?? spoken} before it is sent.</p>
+        ) : (
+          <EditorBox label="The body that is sent" json text={body ?? unchanged} changed={setBody} />
+        )}
       </section>
     </section>
   );
