@@ -198,7 +198,7 @@ def trace(at: float, **fields: Any) -> dict[str, Any]:
         "steps": [
             {"name": "queue", "began_ms": 0, "ended_ms": 3},
             {"name": "store", "began_ms": 3, "ended_ms": 6},
-            {"name": "connect", "began_ms": 6, "ended_ms": 48},
+            {"name": "translation", "began_ms": 6, "ended_ms": 48},
             {"name": "first byte", "began_ms": 48, "ended_ms": upstream[0]["ms"]},
             {"name": "events", "began_ms": upstream[0]["ms"], "ended_ms": upstream[-1]["ms"]},
         ],

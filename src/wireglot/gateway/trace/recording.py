@@ -170,7 +170,7 @@ class Recording:
         self.stretches.append((stretch, time.monotonic()))
 
     def asking(self, target: Target, prepared: Prepared, asked: Request | None) -> None:
-        self.passed("store")
+        self.passed("translation")
         self.attempts.append(RecordedAttempt(self, target, prepared, asked))
 
     def answering(self, answer: Answer) -> Answer:
