@@ -21,8 +21,6 @@ of a body of 100 KB, was seen to move by six, so CI allows more (`.ci/run`)."""
 
 _PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")
 
-_PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")
-
 Key = dict[str, str]
 
 
