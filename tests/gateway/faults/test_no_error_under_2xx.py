@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -40,8 +41,8 @@ GOOD = {
 CLIENTS = [pytest.param(client, id=client.name) for client in (A, C, R, G)]
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+@contextmanager
+def staged(limits: str = "") -> Iterator[Stage]:
     with ScriptedUpstream() as first, ScriptedUpstream() as second:
         toml = (
             provider("google", first, "gemini", PATIENT)
@@ -51,10 +52,23 @@ def stage() -> Iterator[Stage]:
             + provider("spare", second, "openai-chat", PATIENT)
             + '[models]\nalone = "google/m1"\nempty = "chat/m1"\nown = "vendor/m1"\nflowing = "flow/m1"\n'
             + 'chained = ["google/m1", "spare/m1"]\n'
-            + "[limits]\nping = 0.05\n"
+            + limits
         )
         with LiveGateway(toml) as gateway:
             yield gateway, first, second
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """No keep-alive goes out while an answer comes: with one, a failure has no status of its own."""
+    with staged() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pinging() -> Iterator[Stage]:
+    with staged("[limits]\nping = 0.05\n") as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -222,18 +236,19 @@ def answered_late(stage: Stage, client: Client, *strange: Strange) -> Answered:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_after_a_keep_alive_another_attempt_may_follow(stage: Stage, client: Client) -> None:
+def test_after_a_keep_alive_another_attempt_may_follow(pinging: Stage, client: Client) -> None:
     """[X6] The status is spent, but nothing of an answer has gone out."""
-    answered = answered_late(stage, client, MALFORMED, GOOD["gemini"])
+    pinging[1].reset()
+    answered = answered_late(pinging, client, MALFORMED, GOOD["gemini"])
     assert is_complete(client, answered)
     assert b"there" in answered.body
-    assert len(stage[1].requests) == 2
+    assert len(pinging[1].requests) == 2
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_after_a_keep_alive_the_error_is_told_in_the_stream(stage: Stage, client: Client) -> None:
+def test_after_a_keep_alive_the_error_is_told_in_the_stream(pinging: Stage, client: Client) -> None:
     """[X6] In the dialect's own form."""
-    answered = answered_late(stage, client, MALFORMED, MALFORMED)
+    answered = answered_late(pinging, client, MALFORMED, MALFORMED)
     assert answered.status == 200
     assert b"malformed tool call" in answered.body
     assert not is_complete(client, answered)

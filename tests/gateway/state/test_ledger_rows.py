@@ -583,6 +583,8 @@ def test_what_is_swept_is_what_the_settings_say() -> None:
                         stored_forms.ITEM: KindLimits(3),
                         stored_forms.IDEMPOTENT: KindLimits(4),
                         stored_forms.LOSSES: KindLimits(KEPT_BYTES),
+                        "fleet-log": KindLimits(64 * 1024 * 1024),
+                        "trace": KindLimits(128 * 1024 * 1024),
                     },
                 },
             )
