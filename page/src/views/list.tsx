@@ -1,6 +1,6 @@
 // Every exchange as it happens.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { address } from "../api";
 import { clock, count, day, duration, moment, money, target, tokensOf } from "../format";
 import { type Filter, FILTERS, type Filters, connection, dropped, failed, loading, more, next, paused, rows, seen, setPaused, show, waiting } from "../live";
@@ -101,7 +101,8 @@ export function LiveList() {
   const query = FILTERS.map(param).join("\u0000");
   const selected = param("at");
   useEffect(() => void show(filtersOf()), [query]);
-  useEffect(() => {
+  // Before the next key is read: "/" pressed at once must not lose the search to the list.
+  useLayoutEffect(() => {
     if (param("find")) {
       setQuery({ find: "" }, true);
       search.current?.focus();
