@@ -18,11 +18,11 @@ pytestmark = needs_postgres
 
 WRITER = """
 import asyncio, json, sys
-from wireglot.stores import open_engine
+from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.records import Document, UsageRow
 
 async def main(url, who):
-    engine = await open_engine(url)
+    engine = await PostgresEngine.open(url, command_seconds=60.0)  # on a busy machine a lock takes its time
     numbers, first = [], []
 
     async def appends(task):
