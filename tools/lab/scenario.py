@@ -90,6 +90,9 @@ class Clients:
             key = ADMIN if caller == "admin" else self.told.keys[caller]
             link = self._links[caller] = Link(self._port, key)
         reply = await link.ask(method, path, body, headers)
+        while b"cannot be checked at the moment" in reply.body:  # a busy machine: the store was late
+            await asyncio.sleep(int(reply.headers["retry-after"]))
+            reply = await link.ask(method, path, body, headers)
         dialect = _dialect(path)
         if counts and method == "POST" and reply.status == 200 and dialect:
             id = reply.headers["x-wireglot-request-id"]

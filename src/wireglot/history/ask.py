@@ -25,6 +25,7 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.errors import ClientFault
+from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, ToolChoice
 from wireglot.ir.trail import Trail
@@ -222,7 +223,5 @@ class _Sweeper:
         # References to turns that a provider holds are the core's to tell: without them nothing may be left.
         if part.dialect == self.family or part.type == "item_reference":
             return part
-        if not part.stands_elsewhere:
-            detail = f"{part.type} of {part.dialect}"
-            self.losses.append(Loss(self.trail.of(part), "foreign_part", "dropped", detail))
+        self.losses.append(left_out(part, self.trail.of(part)))
         return None

@@ -162,7 +162,7 @@ class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defa
     text: str = ""
     """What it says, in words for everybody else; "": nothing that could be told so."""
     stands_elsewhere: bool = False
-    """All that it says is said in another place of the same request, too: who leaves it out loses nothing."""
+    """All that it says is said in another place of the same request, too: who leaves it out loses little."""
 
 
 @final

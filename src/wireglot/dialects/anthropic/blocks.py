@@ -15,6 +15,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.written_turns import WrittenTurns
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
+from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Loss, feature_of
 
 Block = dict[str, Any]
@@ -187,8 +188,7 @@ class RequestBlocks:
     def _foreign(self, part: Foreign, path: str) -> Block | None:
         if part.dialect == NAME:
             return part.value
-        if not part.stands_elsewhere:
-            self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        self.losses.append(left_out(part, path))
         return None
 
 

@@ -16,6 +16,7 @@ from wireglot.dialects.gemini.parts import plain_name
 from wireglot.dialects.gemini.results import response_object
 from wireglot.dialects.gemini.signatures import signature_for_client, signature_for_upstream
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Loss, losses_of_extra
 
 Side = Literal["client", "upstream"]
@@ -230,8 +231,7 @@ class PartRenderer:
     def foreign(self, part: Foreign, path: str) -> dict[str, Any] | None:
         if part.dialect == OWN:
             return part.value
-        if not part.stands_elsewhere:
-            self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        self.losses.append(left_out(part, path))
         return None
 
     def signed(

@@ -16,6 +16,7 @@ from wireglot.dialects.openai_chat.extras import (
     put_cache,
 )
 from wireglot.ir.content import Extra, Foreign, Media, Reasoning, Text
+from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Loss, feature_of, losses_of_extra
 
 _PLAIN_TEXT = frozenset({"type", "text"})
@@ -362,8 +363,7 @@ def thinking_part(part: Reasoning) -> dict[str, Any]:
 def foreign_part(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if part.dialect == NAME:
         return part.value
-    if not part.stands_elsewhere:
-        losses.append(Loss(path, "foreign_part", "dropped", f"{part.dialect} only: {part.type}"))
+    losses.append(left_out(part, path))
     return None
 
 
