@@ -11,6 +11,7 @@ import msgspec
 
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Outbound, Timeouts, TransportFault
+from wireglot.probe.interrupts import run_heeding
 
 _BODY_MOST: Final = 16 * 2**20
 _TIMES: Final = Timeouts(connect=10.0, tls=10.0, first_byte=120.0, idle=120.0, total=300.0)
@@ -126,7 +127,8 @@ class HttpEndpoint:
             name, before = self._key_header
             headers.append((name, before + key))
         try:
-            return self._runner.run(self._ask(Outbound(ask.method, self._root + ask.path, headers, ask.body)))
+            outbound = Outbound(ask.method, self._root + ask.path, headers, ask.body)
+            return run_heeding(self._runner, self._ask(outbound))
         except TransportFault as fault:
             raise NoReply(_words(fault)) from None
 
