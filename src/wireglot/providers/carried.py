@@ -17,6 +17,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from wireglot.ir.content import FOREIGN, UNSIGNED, Extra, Foreign, Message, Origin, Part, Reasoning, Signature
+from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response
 from wireglot.ir.request import Request
@@ -59,7 +60,7 @@ def _carried(part: Part, minter: Origin, path: str, losses: list[Loss]) -> Part:
 def _wordless(part: Foreign, minter: Origin, path: str, losses: list[Loss]) -> Part:
     if part.dialect != minter.dialect:
         return part
-    losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+    losses.append(left_out(part, path))
     return Reasoning("", Signature(encode_text([part.type, part.value]), minter, FOREIGN), redacted=True)
 
 

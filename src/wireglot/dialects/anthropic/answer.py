@@ -12,6 +12,7 @@ from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import encode_text
 
@@ -125,7 +126,7 @@ class AnswerBlocks:
     def foreign(self, part: Foreign, path: str) -> Block | None:
         if part.dialect == NAME:
             return part.value
-        self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        self.losses.append(left_out(part, path))
         return None
 
     def declare(self, part: Text | ToolCall | Media | ToolResult, path: str) -> None:

@@ -29,6 +29,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
+from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.wire.json import BadJson, decode
 
@@ -198,7 +199,7 @@ def _mark_last(out: list[Any], mark: CacheMark, path: str, losses: list[Loss]) -
 def render_foreign(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if part.dialect == NAME:
         return part.value
-    losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+    losses.append(left_out(part, path))
     return None
 
 
