@@ -128,7 +128,7 @@ def with_claude_code(page: Page) -> None:
         if not outcome.passed:
             sys.exit(f"Claude Code: {outcome.reason}")
         page.goto(gateway.url + "/inspector")
-        page.get_by_role("row").first.click()
+        page.locator(".rows [role=row]").first.click()
         page.locator(".part-call").first.wait_for()
         page.get_by_role("region", name="Client request").locator(".part-call").nth(1).click()
         page.get_by_role("region", name="Upstream request").locator(".part.lit").first.wait_for()
@@ -138,7 +138,7 @@ def with_claude_code(page: Page) -> None:
 
 def pictures(page: Page, origin: str, suffix: str, asked: tuple[int, int]) -> None:
     page.goto(origin + "/inspector")
-    page.get_by_role("row").nth(3).wait_for()
+    page.locator(".rows [role=row]").nth(3).wait_for()
     page.keyboard.press("j")
     take(page, "live" + suffix)
     rows = page.evaluate("fetch('/inspector/api/exchanges?client=claude-code').then(each => each.json())")[

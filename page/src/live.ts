@@ -14,6 +14,7 @@ export const rows = signal<Row[]>([]);
 export const loading = signal(true); // until it is known what there is
 export const failed = signal("");
 export const next = signal<string | null>(null);
+export const unread = signal(0); // recordings that a search could not look into
 export const waiting = signal(0); // rows that came while the list is paused
 export const paused = signal(false);
 export const connection = signal<"connecting" | "open" | "lost">("connecting");
@@ -28,6 +29,12 @@ let generation = 0;
 /** What is told while a list is fetched: newer than what it will say. */
 let fresh: Map<string, Row> | null = null;
 let drawing = 0;
+
+interface Page {
+  rows: Row[];
+  next: string | null;
+  unread?: number;
+}
 
 const before = (a: Row, b: Row) => b.at - a.at || (a.id < b.id ? 1 : -1);
 
@@ -152,12 +159,13 @@ export async function show(wanted: Filters): Promise<void> {
   const meanwhile = new Map<string, Row>();
   fresh = meanwhile;
   try {
-    const page = await get<{ rows: Row[]; next: string | null }>("/exchanges", { limit: 100, ...wanted });
+    const page = await get<Page>("/exchanges", { limit: 100, ...wanted });
     if (mine !== generation) return;
     byId.clear();
     for (const row of page.rows) byId.set(row.id, row);
     for (const row of meanwhile.values()) if (matches(row)) byId.set(row.id, row);
     next.value = page.next ?? null;
+    unread.value = page.unread ?? 0;
     replaceAll([...byId.values()].sort(before));
   } catch (problem) {
     if (mine === generation) failed.value = message(problem);
@@ -174,10 +182,15 @@ export async function more(): Promise<void> {
   const mine = generation;
   loading.value = true;
   try {
-    const page = await get<{ rows: Row[]; next: string | null }>("/exchanges", { limit: 100, before: next.value, ...filters });
+    const page = await get<Page>("/exchanges", { limit: 100, before: next.value, ...filters });
     if (mine !== generation) return;
     next.value = page.next ?? null;
-    for (const row of page.rows) if (!byId.has(row.id)) take(row);
+    unread.value += page.unread ?? 0;
+    for (const row of page.rows) {
+      if (byId.has(row.id)) continue;
+      byId.set(row.id, row); // its words need not have what its body has
+      publish(row.id, row);
+    }
   } catch (problem) {
     if (mine === generation) failed.value = message(problem);
   } finally {

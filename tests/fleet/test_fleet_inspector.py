@@ -107,6 +107,32 @@ def test_what_another_machine_recorded_opens_here(two: Machines) -> None:
     assert b"a word that only two heard" in exported.body
 
 
+def test_a_word_that_another_machine_recorded_is_found_here(two: Machines) -> None:
+    id = two.asked(1, "a zebrafinch that only two heard")
+    assert two.trace(0, id)
+    found = two.look(0, "exchanges?q=zebrafinch")
+    assert [row["id"] for row in found["rows"]] == [id]
+    assert "unread" not in found
+
+
+def test_the_dashboard_adds_up_what_every_machine_answered_once(two: Machines) -> None:
+    ids = [two.asked(machine, key=BOB) for machine in (0, 1, 1)]
+    for machine in (0, 1):
+        for id in ids:
+            two.row(machine, id)
+        for of, query in (("all", "key=bob"), ("one model", "key=bob&model=demo"), ("nobody", "key=eve")):
+            told = two.look(machine, f"dashboard?from=1h&by=provider&{query}")
+            total = told["total"]
+            assert total["requests"] == (0 if of == "nobody" else 3), (machine, of)
+        rows = two.look(machine, "exchanges?key=bob")["rows"]
+        summed = two.look(machine, "dashboard?from=1h&key=bob")["total"]
+        assert summed["open"] == summed["errors"] == 0
+        for side in ("input", "output"):
+            assert summed[f"{side}_tokens"] == sum(row["tokens"][side] for row in rows) > 0
+        assert summed["latency_ms"]["p50"] is not None
+        assert summed["lossy"] == sum(bool(row.get("features")) for row in rows)
+
+
 def test_the_live_list_tells_what_the_other_machine_answers(two: Machines) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", two.machines[0].port, timeout=DEADLINE_SECONDS)
     try:

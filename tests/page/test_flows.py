@@ -50,14 +50,14 @@ def gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
 def newest(page: Page, gateway: LiveGateway) -> None:
     """Opens the exchange that came last, from the list."""
     page.goto(gateway.url + "/inspector")
-    page.get_by_role("row").first.click()
+    page.locator(".rows [role=row]").first.click()
     expect(page.get_by_role("region", name="Client request")).to_be_visible()
 
 
 def test_an_exchange_shows_both_sides_and_what_became_of_what(gateway, opened):
     ask(gateway)
     page = opened(gateway.url + "/inspector")
-    expect(page.get_by_role("row").first).to_contain_text("claude-code")
+    expect(page.locator(".rows [role=row]").first).to_contain_text("claude-code")
     newest(page, gateway)
     client = page.get_by_role("region", name="Client request")
     sent = page.get_by_role("region", name="Upstream request")
@@ -114,7 +114,7 @@ def test_a_stream_is_seen_while_it_runs(gateway, upstream, opened):
     asking = threading.Thread(target=ask, args=(gateway,), kwargs={"agent": "codex_cli_rs/0.60.0"})
     asking.start()
     try:
-        row = page.get_by_role("row").first
+        row = page.locator(".rows [role=row]").first
         expect(row).to_contain_text("codex")
         expect(row.locator(".status-running")).to_be_visible()
     finally:
@@ -198,6 +198,17 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     for kind in ("Answer", "Stream"):
         page.get_by_role("button", name=kind, exact=True).click()
         expect(gemini).to_contain_text("Water them")
+    # Of a stream, the event that brought a loss is underlined.
+    typed = page.get_by_label("Anthropic Messages, stream")
+    typed.press("ControlOrMeta+a")
+    page.keyboard.insert_text(
+        'data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m",'
+        '"content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}\n\n'
+        'data: {"type":"x_progress"}\n\ndata: {"type":"message_stop"}\n\n'
+    )
+    expect(source.locator(".cm-line:has(.cm-lintRange)").first).to_contain_text("x_progress")
+    gemini.get_by_role("button", name="Show where foreign_event stands").click()
+    expect(typed).to_be_focused()
 
 
 def test_a_newcomer_asks_the_demo_model_and_sees_the_exchange(opened):

@@ -42,6 +42,33 @@ def test_pages_are_fetched_as_one_scrolls(stand_in, opened):
     assert [method for method, path, _ in stand_in.asked if path == "/exchanges"] == ["GET"] * 5
 
 
+def test_each_column_has_its_heading_for_those_who_hear_the_list(stand_in, opened):
+    stand_in.rows = [row(number, time.time() - number) for number in range(3)]
+    page = opened(stand_in.origin + "/inspector")
+    grid = page.get_by_role("grid", name="Exchanges of")
+    expect(grid).to_have_attribute("aria-owns", "columns")
+    headings = page.locator("#columns").get_by_role("columnheader")
+    expect(headings).to_have_count(int(grid.get_attribute("aria-colcount")))
+    for number, cell in enumerate(grid.get_by_role("row").first.get_by_role("gridcell").all(), 1):
+        assert cell.get_attribute("aria-colindex") == str(number)
+    expect(headings.nth(3)).to_have_text("Answered by")
+
+
+def test_a_search_is_told_how_far_it_looked_and_goes_on(stand_in, opened):
+    at = time.time()
+    pieces = {
+        None: {"rows": [], "next": "req-000002"},
+        "req-000002": {"rows": [row(4, at)], "next": None, "unread": 2},
+    }
+    stand_in.documents["GET", "/exchanges"] = lambda query, _: pieces[query.get("before")]
+    page = opened(stand_in.origin + "/inspector?q=deep")
+    expect(page.get_by_role("heading", name="Nothing yet")).to_be_visible()
+    page.get_by_role("button", name="Look further back").click()
+    expect(page.locator("#row-req-000004")).to_be_visible()
+    expect(page.get_by_text("2 recordings of other machines could not be searched here.")).to_be_visible()
+    expect(page.get_by_role("button", name="Look further back")).to_have_count(0)
+
+
 def test_what_one_reads_stays_where_it_is_while_rows_come_above_it(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(number, at - number) for number in range(90)]

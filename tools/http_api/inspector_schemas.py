@@ -30,6 +30,7 @@ def inspector_schemas() -> dict[str, Schema]:
         "document": text(enum=["request", "response"]),
         "pointer": text("the path as a JSON pointer"),
         "reason": text("why it has this grade"),
+        "line": whole("of a stream, from 1: the event that brought it"),
     }
     return {
         "InspectorSession": fields(
@@ -68,7 +69,7 @@ def inspector_schemas() -> dict[str, Schema]:
         "Translation": fields(
             {
                 "text": text(),
-                "losses": listed(fields(loss), "the worst first"),
+                "losses": listed(fields(loss, optional=("line",)), "the worst first"),
                 "more_losses": whole("so many more"),
                 "error": ref("Problem"),
                 "broken": flag("the stream ends in an error"),
@@ -124,9 +125,10 @@ def _trace_schemas() -> dict[str, Schema]:
             {
                 "rows": listed(ref("Row")),
                 "next": nullable(text("to be asked for as `before`")),
+                "unread": whole("recordings that a search could not look into, since they do not open here"),
                 "fleet": ref("InspectedFleet"),
             },
-            optional=("fleet",),
+            optional=("unread", "fleet"),
         ),
         "InspectedFleet": fields(
             {

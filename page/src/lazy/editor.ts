@@ -17,6 +17,7 @@ export interface Problem {
 
 /** Something to be told at a place of the document. */
 export interface Mark {
+  /** A JSON pointer, or `#` and the number of a line. */
   pointer: string;
   severity: "error" | "warning" | "info";
   message: string;
@@ -64,8 +65,13 @@ const colours = HighlightStyle.define([
   { tag: [tags.number, tags.bool, tags.null], color: "var(--json-number)" },
 ]);
 
-/** Where a JSON pointer leads in the text: to its name, or to the nearest place above it that is there. */
+/** Where a JSON pointer leads in the text: to its name, or to the nearest place above it that is there. `#12` is a line. */
 function placeOf(state: EditorState, pointer: string): { from: number; to: number } | null {
+  if (pointer.startsWith("#")) {
+    const number = Number(pointer.slice(1));
+    const line = number >= 1 && number <= state.doc.lines ? state.doc.line(number) : null;
+    return line && { from: line.from, to: Math.min(line.to, line.from + "data:".length) };
+  }
   const tree = ensureSyntaxTree(state, state.doc.length, 100);
   let node = tree?.topNode.firstChild ?? null;
   let found = node;

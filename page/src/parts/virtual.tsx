@@ -13,6 +13,9 @@ interface Props {
   active?: number;
   activeId?: string | undefined;
   rowCount?: number;
+  columnCount?: number;
+  /** The id of the headings, which stand outside of what scrolls. */
+  owns?: string;
   multi?: boolean;
   onKeyDown?: (event: KeyboardEvent) => void;
   /** What a line is, wherever it stands: lines that come above do not move what one reads. */
@@ -84,6 +87,8 @@ export function Virtual(props: Props) {
       aria-label={props.label}
       aria-activedescendant={props.activeId}
       aria-rowcount={props.rowCount}
+      aria-colcount={props.columnCount}
+      aria-owns={props.owns}
       tabIndex={0}
       onScroll={measure}
       onKeyDown={props.onKeyDown}

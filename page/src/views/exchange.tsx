@@ -499,6 +499,9 @@ function Headers({ trace, attempt }: { trace: Trace; attempt: Attempt | undefine
   );
 }
 
+/** What is counted once, not on both sides. */
+const LONE = / (losses|rewritten)$/;
+
 function Summary({ attempt }: { attempt: Attempt | undefined }) {
   const lines = attempt?.summary ?? [];
   if (attempt?.passthrough && !lines.length) return <p>Client and provider speak the same dialect: the bytes passed as they are.</p>;
@@ -514,7 +517,12 @@ function Summary({ attempt }: { attempt: Attempt | undefined }) {
         </tr>
       </thead>
       <tbody>
-        {lines.map((line) => (
+        {lines.map((line) => LONE.test(line.what) ? (
+          <tr key={line.what}>
+            <td>{line.what}</td>
+            <td colSpan={3}>{line.client}</td>
+          </tr>
+        ) : (
           <tr key={line.what} class={line.client === line.upstream ? "" : "changed"}>
             <td>{line.what}</td>
             <td>{line.client}</td>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { address } from "../api";
 import { clock, count, day, duration, moment, money, target, tokensOf } from "../format";
-import { type Filter, FILTERS, type Filters, connection, dropped, failed, loading, more, next, paused, rows, seen, setPaused, show, waiting } from "../live";
+import { type Filter, FILTERS, type Filters, connection, dropped, failed, loading, more, next, paused, rows, seen, setPaused, show, unread, waiting } from "../live";
 import { Losses, Problem, Status, Waiting, save, useTitle } from "../parts/small";
 import { RecordingButton } from "../parts/recording";
 import { Virtual } from "../parts/virtual";
@@ -52,7 +52,7 @@ function cellsOf(row: Row, narrow: boolean): ComponentChildren {
     <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />,
   ];
   const told = (narrow ? [0, 1, 4, 2, 3, 9, 6, 7, 5, 8] : cells.map((_, at) => at)).map((at) => (
-    <span key={at} role="gridcell" class={`cell cell-${at}`}>
+    <span key={at} role="gridcell" aria-colindex={at + 1} class={`cell cell-${at}`}>
       {cells[at]}
     </span>
   ));
@@ -208,8 +208,13 @@ export function LiveList() {
       {!all.length && !loading.value && !failed.value ? (
         filtered ? (
           <div class="empty card">
-            <h2>Nothing matches</h2>
-            <p>No exchange that the gateway remembers fits these filters.</p>
+            <h2>{next.value ? "Nothing yet" : "Nothing matches"}</h2>
+            {next.value ? (
+              <p>The newest exchanges do not fit these filters. <button type="button" onClick={() => void more()}>Look further back</button></p>
+            ) : (
+              <p>No exchange that the gateway remembers fits these filters.</p>
+            )}
+            {unread.value ? <Unread /> : null}
             <button type="button" onClick={() => setQuery(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>Clear the filters</button>
           </div>
         ) : (
@@ -219,9 +224,9 @@ export function LiveList() {
       {all.length ? (
         <>
           <div class="table" role="presentation">
-            <div class="head line" aria-hidden="true">
+            <div id="columns" class="head line" role="row" aria-rowindex={1}>
               {COLUMNS.map((name, at) => (
-                <span key={name} class={`cell cell-${at}`}>
+                <span key={name} role="columnheader" aria-colindex={at + 1} class={`cell cell-${at}`}>
                   {name}
                 </span>
               ))}
@@ -230,7 +235,9 @@ export function LiveList() {
               box={grid}
               class="rows"
               role="grid"
-              label={`Exchanges of ${day(all[0]?.at ?? 0)}, newest first: time, client, asked for, answered by, status, first byte, total, tokens, cost, losses`}
+              label={`Exchanges of ${day(all[0]?.at ?? 0)}, newest first`}
+              owns="columns"
+              columnCount={COLUMNS.length}
               total={all.length}
               height={narrow ? 76 : 34}
               rowCount={next.value ? -1 : all.length + 1}
@@ -246,15 +253,21 @@ export function LiveList() {
           </div>
           <p class="foot faint" role="status">
             {all.length.toLocaleString("en")} exchange{all.length === 1 ? "" : "s"}
-            {next.value ? ", more as you scroll" : ""}
+            {next.value && !param("q") ? ", more as you scroll" : ""}
             {loading.value ? " …" : ""}
+            {next.value && param("q") && !loading.value ? <> · <button type="button" class="quiet" onClick={() => void more()}>Look further back</button></> : null}
           </p>
+          {unread.value ? <Unread /> : null}
         </>
       ) : loading.value ? (
         <Waiting />
       ) : null}
     </section>
   );
+}
+
+function Unread() {
+  return <p class="note" role="status">{unread.value} recording{unread.value === 1 ? "" : "s"} of other machines could not be searched here.</p>;
 }
 
 export function exportAddress(id: string): string {

@@ -29,9 +29,17 @@ interface Fault {
   offset?: number | null;
 }
 
+type PlayLoss = TracedLoss & { reason?: string; line?: number };
+
+/** Where a loss stands in what was typed: of a stream, the event that brought it. */
+function placeIn(kind: string, loss: PlayLoss): string {
+  if (kind === "stream") return loss.line ? `#${loss.line}` : "";
+  return loss.pointer ?? "";
+}
+
 export interface Translated {
   problem: Fault | null;
-  dialects: Record<string, { text: string; losses: (TracedLoss & { reason?: string })[]; more_losses?: number; error?: Fault; broken?: boolean }>;
+  dialects: Record<string, { text: string; losses: PlayLoss[]; more_losses?: number; error?: Fault; broken?: boolean }>;
 }
 
 const rank = (name: string) => (DIALECTS.includes(name) ? DIALECTS.indexOf(name) : 99);
@@ -64,18 +72,19 @@ function start(kind: string): { dialect: string; text: string } {
 const SEVERITY: Record<string, Mark["severity"]> = { serious: "error", degraded: "warning", harmless: "info" };
 
 /** What the others could not carry, at its place in the text it stands in. */
-function marksOf(result: Translated): Mark[] {
+function marksOf(result: Translated, kind: string): Mark[] {
   const found = new Map<string, Mark>();
   for (const [name, side] of Object.entries(result.dialects)) {
     if (!DIALECTS.includes(name)) continue;
     for (const loss of side.losses) {
-      if (!loss.pointer) continue;
+      const pointer = placeIn(kind, loss);
+      if (!pointer) continue;
       const message = `${TITLES[name] ?? name}: ${loss.feature} ${loss.action} (${loss.grade})`;
       const severity = SEVERITY[loss.grade] ?? "info";
-      const known = found.get(loss.pointer);
+      const known = found.get(pointer);
       const order = ["error", "warning", "info"];
-      if (!known) found.set(loss.pointer, { pointer: loss.pointer, severity, message });
-      else found.set(loss.pointer, { ...known, message: `${known.message}\n${message}`, severity: order.indexOf(severity) < order.indexOf(known.severity) ? severity : known.severity });
+      if (!known) found.set(pointer, { pointer, severity, message });
+      else found.set(pointer, { ...known, message: `${known.message}\n${message}`, severity: order.indexOf(severity) < order.indexOf(known.severity) ? severity : known.severity });
     }
   }
   return [...found.values()];
@@ -128,7 +137,7 @@ export function Playground() {
     };
   }, [dialect, text, kind]);
 
-  const marks = useMemo(() => (result && !result.problem && kind !== "stream" ? marksOf(result) : []), [result, kind]);
+  const marks = useMemo(() => (result && !result.problem ? marksOf(result, kind) : []), [result, kind]);
 
   const format = () => {
     try {
@@ -199,10 +208,10 @@ export function Playground() {
                   <LossMark
                     key={index}
                     show={
-                      kind !== "stream" && loss.pointer
+                      placeIn(kind, loss)
                         ? () => {
                             setQuery({ show: dialect }, true);
-                            setShownPlace({ dialect, pointer: loss.pointer ?? "" });
+                            setShownPlace({ dialect, pointer: placeIn(kind, loss) });
                           }
                         : undefined
                     }

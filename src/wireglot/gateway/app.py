@@ -49,6 +49,7 @@ from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.recording import RecordedReply, Recording
+from wireglot.gateway.trace.rows_between import RowsBetween
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.account import ByteAccount
 from wireglot.http.application import Head, Headers, Refusal, Reply
@@ -116,6 +117,7 @@ class Gateway:
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
         self._state_pages.admin.forget_traces = self.traces.forget
+        exchanges = RowsBetween(self.traces)
         self._inspector = Inspector(
             self._routes.match,
             self._gatekeeper,
@@ -123,7 +125,7 @@ class Gateway:
             observer.note,
             self.traces,
             inspector_handlers(
-                state, self._state_pages.admin, self.health, self._scrape, self._submit, self.traces
+                state, self._state_pages.admin, self.health, self._scrape, self._submit, exchanges
             ),
             {"replay": ReplayPage(self._submit, self.traces).replay},
             TracePages(self.traces, state.losses.find, lambda: self.draining).handlers(),

@@ -85,6 +85,11 @@ class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
     """What in the provider's own numbers does not add up."""
 
 
+def model_of(row: UsageRow) -> str:
+    """That answered, or was to."""
+    return row.upstream_model or row.model
+
+
 def gives_way(there: UsageRow, row: UsageRow) -> bool:
     """Whether `row` is written over the one that is there: an end over an intent, a fact over a guess."""
     if not there.outcome:
@@ -107,6 +112,16 @@ class UsageQuery(msgspec.Struct, frozen=True):
     model: str = ""
     provider: str = ""
     session: str = ""
+
+    def chooses(self, row: UsageRow) -> bool:
+        return (
+            row.started >= self.since
+            and (not self.until or row.started < self.until)
+            and (self.caller is None or row.caller == self.caller)
+            and (not self.model or model_of(row) == self.model)
+            and (not self.provider or row.provider == self.provider)
+            and (not self.session or row.session == self.session)
+        )
 
 
 class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):

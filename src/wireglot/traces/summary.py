@@ -35,7 +35,7 @@ def request_summary(
     if names:
         lines.append(Counted("tool names rewritten", names, names))
     grades = [loss.grade for loss in (asked.losses if losses is None else losses)]
-    lines += [Counted(f"losses, {grade}", grades.count(grade), 0) for grade in _GRADES if grade in grades]
+    lines += [Counted(f"{grade} losses", grades.count(grade), 0) for grade in _GRADES if grade in grades]
     return lines
 
 

@@ -56,9 +56,22 @@ def test_a_document_is_told_in_all_other_dialects(visitor, dialect, kind):
             losses = list(rendered.losses)
         assert len(there["losses"]) == len(losses)
         for loss in there["losses"]:
-            assert loss.keys() == {
+            assert loss.keys() - ({"line"} if kind == "stream" else set()) == {
                 "path", "feature", "action", "detail", "grade", "document", "pointer", "reason"
             }  # fmt: skip
+
+
+def test_a_loss_of_a_stream_tells_the_line_of_the_event_that_brought_it(visitor):
+    text = (FIXTURES / "anthropic" / "streams" / "unknown_events.sse").read_text(encoding="utf-8")
+    asked = {"dialect": "anthropic", "kind": "stream", "text": text}
+    there = visitor.post(TRANSLATE, asked).json()["dialects"]
+    lines = text.split("\n")
+    for name in ("openai-chat", "openai-responses", "gemini"):
+        told = {loss["feature"]: lines[loss["line"] - 1] for loss in there[name]["losses"]}
+        assert told.keys() == {"foreign_part", "foreign_event"}
+        assert told["foreign_event"].startswith('data: {"type":"x_progress"')
+        # What it is, is known when it ends.
+        assert told["foreign_part"] == 'data: {"type":"content_block_stop","index":1}'
 
 
 def test_a_loss_tells_its_place_twice(visitor):

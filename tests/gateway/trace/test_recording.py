@@ -15,6 +15,7 @@ import pytest
 from tests.gateway.faults.faults_kit import BY_NAME, Answered, ask, post, provider, start
 from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
 from tests.waiting import wait_until
+from wireglot.gateway.trace import search
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.traces.file import read_trace
 from wireglot.traces.trace import Trace
@@ -248,6 +249,29 @@ def test_bodies_are_searched(all_bodies: Stage) -> None:
     all_bodies.look.trace(id)
     assert [row["id"] for row in all_bodies.look.rows("q=zw%C3%B6lfk%C3%A4mpfer")] == [id]
     assert not all_bodies.look.rows("q=nowhere-in-any-body")
+
+
+def test_a_search_of_many_bodies_goes_on_from_where_it_ended(
+    all_bodies: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [
+        id_of(ask(all_bodies.gateway, R, "gemini-up/pieces", word))
+        for word in ("quokka 1", "-", "-", "-", "quokka 2", "-", "-")
+    ]
+    for id in ids:
+        all_bodies.look.trace(id)
+    monkeypatch.setattr(search, "_BODIES_MOST", 2)
+    found, before, asked = list[str](), "", 0
+    while True:
+        query = "exchanges?q=quokka&model=gemini-up/pieces" + (f"&before={before}" if before else "")
+        page = all_bodies.look.get(query)
+        found += [row["id"] for row in page["rows"]]
+        asked += 1
+        before = page["next"]
+        if before is None:
+            break
+    assert found == [ids[4], ids[0]]
+    assert asked == 4
 
 
 def test_what_a_stream_says_in_many_events_is_found_and_so_are_quotes(all_bodies: Stage) -> None:

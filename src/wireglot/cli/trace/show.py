@@ -206,7 +206,10 @@ def _causes(frame: Frame) -> str:
 
 
 def _counted(line: Counted) -> str:
-    if line.what.startswith(("losses", "tool ids", "tool names")):
+    if line.what.endswith("losses"):
+        grade = line.what.removesuffix(" losses")
+        return f"{line.client} {grade} {'loss' if line.client == 1 else 'losses'}"
+    if line.what.startswith(("tool ids", "tool names")):
         return f"{line.what} {line.client}"
     return f"{line.what} {line.client} -> {line.upstream}"
 

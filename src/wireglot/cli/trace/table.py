@@ -15,7 +15,7 @@ _COLUMNS: Final = ["time", "client", "asked", "upstream", "status", "total", "to
 _WIDE: Final = 110
 _FOR_WIDE: Final = ("asked", "tokens")
 """Shown where there is room for them."""
-_GIVE_WAY: Final = (("asked", 12), ("upstream", 16), ("client", 6), ("asked", 5), ("upstream", 8))
+_GIVE_WAY: Final = (("asked", 12), ("upstream", 12), ("client", 6), ("asked", 5), ("upstream", 8))
 """Names are cut short, the long ones first, to so many letters; what counts stays."""
 _LEFT_OUT: Final = ("loss", "total", "client", "time", "upstream")
 """In this order, where a terminal is too narrow: which exchange it is, and how it went, stays."""
@@ -35,22 +35,31 @@ def list_lines(rows: Sequence[Row], stream: TextIO) -> list[str]:
     wide = room >= _WIDE
     columns = [name for name in _COLUMNS if wide or name not in _FOR_WIDE]
     cells = [columns, *([_cell(row, name, wide) for name in columns] for row in rows)]
-    widths, missing = _fitted(cells, room)
+    gap = 2 if not _missing(cells, room, 2) else 1
     for name in _LEFT_OUT:
-        if not missing or name not in cells[0]:
-            continue
-        at = cells[0].index(name)
-        cells = [[*line[:at], *line[at + 1 :]] for line in cells]
-        widths, missing = _fitted(cells, room)
-    aligned = [_line(line, widths) for line in cells]
+        if _fitted(cells, room, gap)[1] and name in cells[0]:
+            at = cells[0].index(name)
+            cells = [[*line[:at], *line[at + 1 :]] for line in cells]
+    widths, _ = _fitted(cells, room, gap)
+    aligned = [_line(line, widths, " " * gap) for line in cells]
     return [paint(aligned[0], "bold"), *map(_painted, rows, aligned[1:], [paint] * len(rows))]
 
 
-def _fitted(cells: list[list[str]], room: int) -> tuple[list[int], int]:
+def _widths(cells: list[list[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+
+def _missing(cells: list[list[str]], room: int, gap: int) -> bool:
+    """Whether anything has to be cut."""
+    widths = _widths(cells)
+    return sum(widths) + gap * (len(widths) - 1) > room
+
+
+def _fitted(cells: list[list[str]], room: int, gap: int) -> tuple[list[int], int]:
     """How wide each column is, and how much is still missing."""
     columns = cells[0]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
-    room -= sum(widths) + 2 * (len(columns) - 1)
+    widths = _widths(cells)
+    room -= sum(widths) + gap * (len(columns) - 1)
     for name, least in _GIVE_WAY:
         at = columns.index(name) if name in columns and room < 0 else -1
         if at >= 0:
@@ -66,12 +75,12 @@ def _painted(row: Row, line: str, paint: Paint) -> str:
     return line if row.recorded else paint(line, "dim")
 
 
-def _line(cells: list[str], widths: list[int]) -> str:
+def _line(cells: list[str], widths: list[int], gap: str) -> str:
     shown = [
         (cell if len(cell) <= width else f"{cell[: width - 1]}…").ljust(width)
         for cell, width in zip(cells, widths, strict=True)
     ]
-    return "  ".join(shown).rstrip()
+    return gap.join(shown).rstrip()
 
 
 def _cell(row: Row, column: str, wide: bool) -> str:

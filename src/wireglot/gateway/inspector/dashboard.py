@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from wireglot.stores.records import MICRO, UsageRow
+from wireglot.stores.records import MICRO, UsageRow, model_of
 from wireglot.traces.trace import Row
 
 By = Literal["model", "provider", "key"]
@@ -22,7 +22,7 @@ _PERCENTILES: Final = (50, 95, 99)
 _FAILED: Final = frozenset({"error", "gateway_abort", "crash"})
 
 _NAMES: Final[dict[By, Callable[[UsageRow], str]]] = {
-    "model": lambda row: row.upstream_model or row.model,
+    "model": model_of,
     "provider": lambda row: row.provider,
     "key": lambda row: row.caller,
 }

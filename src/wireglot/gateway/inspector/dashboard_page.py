@@ -33,7 +33,7 @@ from wireglot.gateway.state.ledger.report import BadParameter, moment
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.targets.health import Health
 from wireglot.stores.base import Ledger
-from wireglot.stores.records import UsageQuery
+from wireglot.stores.records import UsageQuery, UsageRow
 from wireglot.traces.trace import Row
 
 ROWS_MOST: Final = 20_000
@@ -49,9 +49,13 @@ _WAITING_SECONDS: Final = 30.0
 
 
 class Rows(Protocol):
-    """The exchanges that are still in the list, of all workers."""
+    async def listed(self, since: float, until: float) -> Sequence[Row]:
+        """The exchanges that are still in the list, of all workers and machines."""
+        ...
 
-    async def between(self, since: float, until: float) -> Sequence[Row]: ...
+    async def unbooked(self, since: float, until: float) -> Sequence[UsageRow]:
+        """Of those, what other machines answered that keep books of their own."""
+        ...
 
 
 class DashboardPage:
@@ -100,7 +104,10 @@ class DashboardPage:
     async def _told(
         self, page: PageRequest, viewer: Viewer, span: Span, by: By, groups_most: int
     ) -> dict[str, Any]:
-        found = await self._ledger.rows(_query(page, span, viewer), limit=ROWS_MOST + 1)
+        query = _query(page, span, viewer)
+        found = await self._ledger.rows(query, limit=ROWS_MOST + 1)
+        if self._rows is not None and (more := await self._rows.unbooked(span.since, span.until)):
+            found = sorted([*found, *filter(query.chooses, more)], key=lambda row: -row.started)
         is_cut = len(found) > ROWS_MOST
         rows = found[:ROWS_MOST]
         work = partial(charted, rows, span, by, groups_most)
@@ -117,7 +124,7 @@ class DashboardPage:
     async def _grades(self, span: Span, viewer: Viewer) -> dict[str, int]:
         if self._rows is None:
             return {}
-        rows = await self._rows.between(span.since, span.until)
+        rows = await self._rows.listed(span.since, span.until)
         return graded(row for row in rows if viewer.sees(row.key, row.at))
 
     async def _condition(self, settings: Settings) -> dict[str, Any]:

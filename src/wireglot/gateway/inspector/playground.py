@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -18,6 +19,8 @@ from wireglot.wire.json import BadJson, decode, encode
 Kind = Literal["request", "answer", "stream"]
 KINDS: Final[tuple[Kind, ...]] = ("request", "answer", "stream")
 _LOSSES_MOST: Final = 500
+_LINES_MOST: Final = 100
+"""Losses of a stream whose lines are looked for: each is looked at anew behind every event."""
 _END_OF_STREAM: Final = "[DONE]"
 
 
@@ -147,15 +150,40 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
         request=asked.request or None,
         model=asked.model or None,
     )
-    written = translator.feed(asked.text.encode("utf-8", "replace")) + translator.close()
-    told = {"text": written.decode("utf-8", "replace"), **_told_losses(translator.losses)}
+    written, lines = bytearray(), dict[Loss, int]()
+    for line, event in _events(asked.text):
+        written += translator.feed(event.encode("utf-8", "replace"))
+        if len(lines) < _LINES_MOST:
+            for loss in translator.losses:
+                lines.setdefault(loss, line)
+    written += translator.close()
+    told = {"text": written.decode("utf-8", "replace"), **_told_losses(translator.losses, lines)}
     return {**told, "broken": True} if translator.failed else told
 
 
-def _told_losses(losses: tuple[Loss, ...] | list[Loss]) -> dict[str, Any]:
+def _events(text: str) -> Iterator[tuple[int, str]]:
+    """The events of a stream, each with the line (from 1) of its data."""
+    piece, data = "", 0
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        piece += line
+        if line.startswith("data:"):
+            data = data or number
+        if not line.strip():
+            yield data or number, piece
+            piece, data = "", 0
+    yield data, piece
+
+
+def _told_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None) -> dict[str, Any]:
+    """`lines`: of a stream, where each was."""
     found = worst_first(losses)
     told = [
-        {**loss.told(), "pointer": pointer_of(loss.path), "reason": loss.reason}
+        {
+            **loss.told(),
+            "pointer": pointer_of(loss.path),
+            "reason": loss.reason,
+            **({"line": line} if lines and (line := lines.get(loss)) else {}),
+        }
         for loss in found[:_LOSSES_MOST]
     ]
     more = len(found) - len(told)

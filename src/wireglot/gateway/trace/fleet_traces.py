@@ -111,6 +111,13 @@ class FleetTraces:
             await self.rows.refresh()
             await asyncio.sleep(_FOLLOW_SECONDS)
 
+    async def unbooked(self, since: float, until: float) -> list[Row]:
+        """What other machines answered, where their usage is not in the store of this one."""
+        if self._settings().store.url.value.startswith("postgres"):
+            return []
+        await self.rows.refresh()
+        return await asyncio.to_thread(self.rows.elsewhere, self.rows.snapshot(), since, until)
+
     # Orders.
 
     async def order(self, order: Order) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -16,21 +15,18 @@ from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.in_turn import InTurn
 from wireglot.gateway.trace.live import Live
 from wireglot.gateway.trace.pictures import NoPicture, picture
+from wireglot.gateway.trace.search import Found, Search
 from wireglot.gateway.trace.told_rows import BEGINS
 from wireglot.gateway.trace.traces import Traces
-from wireglot.gateway.trace.wanted import Wanted, holds
-from wireglot.traces.bodies import Unreadable, whole
+from wireglot.gateway.trace.wanted import Wanted
 from wireglot.traces.file import SUFFIX, write_trace
 from wireglot.traces.told import with_told
 from wireglot.traces.trace import Message, Row, Trace
-from wireglot.wire.json import decode, encode_text
+from wireglot.wire.json import decode
 
 _PAGE_USUAL: Final = 100
 _PAGE_MOST: Final = 1000
 _ID_LETTERS: Final = 64
-_SEARCHED_ROWS: Final = 2000
-_SEARCHED_BODIES: Final = 500
-_SEARCH_SECONDS: Final = 3.0
 _CONVERSATIONS_MOST: Final = 200
 _MINUTES_MOST: Final = 24 * 60
 _FILTERS: Final = ("client", "dialect", "model", "provider", "status", "loss", "key", "session")
@@ -45,7 +41,7 @@ class TracePages:
         self._traces = traces
         self._find_losses = find_losses
         self._live = Live(traces, is_draining)
-        self._searching = InTurn(1)
+        self._search = Search(traces)
         self._telling = InTurn(2)
 
     def handlers(self) -> Mapping[str, InspectorHandler]:
@@ -68,12 +64,13 @@ class TracePages:
         wanted = _seen_by(viewer, Wanted(**given, limit=limit + 1, before=await self._before(page, viewer)))
         text = page.query("q")[:_FILTER_LETTERS].lower()
         if text:
-            rows, more = await self._searched(wanted, text, limit)
+            found = await self._search.find(wanted, text, limit)
         else:
             rows = await self._traces.listed(wanted)
-            more = len(rows) > limit
-        rows = rows[:limit]
-        told: dict[str, Any] = {"rows": rows, "next": rows[-1].id if more and rows else None}
+            found = Found(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
+        told: dict[str, Any] = {"rows": found.rows, "next": found.next}
+        if found.unread:
+            told["unread"] = found.unread
         if self._traces.fleet is not None:
             told["fleet"] = self._traces.fleet.status()
         _send(page, told)
@@ -86,26 +83,6 @@ class TracePages:
         if row is None or not viewer.sees(row.key, row.at):
             raise RequestError("bad", "before: that exchange is not known any more", param="before")
         return row.at, row.id
-
-    async def _searched(self, wanted: Wanted, text: str, limit: int) -> tuple[list[Row], bool]:
-        """Rows whose words hold the text, or whose bodies do; whether there may be more of them."""
-        rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_SEARCHED_ROWS))
-        return await self._searching.do(lambda: self._search(rows, text, limit))
-
-    def _search(self, rows: list[Row], text: str, limit: int) -> tuple[list[Row], bool]:
-        found: list[Row] = []
-        until, looked = time.monotonic() + _SEARCH_SECONDS, 0
-        for row in rows:
-            if len(found) > limit:
-                return found, True
-            if holds(row, text):
-                found.append(row)
-            elif row.recorded and looked < _SEARCHED_BODIES and time.monotonic() < until:
-                looked += 1
-                trace = self._traces.read(row.id)
-                if trace is not None and _holds_text(trace, text):
-                    found.append(row)
-        return found, False
 
     async def _conversations(self, page: PageRequest, viewer: Viewer) -> None:
         rows = await self._traces.listed(_seen_by(viewer, Wanted()))
@@ -253,22 +230,3 @@ def _without_bodies(trace: Trace) -> Trace:
         for attempt in trace.attempts
     ]
     return replace(trace, request=bare(trace.request), answer=bare(trace.answer), attempts=attempts)
-
-
-def _holds_text(trace: Trace, text: str) -> bool:
-    messages = [trace.request, trace.answer]
-    for attempt in trace.attempts:
-        messages += [message for message in (attempt.request, attempt.answer) if message is not None]
-    written = {text, encode_text(text)[1:-1]}  # quotes and line ends are escaped in JSON
-    for message in messages:
-        said = message.body.lower() or "".join(frame.data for frame in message.frames).lower()
-        if any(each in said for each in written):
-            return True
-    if not trace.answer.frames:
-        return False
-    try:  # a sentence stands in many events
-        document = whole(trace.answer, trace.row.dialect, "the answer")
-    except Unreadable:
-        return False
-    said = encode_text(document).lower()
-    return any(each in said for each in written)

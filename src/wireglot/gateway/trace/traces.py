@@ -252,9 +252,6 @@ class Traces:
         redactor = self._observer.redactor
         return [told(row, redactor) for row in merged]
 
-    async def between(self, since: float, until: float) -> list[Row]:
-        return await self.listed(Wanted(since=since, until=until))
-
     def _with_kept(self, wanted: Wanted, rows: list[Row], distant: list[bytes]) -> list[Row]:
         """Rows with those that only the fleet's store or the shelf knows, the newest first."""
         known, found = {row.id for row in rows}, 0

@@ -10,12 +10,7 @@ from typing import Final
 import msgspec
 
 from wireglot.ir.usage import KINDS, kinds_of
-from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal, gives_way
-
-
-def model_of(row: UsageRow) -> str:
-    return row.upstream_model or row.model
-
+from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal, gives_way, model_of
 
 _GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
     "caller": lambda row: row.caller,
@@ -93,16 +88,7 @@ class MemoryLedger:
         return len(rows)
 
     def _chosen(self, query: UsageQuery) -> list[UsageRow]:
-        return [
-            row
-            for row in self.usage.values()
-            if row.started >= query.since
-            and (not query.until or row.started < query.until)
-            and (query.caller is None or row.caller == query.caller)
-            and (not query.model or model_of(row) == query.model)
-            and (not query.provider or row.provider == query.provider)
-            and (not query.session or row.session == query.session)
-        ]
+        return [row for row in self.usage.values() if query.chooses(row)]
 
 
 def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:

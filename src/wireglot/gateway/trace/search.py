@@ -1,0 +1,114 @@
+"""Search in rows, and in the bodies that were recorded of them: here first, then in the fleet's store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from wireglot.gateway.trace.in_turn import InTurn
+from wireglot.gateway.trace.traces import Traces
+from wireglot.gateway.trace.wanted import Wanted, holds
+from wireglot.traces.bodies import Unreadable, whole
+from wireglot.traces.trace import Row, Trace
+from wireglot.wire.json import encode_text
+
+_ROWS_MOST: Final = 2000
+_BODIES_MOST: Final = 500
+_SECONDS: Final = 3.0
+
+
+class Found(msgspec.Struct):
+    rows: list[Row]
+    """The newest first."""
+    next: str | None = None
+    """Behind which exchange to go on: there are older ones."""
+    unread: int = 0
+    """Recordings among those looked at that do not open here."""
+
+
+class _Look(msgspec.Struct):
+    """One search, as far as it has come."""
+
+    until: float
+    found: set[str] = set()
+    """Ids."""
+    elsewhere: list[tuple[int, Row]] = []
+    """Recorded, and not on this machine, each with its place among the rows."""
+    bodies: int = 0
+    looked: int = 0
+    """At so many rows."""
+    unread: int = 0
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() > self.until
+
+
+class Search:
+    """A piece at a time: who wants to see further asks again from where this one ended."""
+
+    def __init__(self, traces: Traces) -> None:
+        self._traces = traces
+        self._turn = InTurn(1)
+
+    async def find(self, wanted: Wanted, text: str, limit: int) -> Found:
+        """Whose words hold the text, or whose bodies do."""
+        rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_ROWS_MOST))
+        look = await self._turn.do(lambda: self._here(rows, text, limit))
+        for place, row in look.elsewhere:
+            if place > 0 and look.is_late:
+                look.looked = place
+                break
+            await self._elsewhere(row, text, look)
+        looked = rows[: look.looked]
+        found = [row for row in looked if row.id in look.found]
+        if len(found) > limit:
+            return Found(found[:limit], found[limit - 1].id, look.unread)
+        is_end = len(looked) == len(rows) < _ROWS_MOST
+        return Found(found, None if is_end else looked[-1].id, look.unread)
+
+    def _here(self, rows: Sequence[Row], text: str, limit: int) -> _Look:
+        look = _Look(time.monotonic() + _SECONDS)
+        for place, row in enumerate(rows):
+            if len(look.found) > limit or look.bodies == _BODIES_MOST or (place > 0 and look.is_late):
+                break
+            look.looked = place + 1
+            if holds(row, text):
+                look.found.add(row.id)
+            elif row.recorded:
+                look.bodies += 1
+                trace = self._traces.read(row.id)
+                if trace is None:
+                    look.elsewhere.append((place, row))
+                elif _holds_text(trace, text):
+                    look.found.add(row.id)
+        return look
+
+    async def _elsewhere(self, row: Row, text: str, look: _Look) -> None:
+        trace, why = await self._traces.opened(row)
+        if trace is None:
+            look.unread += bool(why)
+        elif await self._turn.do(lambda: _holds_text(trace, text)):
+            look.found.add(row.id)
+
+
+def _holds_text(trace: Trace, text: str) -> bool:
+    messages = [trace.request, trace.answer]
+    for attempt in trace.attempts:
+        messages += [message for message in (attempt.request, attempt.answer) if message is not None]
+    written = {text, encode_text(text)[1:-1]}  # quotes and line ends are escaped in JSON
+    for message in messages:
+        said = message.body.lower() or "".join(frame.data for frame in message.frames).lower()
+        if any(each in said for each in written):
+            return True
+    if not trace.answer.frames:
+        return False
+    try:  # a sentence stands in many events
+        document = whole(trace.answer, trace.row.dialect, "the answer")
+    except Unreadable:
+        return False
+    said = encode_text(document).lower()
+    return any(each in said for each in written)
