@@ -116,6 +116,13 @@ def test_an_endpoint_that_answers_nothing_is_told_in_a_sentence(answers: str) ->
     assert asked <= 2
 
 
+def test_whoever_has_no_patience_says_so() -> None:
+    with ScriptedUpstream(decide=lambda _: Behaviour(fault="stall")) as upstream:
+        asked = ("--dialect", "openai-chat", "--model", "m", "--key", KEY, "--timeout", "1")
+        done = run("probe", upstream.url, *asked)
+    assert "no answer in time" in complaint(done, 1)
+
+
 def test_an_endpoint_that_falls_silent_is_not_asked_for_ever(tmp_path: Path) -> None:
     report = tmp_path / "r.json"
 

@@ -14,9 +14,13 @@ from wireglot.http.transport import Outbound, Timeouts, TransportFault
 from wireglot.probe.interrupts import run_heeding
 
 _BODY_MOST: Final = 16 * 2**20
-_TIMES: Final = Timeouts(connect=10.0, tls=10.0, first_byte=120.0, idle=120.0, total=300.0)
 _ROOTS: Final = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
 """What stands before a dialect's paths where a base URL has no path of its own."""
+
+
+def patience(silent: float = 120.0) -> Timeouts:
+    """Of one exchange, in which an answer may keep silent for so many seconds."""
+    return Timeouts(connect=10.0, tls=10.0, first_byte=silent, idle=silent, total=2.5 * silent)
 
 
 class _Limits(msgspec.Struct, frozen=True):
@@ -90,14 +94,14 @@ class HttpEndpoint:
         key_header: tuple[str, str],
         key: str = "",
         *,
-        timeouts: Timeouts = _TIMES,
+        timeouts: Timeouts | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         """`headers` go with every request: some gateways are told by them where to ask."""
         self._root = root
         self._key_header = key_header
         self._key = key
-        self._timeouts = timeouts
+        self._timeouts = timeouts or patience()
         self._headers = headers
         self._runner = asyncio.Runner()
         limits = _Limits()

@@ -531,6 +531,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("probe", 2, "say which BASE_URL to probe, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"),
             Case("probe {gateway} --dialect gemini --only tool.call", 2, "--only: there is no case tool.call: did you mean tools.call?"),
             Case("probe {gateway} --dialect gemini --budget much", 2, "--budget: expected a number of tokens (200000) or an amount of money (0.50USD)"),
+            Case("probe {gateway} --dialect gemini --timeout never", 2, "argument --timeout: expected a whole number from 1 up, got 'never' (see wireglot probe --help)"),
             Case("probe 127.0.0.1:8484 --dialect gemini", 2, "BASE_URL: expected http://HOST:PORT or https://HOST/PATH"),
             Case("probe http://me:hush@127.0.0.1/?key=hush --dialect gemini", 2, "BASE_URL: expected no name, password or query in it; a key goes into --key-env"),
             Case(f"probe {{gateway}} --dialect anthropic --key {KEY} --model clade-opus", 1, "{gateway}: status 404 (not_found_error): model: no provider here knows the model 'clade-opus'…: are address, key and model right?", out=None),

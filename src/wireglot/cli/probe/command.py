@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from wireglot.cli.options import Commands
+from wireglot.cli.options import Commands, positive
 
 _DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
 
@@ -45,6 +45,12 @@ def add_command(commands: Commands) -> None:
         "--budget",
         metavar="AMOUNT",
         help="end before more could be spent: tokens (200000), or money of a model that is priced (0.50USD)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=positive,
+        metavar="SECONDS",
+        help="how long an answer may keep silent (default: 120; two and a half times that for all of it)",
     )
     parser.add_argument("--list", action="store_true", help="list the cases, and ask nobody")
     parser.add_argument("--dry-run", action="store_true", help="print what would be sent, and ask nobody")

@@ -22,7 +22,7 @@ from wireglot.cli.remote_gateway import UnusableKey, usable_key
 from wireglot.cli.telling import complain, say
 from wireglot.http.redaction import Redactor
 from wireglot.probe.case import Case
-from wireglot.probe.endpoint import HttpEndpoint, UnusableUrl, root_of
+from wireglot.probe.endpoint import HttpEndpoint, UnusableUrl, patience, root_of
 from wireglot.probe.html_report import page
 from wireglot.probe.rehearsal import rehearse
 from wireglot.probe.report import Report, rows_of, score_of, tally
@@ -83,7 +83,8 @@ def _probe(arguments: argparse.Namespace) -> int:
             "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"
         )
     ledger = Ledger()
-    with HttpEndpoint(root, wire.key_header, key) as endpoint:
+    times = patience(arguments.timeout) if arguments.timeout else None
+    with HttpEndpoint(root, wire.key_header, key, timeouts=times) as endpoint:
         talk = Talk(endpoint, wire, arguments.model or "", ledger)
         model = arguments.model or first_model(talk, root)
         rehearsal = rehearse(cases, wire, model)
