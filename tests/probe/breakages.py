@@ -264,6 +264,10 @@ _BROKEN_WITH: Final = "x_wireglot_probe"
 BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     # Whole answers
     "answers.shape": all_of(sent(_NO_USAGE)),
+    "answers.nulls": per(
+        a=sent(swap((',"stop_sequence":null', ""), only="whole")),
+        c=sent(swap((',"content":null', ""), ('"content":null,', ""), only="whole")),
+    ),
     "answers.content-type": all_of(sent(header("content-type", "text/plain", streams=False))),
     "answers.ids-differ": all_of(sent(_ONE_ID)),
     "answers.obeys": all_of(sent(_TWICE)),

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from tools.probe_peers.recipe import Installed, Recipe, clean_environment, filled, install, read
+from tools.probe_peers.recipe import BadRecipe, Installed, Recipe, clean_environment, filled, install, read
 from wireglot.demo.service import serve, target_of
 from wireglot.http.transport import Timeouts
 from wireglot.probe.cases.listed import cases_for
@@ -33,7 +33,7 @@ from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "probe-peers.json"
-DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router", "portkey")
+DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router", "portkey", "bifrost")
 _TIMES = Timeouts(connect=5.0, tls=5.0, first_byte=30.0, idle=30.0, total=60.0)
 
 
@@ -47,16 +47,22 @@ def main() -> int:
     parser.add_argument("--write", type=Path, default=FIGURES, help="where the figures are written")
     told = parser.parse_args()
     peers: list[dict[str, Any]] = []
+    status = 0
     for name in told.recipe or DEFAULT:
         recipe = read(name)
-        installed = install(recipe, told.cache)
+        try:
+            installed = install(recipe, told.cache)
+        except BadRecipe as fault:  # the others can still be measured
+            print(f"{recipe.name} cannot be had here: {fault}", file=sys.stderr)
+            status = 1
+            continue
         print(f"{recipe.name} {installed.version}", flush=True)
         peer: dict[str, Any] = {"name": recipe.name, "version": installed.version, "runs": []}
         peers.append(peer)
         for run in probe(recipe, installed):
             peer["runs"].append(run)
             told.write.write_bytes(_figures(peers))  # as soon as it is there: all of them take a while
-    return 0
+    return status
 
 
 def _figures(peers: list[dict[str, Any]]) -> bytes:

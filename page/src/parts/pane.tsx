@@ -293,7 +293,7 @@ export function Pane(props: Props) {
 }
 
 const PARTS_AT_FIRST = 40;
-const PARTS_IN_SIGHT = 10;
+const PARTS_IN_SIGHT = 6;
 
 interface PartsProps {
   parts: Part[];

@@ -5,13 +5,25 @@ import type { TracedLoss } from "../types";
 import { GRADE_SIGN } from "./small";
 
 const CLIP = 1200;
+const CLIP_LINES = 24;
+
+/** How much of a text is shown at first: so many characters, and so many lines. */
+function clipOf(text: string, most: number): number {
+  let end = -1;
+  for (let lines = 0; lines < CLIP_LINES; lines++) {
+    end = text.indexOf("\n", end + 1);
+    if (end < 0 || end >= most) return most;
+  }
+  return end;
+}
 
 export function Words({ text, mono = false, most = CLIP }: { text: string; mono?: boolean; most?: number }) {
   const [all, setAll] = useState(false);
-  const long = text.length > most * 1.2;
+  const clip = clipOf(text, most);
+  const long = text.length > clip * 1.2;
   return (
     <>
-      <div class={mono ? "words mono" : "words"}>{long && !all ? text.slice(0, most) + "…" : text}</div>
+      <div class={mono ? "words mono" : "words"}>{long && !all ? text.slice(0, clip) + "…" : text}</div>
       {long ? (
         <button
           type="button"

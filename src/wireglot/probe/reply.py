@@ -11,10 +11,13 @@ from wireglot.probe.verdict import Broken
 
 Stop = Literal["end", "length", "sequence", "tool", "other", ""]
 
-Rule = Literal["frames", "opening", "order", "indexes", "identity", "ending", "calls", "thoughts", "usage"]
-"""Of a stream. frames: each is framed and named as the dialect wants it. opening: how it begins. order: what
-may follow what. indexes: counted from 0 without gaps. identity: ids stay the same. ending: how it ends.
-calls, thoughts: their pieces. usage: where it is told."""
+Rule = Literal[
+    "nulls", "frames", "opening", "order", "indexes", "identity", "ending", "calls", "thoughts", "usage"
+]
+"""nulls, of a whole answer: what may be null is there. The others are of a stream. frames: each is framed and
+named as the dialect wants it. opening: how it begins. order: what may follow what. indexes: counted from 0
+without gaps. identity: ids stay the same. ending: how it ends. calls, thoughts: their pieces. usage: where it
+is told."""
 
 
 _CONTENT: Final[tuple[Rule, ...]] = ("order", "ending", "calls", "thoughts")
@@ -93,6 +96,12 @@ class At:
         if name not in self.object():
             raise Broken(f"{self.path}: there is no field {name}")
         return At(self.value[name], f"{self.path}.{name}")
+
+    def nullable(self, name: str, reply: Reply) -> At:
+        """A field that is there, be it null. Where it is missing, the SDKs take it for null."""
+        if name not in self.object():
+            reply.faults = [*reply.faults, ("nulls", f"{self.path}: there is no field {name}, not even null")]
+        return At(self.value.get(name), f"{self.path}.{name}")
 
     def each(self) -> list[At]:
         if not isinstance(self.value, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from wireglot.probe.case import Theme
-from wireglot.probe.cases.prompts import EXACT, HELLO, WORDS
+from wireglot.probe.cases.prompts import EXACT, HELLO, WORDS, called
 from wireglot.probe.question import ask
 from wireglot.probe.talk import Talk
 from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
@@ -26,6 +26,20 @@ def shape(talk: Talk) -> None:
         raise Broken("the answer has no text")
     if not reply.id or not reply.model:
         raise Broken(f"the answer tells no {'model' if reply.id else 'id'}")
+
+
+@THEME.case(
+    "nulls",
+    "A field that may be null is there all the same",
+    sends="a short question, and one that a tool is called for; not streamed",
+    expects="stop_sequence | the content of a call: null, and not missing",
+    why="the vendors always send it; SDKs take a missing one for null, strict readers do not",
+    level="should",
+    dialects=("anthropic", "openai-chat"),
+)
+def nulls(talk: Talk) -> None:
+    talk.ask(ask(HELLO)).require("nulls")
+    called(talk).require("nulls")
 
 
 @THEME.case(

@@ -103,7 +103,7 @@ class AnthropicWire:
         reply = Reply(id=at.text("id", filled=True), model=at.text("model", filled=True))
         reply.stop_word = at.is_("stop_reason", *STOPS, *_OTHERS)
         reply.stop = STOPS.get(reply.stop_word, "other")
-        sequence = at.get("stop_sequence")
+        sequence = at.nullable("stop_sequence", reply)
         reply.sequence = sequence.text() if sequence.value is not None else None
         blocks = at.get("content").each()
         for block in blocks:

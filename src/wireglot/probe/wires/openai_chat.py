@@ -100,7 +100,7 @@ class ChatWire:
         reply.stop = _STOPS[reply.stop_word]
         message = choice.get("message")
         message.is_("role", "assistant")
-        content = message.get("content")
+        content = message.nullable("content", reply)
         reply.text = content.text() if content.value is not None else ""
         reply.calls = (
             [_call(call) for call in message.get("tool_calls").each()] if message.has("tool_calls") else []
@@ -256,7 +256,12 @@ class _Reader:
             self._choice(choice)
 
     def _identity(self, at: At) -> None:
-        name, model, created = at.text("id", filled=True), at.text("model", filled=True), at.number("created")
+        try:
+            name, model = at.text("id", filled=True), at.text("model", filled=True)
+            created = at.number("created")
+        except Broken as broken:  # what it says can be read all the same
+            self.faults.add("identity", str(broken))
+            return
         if not self.chunks:
             self.reply.id, self.reply.model, self.created = name, model, created
         for field, was, found in (
