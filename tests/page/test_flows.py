@@ -211,6 +211,40 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     expect(typed).to_be_focused()
 
 
+PANGRAM = "the quick brown fox jumps over the lazy dog"
+
+
+def type_all(page: Page, label: str) -> None:
+    """Types as quickly as keys can be pressed, into the middle of it too: no letter is lost, and all is undone again."""
+    editor = page.get_by_label(label)
+    expect(editor).to_contain_text("{")
+    editor.press("ControlOrMeta+End")
+    page.keyboard.type(PANGRAM)
+    expect(editor).to_contain_text(PANGRAM)
+    for _ in "lazy dog":
+        page.keyboard.press("ArrowLeft")
+    page.keyboard.type("very ")
+    expect(editor).to_contain_text("over the very lazy dog")
+    for _ in PANGRAM + "very ":
+        page.keyboard.press("ControlOrMeta+z")
+    expect(editor).not_to_contain_text("fox")
+
+
+def test_no_letter_is_lost_however_quickly_one_types(gateway, opened):
+    ask(gateway, system="Be brief.", tools=[], messages=[{"role": "user", "content": "Say one.\n" * 5000}])
+    page = opened(gateway.url + "/inspector")
+    newest(page, gateway)
+    exchange = page.url
+    page.get_by_role("button", name="Playground").click()
+    expect(page.get_by_label("Gemini, request")).to_contain_text("Say one.")
+    type_all(page, "Anthropic Messages, request")
+    # In another column too, which is the source from its first letter on.
+    type_all(page, "Gemini, request")
+    page.goto(exchange)
+    page.get_by_role("link", name="Replay …").click()
+    type_all(page, "The body that is sent")
+
+
 def test_a_newcomer_asks_the_demo_model_and_sees_the_exchange(opened):
     with LiveGateway() as fresh:
         page = opened(fresh.url + "/inspector")

@@ -1,5 +1,5 @@
 // An editor where it is wanted, fetched when it is.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Editor, Mark, Problem } from "../lazy/editor";
 
 interface Props {
@@ -20,11 +20,17 @@ export function EditorBox({ label, text, json, problem = null, marks = NONE, sho
   const editor = useRef<Editor | null>(null);
   const last = useRef({ text, changed, json, problem, marks });
   last.current = { text, changed, json, problem, marks };
+  /** What was typed here last, until another text comes from outside. */
+  const typed = useRef<string | null>(null);
   useEffect(() => {
     let on = true;
     void import("../lazy/editor").then(({ createEditor }) => {
       if (!on || !host.current) return;
-      editor.current = createEditor(host.current, label, last.current.json, last.current.text, (next) => last.current.changed(next));
+      typed.current = null;
+      editor.current = createEditor(host.current, label, last.current.json, last.current.text, (next) => {
+        typed.current = next;
+        last.current.changed(next);
+      });
       editor.current.setProblem(last.current.problem);
       editor.current.setMarks(last.current.marks);
     });
@@ -34,7 +40,12 @@ export function EditorBox({ label, text, json, problem = null, marks = NONE, sho
       editor.current = null;
     };
   }, [label]);
-  useEffect(() => editor.current?.setText(text), [text]);
+  // Only what comes from outside is written, and before another key can be pressed: later it would take letters away.
+  useLayoutEffect(() => {
+    if (text === typed.current) return;
+    typed.current = null;
+    editor.current?.setText(text);
+  }, [text]);
   useEffect(() => editor.current?.setJson(json), [json]);
   useEffect(() => editor.current?.setProblem(problem), [problem]);
   useEffect(() => editor.current?.setMarks(marks), [marks]);

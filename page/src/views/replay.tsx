@@ -1,5 +1,5 @@
 // The same request to another provider, model or dialect, changed before it goes if one likes; it says who pays.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, message, send } from "../api";
 import { count, money, target } from "../format";
 import { EditorBox } from "../parts/editorbox";
@@ -41,13 +41,13 @@ export function Replay({ id }: { id: string }) {
   // As it was, until another is named: nothing writes into the field behind who types in it.
   const wanted = param("to") || (trace ? target(trace.row) || trace.row.asked || "" : "");
   const original = trace?.request?.body ?? "";
-  const pretty = (() => {
+  const pretty = useMemo(() => {
     try {
       return JSON.stringify(JSON.parse(original), null, 2);
     } catch {
       return original;
     }
-  })();
+  }, [original]);
   const dialect = trace?.row.dialect ?? "";
   const spoken = param("dialect") || dialect;
   const translated = spoken !== dialect;
