@@ -77,6 +77,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The features among its losses, the worst first."""
     recorded: bool = False
     """Whether bodies were recorded: then there is a `Trace` to look at."""
+    booked: bool = False
+    """Whether the usage ledger has it: a provider was to be asked."""
 
 
 class Frame(msgspec.Struct, frozen=True, omit_defaults=True):

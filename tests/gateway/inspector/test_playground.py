@@ -74,6 +74,19 @@ def test_a_loss_of_a_stream_tells_the_line_of_the_event_that_brought_it(visitor)
         assert told["foreign_part"] == 'data: {"type":"content_block_stop","index":1}'
 
 
+def test_lines_are_counted_as_editors_count_them(visitor):
+    """And what is known at the end only stands at the last event."""
+    lines = [
+        'data: {"responseId":"r","candidates":[{"content":{"role":"model","parts":[{"text":"a\u2028b\u0085c"}]}}]}',
+        "",
+        'data: {"x":1,"candidates":[{"content":{"parts":[{"text":"."}]},"finishReason":"STOP"}]}',
+    ]
+    for end in ("\n", "\r\n"):
+        asked = {"dialect": "gemini", "kind": "stream", "text": end.join([*lines, "", ""])}
+        there = visitor.post(TRANSLATE, asked).json()["dialects"]["openai-chat"]
+        assert [loss["line"] for loss in there["losses"]] == [3] * len(there["losses"]) != []
+
+
 def test_a_loss_tells_its_place_twice(visitor):
     body = {
         "model": "m",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -249,6 +250,17 @@ def test_bodies_are_searched(all_bodies: Stage) -> None:
     all_bodies.look.trace(id)
     assert [row["id"] for row in all_bodies.look.rows("q=zw%C3%B6lfk%C3%A4mpfer")] == [id]
     assert not all_bodies.look.rows("q=nowhere-in-any-body")
+
+
+def test_letters_written_by_their_numbers_are_found(all_bodies: Stage) -> None:
+    """As Python's json writes all that is not ASCII."""
+    said = json.dumps([{"role": "user", "content": "Gr\u00fcezi, Z\u00dcRICH"}])
+    body = f'{{"model": "openai-chat-up/m1", "messages": {said}}}'
+    assert "\\u00fc" in body
+    id = id_of(post(all_bodies.gateway.port, "/v1/chat/completions", body.encode()))
+    all_bodies.look.trace(id)
+    for words in ("gr%C3%BCezi", "z%C3%BCrich"):
+        assert [row["id"] for row in all_bodies.look.rows(f"q={words}")] == [id]
 
 
 def test_a_search_of_many_bodies_goes_on_from_where_it_ended(

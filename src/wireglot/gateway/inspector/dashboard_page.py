@@ -54,7 +54,7 @@ class Rows(Protocol):
         ...
 
     async def unbooked(self, since: float, until: float) -> Sequence[UsageRow]:
-        """Of those, what other machines answered that keep books of their own."""
+        """What machines of a fleet answered that keep books of their own, this one among them."""
         ...
 
 
@@ -107,7 +107,9 @@ class DashboardPage:
         query = _query(page, span, viewer)
         found = await self._ledger.rows(query, limit=ROWS_MOST + 1)
         if self._rows is not None and (more := await self._rows.unbooked(span.since, span.until)):
-            found = sorted([*found, *filter(query.chooses, more)], key=lambda row: -row.started)
+            known = {row.id for row in found}
+            found += [row for row in more if row.id not in known and query.chooses(row)]
+            found.sort(key=lambda row: -row.started)
         is_cut = len(found) > ROWS_MOST
         rows = found[:ROWS_MOST]
         work = partial(charted, rows, span, by, groups_most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -22,6 +23,8 @@ _LOSSES_MOST: Final = 500
 _LINES_MOST: Final = 100
 """Losses of a stream whose lines are looked for: each is looked at anew behind every event."""
 _END_OF_STREAM: Final = "[DONE]"
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""As editors count lines, and as server-sent events have them: no other sign ends one."""
 
 
 class ToTranslate(msgspec.Struct, frozen=True):
@@ -150,26 +153,29 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
         request=asked.request or None,
         model=asked.model or None,
     )
-    written, lines = bytearray(), dict[Loss, int]()
+    written, lines, last = bytearray(), dict[Loss, int](), 0
     for line, event in _events(asked.text):
+        last = line or last
         written += translator.feed(event.encode("utf-8", "replace"))
         if len(lines) < _LINES_MOST:
             for loss in translator.losses:
-                lines.setdefault(loss, line)
+                lines.setdefault(loss, last)
     written += translator.close()
+    for loss in translator.losses[:_LINES_MOST]:  # what is known at its end only
+        lines.setdefault(loss, last)
     told = {"text": written.decode("utf-8", "replace"), **_told_losses(translator.losses, lines)}
     return {**told, "broken": True} if translator.failed else told
 
 
 def _events(text: str) -> Iterator[tuple[int, str]]:
-    """The events of a stream, each with the line (from 1) of its data."""
+    """The events of a stream, each with the line (from 1) of its data, 0 where it has none."""
     piece, data = "", 0
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
+    for number, line in enumerate(_LINE.findall(text), 1):
         piece += line
         if line.startswith("data:"):
             data = data or number
-        if not line.strip():
-            yield data or number, piece
+        if not line.strip("\r\n"):
+            yield data, piece
             piece, data = "", 0
     yield data, piece
 

@@ -81,6 +81,8 @@ class Record(msgspec.Struct):
     """When the first byte of the answer went to the client."""
     recorded: bool = False
     """Its bodies are kept for whoever looks (`gateway/trace`)."""
+    booked: bool = False
+    """The ledger has it."""
     begun: bool = False
     """Set by `Observer.begin`: it counts among those in flight."""
     finished: float = 0.0

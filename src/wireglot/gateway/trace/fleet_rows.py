@@ -59,7 +59,6 @@ class FleetRows:
         self._heard: dict[str, float] = {}
         """When each process was last heard of, by its own clock."""
         self._machines: dict[str, float] = {}
-        self._own_workers: set[str] = set()
         self._dropped: dict[str, int] = {}
         self._listeners: list[Callable[[Row], None]] = []
         self._place = ""
@@ -134,8 +133,6 @@ class FleetRows:
             return
         self._heard[told.worker] = max(told.at, self._heard.get(told.worker, 0.0))
         self._machines[told.machine] = self._heard[told.worker]
-        if told.machine == self._machine:
-            self._own_workers.add(told.worker)
         self._dropped[told.worker] = told.dropped
         for row in told.rows:
             self._rows[row.id] = _pack(row)
@@ -153,10 +150,9 @@ class FleetRows:
         found = map(_unpack, rows)
         return [self._as_it_is(row) for row in found if row.id not in known]
 
-    def elsewhere(self, rows: list[bytes], since: float, until: float) -> list[Row]:
-        """In any thread: those that other machines answered in a stretch of time."""
-        found = (row for row in map(_unpack, rows) if since <= row.at < until)
-        return [self._as_it_is(row) for row in found if row.worker not in self._own_workers]
+    def between(self, rows: list[bytes], since: float, until: float) -> list[Row]:
+        """In any thread: those of a stretch of time."""
+        return [self._as_it_is(row) for row in map(_unpack, rows) if since <= row.at < until]
 
     def find(self, id: str) -> Row | None:
         found = self._rows.get(id)

@@ -112,11 +112,11 @@ class FleetTraces:
             await asyncio.sleep(_FOLLOW_SECONDS)
 
     async def unbooked(self, since: float, until: float) -> list[Row]:
-        """What other machines answered, where their usage is not in the store of this one."""
+        """What machines answered, where the usage of others is not in the store of this one."""
         if self._settings().store.url.value.startswith("postgres"):
             return []
         await self.rows.refresh()
-        return await asyncio.to_thread(self.rows.elsewhere, self.rows.snapshot(), since, until)
+        return await asyncio.to_thread(self.rows.between, self.rows.snapshot(), since, until)
 
     # Orders.
 

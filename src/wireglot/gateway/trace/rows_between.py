@@ -21,11 +21,10 @@ class RowsBetween:
         return await self._traces.listed(Wanted(since=since, until=until))
 
     async def unbooked(self, since: float, until: float) -> list[UsageRow]:
-        """What other machines of the fleet answered, where each keeps books of its own."""
+        """What all machines of the fleet answered, where each keeps books of its own."""
         fleet = self._traces.fleet
         rows = await fleet.unbooked(since, until) if fleet is not None else []
-        # Nobody was asked for the rest: they are in no books.
-        return [usage_of(self._traces.told(row)) for row in rows if row.provider]
+        return [usage_of(self._traces.told(row)) for row in rows if row.booked]
 
 
 def usage_of(row: Row) -> UsageRow:

@@ -13,7 +13,7 @@ from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.traces.bodies import Unreadable, whole
 from wireglot.traces.trace import Row, Trace
-from wireglot.wire.json import encode_text
+from wireglot.wire.json import BadJson, decode, encode_text
 
 _ROWS_MOST: Final = 2000
 _BODIES_MOST: Final = 500
@@ -40,7 +40,8 @@ class _Look(msgspec.Struct):
     bodies: int = 0
     looked: int = 0
     """At so many rows."""
-    unread: int = 0
+    unread: set[str] = set()
+    """Ids."""
 
     @property
     def is_late(self) -> bool:
@@ -58,6 +59,8 @@ class Search:
         """Whose words hold the text, or whose bodies do."""
         rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_ROWS_MOST))
         look = await self._turn.do(lambda: self._here(rows, text, limit))
+        # A time of its own: rows of two machines alternate, and the first distant one would end all of it.
+        look.until = time.monotonic() + _SECONDS
         for place, row in look.elsewhere:
             if place > 0 and look.is_late:
                 look.looked = place
@@ -65,13 +68,15 @@ class Search:
             await self._elsewhere(row, text, look)
         looked = rows[: look.looked]
         found = [row for row in looked if row.id in look.found]
+        next = None if len(looked) == len(rows) < _ROWS_MOST else looked[-1].id
         if len(found) > limit:
-            return Found(found[:limit], found[limit - 1].id, look.unread)
-        is_end = len(looked) == len(rows) < _ROWS_MOST
-        return Found(found, None if is_end else looked[-1].id, look.unread)
+            found, next = found[:limit], found[limit - 1].id
+            looked = looked[: looked.index(found[-1]) + 1]
+        return Found(found, next, sum(row.id in look.unread for row in looked))
 
     def _here(self, rows: Sequence[Row], text: str, limit: int) -> _Look:
         look = _Look(time.monotonic() + _SECONDS)
+        read = self._traces.reader()
         for place, row in enumerate(rows):
             if len(look.found) > limit or look.bodies == _BODIES_MOST or (place > 0 and look.is_late):
                 break
@@ -80,7 +85,7 @@ class Search:
                 look.found.add(row.id)
             elif row.recorded:
                 look.bodies += 1
-                trace = self._traces.read(row.id)
+                trace = read(row.id)
                 if trace is None:
                     look.elsewhere.append((place, row))
                 elif _holds_text(trace, text):
@@ -90,9 +95,19 @@ class Search:
     async def _elsewhere(self, row: Row, text: str, look: _Look) -> None:
         trace, why = await self._traces.opened(row)
         if trace is None:
-            look.unread += bool(why)
+            if why:
+                look.unread.add(row.id)
         elif await self._turn.do(lambda: _holds_text(trace, text)):
             look.found.add(row.id)
+
+
+def _holds_escaped(body: str, written: set[str]) -> bool:
+    """Some write every letter beyond ASCII by its number."""
+    try:
+        said = encode_text(decode(body)).lower()
+    except BadJson:
+        return False
+    return any(each in said for each in written)
 
 
 def _holds_text(trace: Trace, text: str) -> bool:
@@ -103,6 +118,8 @@ def _holds_text(trace: Trace, text: str) -> bool:
     for message in messages:
         said = message.body.lower() or "".join(frame.data for frame in message.frames).lower()
         if any(each in said for each in written):
+            return True
+        if not text.isascii() and "\\u" in message.body and _holds_escaped(message.body, written):
             return True
     if not trace.answer.frames:
         return False

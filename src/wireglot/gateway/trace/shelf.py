@@ -16,7 +16,7 @@ import struct
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -140,6 +140,11 @@ class TraceShelf:
 
     def find(self, id: str) -> Kept | None:
         return next((kept for kept in self._files() if kept.id == id), None)
+
+    def reader(self) -> Callable[[str], Trace | None]:
+        """Opens any of those that are here now, by its id."""
+        known = {kept.id: kept for kept in self._files()}
+        return lambda id: self.trace(known[id]) if id in known else None
 
     def sweep(self, settings: TraceSettings, now: float | None = None) -> int:
         """Remove what is past its time, and the oldest of what is too much. The bytes that are left."""

@@ -19,6 +19,7 @@ from wireglot.traces.trace import Row
 
 _TIMEOUT_SECONDS: Final = 2.0
 _LINE_BYTES_MOST: Final = 64 * 1024 * 1024
+_GONE: Final = "the worker that answered it has gone"
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for workers that have come or gone, while somebody listens."""
 
@@ -102,10 +103,23 @@ class RowSiblings:
                 task.cancel()
 
     async def _listen(self, path: Path, heard: Callable[[Told], None]) -> None:
+        running: dict[str, Row] = {}
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
             async with _line(path, Question(live=True)) as reader:
+                before = await self._ask(path, Question(rows=Wanted(status="running")))
+                running = {row.id: row for row in before.rows} if before is not None else {}
                 while data := await reader.readline():
-                    heard(msgspec.json.decode(data, type=Told))
+                    told = msgspec.json.decode(data, type=Told)
+                    for row in told.rows:
+                        if row.state == "running":
+                            running[row.id] = row
+                        else:
+                            running.pop(row.id, None)
+                    heard(told)
+        # Who ends in good order ends its exchanges first.
+        ended = [msgspec.structs.replace(row, state="failed", error=_GONE) for row in running.values()]
+        if ended:
+            heard(Told(rows=ended))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -79,6 +79,8 @@ def row_fields(record: Record, worker: str) -> dict[str, Any]:
         fields["losses"], fields["features"] = _counted(record.losses)
     if record.recorded:
         fields["recorded"] = True
+    if record.booked:
+        fields["booked"] = True
     return fields
 
 

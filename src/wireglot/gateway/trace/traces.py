@@ -306,6 +306,11 @@ class Traces:
         kept = self.shelf.find(id) if self._folder is not None else None
         return self.shelf.trace(kept) if kept is not None else None
 
+    def reader(self) -> Callable[[str], Trace | None]:
+        """`read` for many: the folder is looked through once."""
+        self._writer.flush(_FLUSH_SECONDS)
+        return self.shelf.reader() if self._folder is not None else lambda _: None
+
     async def forget(self, key: str) -> int:
         """Everything of one caller goes, on all machines. How many recordings there were here. Raises
         StoreDown where the other machines cannot be told."""

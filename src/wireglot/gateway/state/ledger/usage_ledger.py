@@ -293,6 +293,7 @@ class Accounted:
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         account = self._ledger.begin(exchange, exchange.targets[0])
         if account is not None:
+            exchange.record.booked = True
             exchange.ending.keep_account(account)
         return self._inner.answer(exchange)
 
