@@ -59,6 +59,8 @@ def test_show_folds_unless_it_is_told_not_to(file: Path) -> None:
     folded, full = told("show", file), told("show", file, "--full")
     assert "more lines: --full" in folded
     assert "--full" not in full
+    # Events are counted from 1, as on the page.
+    assert re.search(r"\nclient answer .*\n.* ms +1 < 1 +event: message_start\n", full)
     assert re.search(r" ms +\d+ < \d+ +event: content_block_", full)
     assert len(full.splitlines()) > 2 * len(folded.splitlines())
 

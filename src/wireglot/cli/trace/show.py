@@ -132,9 +132,9 @@ class Shown:
 
     def _frames(self, frames: Sequence[Frame]) -> list[str]:
         lines: list[str] = []
-        width = len(str(len(frames) - 1))
+        width = len(str(len(frames)))
         made = max(map(len, map(_causes, frames)), default=0)
-        for number, frame in enumerate(frames):
+        for number, frame in enumerate(frames, 1):
             when = f"{frame.ms:8.1f} ms  {number:{width}}{_causes(frame).ljust(made)}  "
             for line in filter(None, frame.data.splitlines()):
                 lines.append(f"  {self.paint(when, 'dim')}{one_line(line)}")
@@ -194,9 +194,9 @@ class Shown:
 
 
 def _causes(frame: Frame) -> str:
-    """The upstream's pieces that it was made of: ` < 3`, ` < 5-7`."""
+    """The upstream's pieces that it was made of, counted from 1 as the pieces are: ` < 3`, ` < 5-7`."""
     runs: list[list[int]] = []
-    for number in frame.causes:
+    for number in (cause + 1 for cause in frame.causes):
         if runs and number == runs[-1][-1] + 1:
             runs[-1][1:] = [number]
         else:
