@@ -155,14 +155,23 @@ def test_turns_of_one_session_are_a_conversation(plain: Stage) -> None:
         "x-claude-code-session-id": "a-session-of-three",
         "user-agent": "claude-cli/2.0 (external, cli)",
     }
-    ids = [id_of(ask(plain.gateway, A, "gemini-up/m1", headers=headers)) for _ in range(3)]
-    plain.look.over(ids[-1])
+    targets = ("gemini-up/m1", "gemini-up/m1", "openai-chat-up/lossy")
+    ids = [id_of(ask(plain.gateway, A, target, headers=headers, top_k=5)) for target in targets]
+    for id in ids:
+        plain.look.over(id)
     told = plain.look.get("conversations")["conversations"]
     (found,) = [each for each in told if each["session"] == "a-session-of-three"]
     assert (found["turns"], found["client"]) == (3, "claude-code")
     assert found["tokens"]["output"] > 0
     assert found["first_at"] <= found["last_at"]
-    assert len(plain.look.rows("session=a-session-of-three")) == 3
+    rows = plain.look.rows("session=a-session-of-three")
+    assert len(rows) == 3
+    grades = {
+        grade: sum(row.get("losses", {}).get(grade, 0) for row in rows)
+        for grade in ("serious", "degraded", "harmless")
+    }
+    assert {grade: found[grade] for grade in grades} == grades
+    assert found["losses"] == sum(grades.values()) > 0
 
 
 def test_live_tells_each_exchange_as_it_comes_and_ends(plain: Stage) -> None:

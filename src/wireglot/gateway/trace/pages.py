@@ -198,7 +198,7 @@ def _add(told: dict[str, Any], row: Row) -> None:
     if not told:
         told.update(session=row.session, key=row.key, client=row.client, model=row.asked, turns=0,
                     first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None, losses=0,
-                    serious=0, failed=0)  # fmt: skip
+                    serious=0, degraded=0, harmless=0, failed=0)  # fmt: skip
     told["turns"] += 1
     told["first_at"] = min(told["first_at"], row.at)
     told["last_at"] = max(told["last_at"], row.at)
@@ -209,7 +209,8 @@ def _add(told: dict[str, Any], row: Row) -> None:
     if row.cost is not None:
         told["cost"] = (told["cost"] or 0) + row.cost
     if row.losses is not None:
-        told["serious"] += row.losses.serious
+        for grade in ("serious", "degraded", "harmless"):
+            told[grade] += getattr(row.losses, grade)
         told["losses"] += row.losses.serious + row.losses.degraded + row.losses.harmless
 
 
