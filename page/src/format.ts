@@ -71,6 +71,12 @@ export function worstGrade(losses: LossCounts | null | undefined): string {
   return losses.serious ? "serious" : losses.degraded ? "degraded" : losses.harmless ? "harmless" : "";
 }
 
+/** What is known of a row's losses: that there are none only when it came to its end. */
+export function lossesTold(row: Row): LossCounts | null {
+  if ((row.state ?? "running") === "running") return lossesOf(row.losses) ? (row.losses ?? null) : null;
+  return row.losses ?? (row.state === "done" ? {} : null);
+}
+
 export function target(row: Row): string {
   return row.provider ? `${row.provider}/${row.model ?? ""}` : (row.model ?? "");
 }

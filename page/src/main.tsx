@@ -109,6 +109,9 @@ const GOES: Record<string, string> = { l: "", c: "conversations", d: "dash", p: 
 
 function Page() {
   const [help, setHelp] = useState(false);
+  const views = useRef<HTMLElement>(null);
+  // On a narrow screen not all of them are in sight: the one that is shown is.
+  useEffect(() => views.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [view.value, session.value?.access]);
   useEffect(() => {
     let went = 0;
     const listen = (event: KeyboardEvent) => {
@@ -155,7 +158,7 @@ function Page() {
           <img src="/inspector/assets/icon.svg" alt="" width="20" height="20" />
           <span>Wireglot</span>
         </A>
-        <nav aria-label="Views">
+        <nav aria-label="Views" ref={views}>
           {VIEWS.map(([path, title]) => (
             <A key={path} href={to(path ? [path] : [])} aria-current={path === at ? "page" : undefined}>
               {title}

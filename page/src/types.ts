@@ -170,8 +170,10 @@ export interface Conversation {
   last_at: number;
   tokens?: number | Tokens | null;
   cost?: number | null;
-  losses?: number | LossCounts | null;
-  /** How many of them are serious. */
+  /** All of them, and by their grades. */
+  losses?: number;
   serious?: number;
+  degraded?: number;
+  harmless?: number;
   model?: string;
 }

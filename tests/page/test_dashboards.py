@@ -45,6 +45,24 @@ def _drawn(page: Page, title: str) -> int:
     return found
 
 
+def test_without_prices_no_cost_is_told(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = stand_in.documents[DASHBOARD]
+    nothing = {"cost": 0, "unpriced": page["total"]["requests"] - page["total"]["open"]}
+    free = {**page["series"], "cost": [0] * 60}
+    groups = [{**each, "total": {**each["total"], **nothing}, "series": free} for each in page["groups"]]
+    stand_in.documents[DASHBOARD] = {
+        **page,
+        "total": {**page["total"], **nothing},
+        "series": free,
+        "groups": groups,
+    }
+    shown = opened(stand_in.origin + "/inspector/dash")
+    expect(shown.get_by_text("No prices are known for what was asked in this time.")).to_be_visible()
+    expect(shown.locator(".figure").filter(has_text="Cost")).to_have_text("Costnot known")
+    expect(shown.get_by_text("$0")).to_have_count(0)
+
+
 def test_a_single_moment_is_drawn_in_every_chart(stand_in, opened):
     stand_in.documents |= documents(time.time())
     stand_in.documents[DASHBOARD] = _one_moment(stand_in.documents[DASHBOARD])

@@ -195,6 +195,7 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     page.keyboard.press("Backspace")
     expect(page.get_by_role("region", name="OpenAI Chat")).to_contain_text("line 1")
     expect(gemini).to_contain_text("Hello there")
+    expect(gemini).to_contain_text("Of the last text that could be read.")
     for kind in ("Answer", "Stream"):
         page.get_by_role("button", name=kind, exact=True).click()
         expect(gemini).to_contain_text("Water them")

@@ -140,6 +140,8 @@ def test_a_row_changes_while_one_looks_and_a_pause_holds_new_ones_back(stand_in,
     stand_in.tell("row", running)
     expect(page.locator("#row-req-000002")).to_contain_text("streaming")
     page.get_by_role("button", name="Pause").click()
+    stand_in.tell("row", {**running, "state": "failed", "error": "the worker ended"})
+    expect(page.locator("#row-req-000002")).to_contain_text("failed")
     stand_in.tell("row", row(2, at))
     expect(page.locator("#row-req-000002")).to_contain_text("200")
     stand_in.tell("row", row(5, at + 1))

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, message } from "../api";
 import { type Piece, alike, diff } from "../diff";
-import { duration, money, moment, target, whole } from "../format";
+import { duration, lossesTold, money, moment, target, whole } from "../format";
 import { parse } from "../json/parse";
 import { onRow } from "../live";
 import { Choice, Losses, Problem, Status, Waiting, useTitle } from "../parts/small";
@@ -134,8 +134,8 @@ export function Compare({ left, right }: { left: string; right: string }) {
             })}
             <tr>
               <th scope="row">Losses</th>
-              <td><Losses losses={a.row.losses} /></td>
-              <td><Losses losses={b.row.losses} /></td>
+              <td><Losses losses={lossesTold(a.row)} /></td>
+              <td><Losses losses={lossesTold(b.row)} /></td>
               <td />
             </tr>
           </tbody>

@@ -1,7 +1,7 @@
 // The turns of one session belong together.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, get, message } from "../api";
-import { clock, count, day, duration, lossesOf, money, moment, plural, tokensOf } from "../format";
+import { clock, count, day, duration, lossesTold, money, moment, plural, tokensOf } from "../format";
 import { useParsed } from "../json/parse";
 import { onRow } from "../live";
 import { PartCard } from "../parts/partcard";
@@ -51,7 +51,6 @@ export function Conversations() {
         {shown.map((each) => {
           const open = each.session === opened;
           const tokens = typeof each.tokens === "number" ? each.tokens : tokensOf(each.tokens);
-          const losses = typeof each.losses === "number" ? each.losses : lossesOf(each.losses);
           return (
             <li key={each.session} class="card">
               <button type="button" class="conversation" aria-expanded={open} onClick={() => setQuery({ session: open ? "" : each.session, read: "" })}>
@@ -64,7 +63,7 @@ export function Conversations() {
                 </span>
                 {tokens ? <span>{count(tokens)} tokens</span> : null}
                 {each.cost ? <span>{money(each.cost)}</span> : null}
-                {each.serious ? <span class="grade grade-serious">✕ {each.serious} serious of {plural(losses, "loss", "losses")}</span> : losses ? <span class="grade grade-degraded">≈ {plural(losses, "loss", "losses")}</span> : <span class="grade grade-kept">✓ nothing lost</span>}
+                <Losses losses={{ serious: each.serious ?? 0, degraded: each.degraded ?? 0, harmless: each.harmless ?? 0 }} />
                 <code class="clip">{each.session}</code>
               </button>
               {open ? <Turns session={each.session} /> : null}
@@ -117,7 +116,7 @@ function Turns({ session }: { session: string }) {
                 </svg>
                 {count(tokensOf(row.tokens))}
               </span>
-              <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />
+              <Losses losses={lossesTold(row)} />
             </A>
           </li>
         ))}

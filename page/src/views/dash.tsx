@@ -57,6 +57,9 @@ interface Dashboard {
 const RANGES: [string, string][] = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "1 d"], ["7d", "7 d"], ["30d", "30 d"]];
 const MOST_LINES = 5;
 
+/** Whether the price of anything that ended is known. */
+const priced = (total: Total) => total.requests - (total.open ?? 0) > (total.unpriced ?? 0);
+
 export function Dashboards() {
   useTitle("Dashboards");
   const range = param("range") || "1h";
@@ -146,7 +149,7 @@ function Charts({ page }: { page: Dashboard }) {
         <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} />
         <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} />
         <Figure name="Tokens" value={count((total.input_tokens ?? 0) + (total.output_tokens ?? 0))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} />
-        <Figure name="Cost" value={!total.requests ? "–" : cost === null || cost === undefined ? "not known" : price(cost)} about={total.unpriced ? `${total.unpriced} without a price` : ""} />
+        <Figure name="Cost" value={!total.requests ? "–" : cost === null || cost === undefined || !priced(total) ? "not known" : price(cost)} about={priced(total) && total.unpriced ? `${total.unpriced} without a price` : ""} />
       </dl>
       {total.requests ? (
         <div class="charts">
@@ -155,7 +158,7 @@ function Charts({ page }: { page: Dashboard }) {
           <Chart title="Time to the last byte" times={page.times} series={sets.latency} format={duration} nothing="No request came to its end in this time." />
           <Chart title="Time to the first token" times={page.times} series={sets.first} format={duration} nothing="Nothing was streamed in this time." />
           <Chart title="Tokens" times={page.times} series={sets.tokens} show="stack" format={count} whole nothing="No usage is known of this time." />
-          <Chart title="Cost" times={page.times} series={sets.cost} show="stack" format={price} nothing="No prices are known for what was asked in this time." />
+          <Chart title="Cost" times={page.times} series={sets.cost} show="stack" format={price} nothing={!priced(total) ? "No prices are known for what was asked in this time." : total.unpriced ? "What has a price cost nothing in this time." : "It cost nothing in this time."} />
         </div>
       ) : (
         <div class="card empty">
@@ -194,7 +197,7 @@ function Charts({ page }: { page: Dashboard }) {
                     <td class="num">{duration(group.total.latency_ms?.p95)}</td>
                     <td class="num">{duration(group.total.first_ms?.p50)}</td>
                     <td class="num">{count((group.total.input_tokens ?? 0) + (group.total.output_tokens ?? 0))}</td>
-                    <td class="num">{group.total.cost === null || group.total.cost === undefined ? "" : price(group.total.cost)}</td>
+                    <td class="num">{group.total.cost === null || group.total.cost === undefined || !priced(group.total) ? "" : price(group.total.cost)}</td>
                   </tr>
                 ))}
               </tbody>

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, get, message } from "../api";
 import { curlOf } from "../curl";
-import { duration, moment, money, plural, target, whole } from "../format";
+import { duration, lossesTold, moment, money, plural, target, whole } from "../format";
 import { within } from "../json/parse";
 import { onRow, rows } from "../live";
 import { LossMark } from "../parts/partcard";
@@ -194,6 +194,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
   const attempt: Attempt | undefined = attempts[asked === "" ? attempts.length - 1 : Number(asked)] ?? attempts.at(-1);
   const losses = trace.losses ?? attempt?.losses ?? [];
   const recorded = Boolean(trace.request);
+  const running = (row.state ?? "running") === "running";
   const clientEvents = useMemo(() => eventsOf(trace.answer?.frames ?? []), [trace.answer]);
   const upstreamEvents = useMemo(() => eventsOf(attempt?.answer?.frames ?? []), [attempt]);
   const streams = useMemo(() => (attempt === attempts.at(-1) ? eventLinks(trace.answer, clientEvents, upstreamEvents) : null), [trace.answer, clientEvents, upstreamEvents, attempt]);
@@ -267,7 +268,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
         event={eventsFor(side)}
         mode={param(`m-${name}`) || "read"}
         setMode={(mode) => setQuery({ [`m-${name}`]: mode === "read" ? "" : mode }, true)}
-        missing={row.state === "running" || row.state === undefined ? "Not there yet." : side === "upstream" && !attempt ? "No provider was asked." : "There was none, or it was not recorded."}
+        missing={running ? "Not there yet." : side === "upstream" && !attempt ? "No provider was asked." : "There was none, or it was not recorded."}
       />
     );
   };
@@ -294,7 +295,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
           {row.asked && row.asked !== target(row) ? <span title="the model that was asked for">{row.asked}</span> : null}
           <span class="arrow" aria-label="to">→</span>
           <span>{target(row) || "no provider"}{attempt?.dialect || row.upstream_dialect ? <span class="tag">{attempt?.dialect ?? row.upstream_dialect}</span> : null}{row.passthrough ? <span class="tag">as it is</span> : null}</span>
-          <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />
+          <Losses losses={lossesTold(row)} />
           <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
           {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
           {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
@@ -324,12 +325,21 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
         </>
       ) : (
         <div class="card empty">
-          <h2>{trace.why ? "Its bodies cannot be shown here" : "No bodies of this exchange"}</h2>
-          {trace.why ? <p>They were {trace.why}.</p> : null}
-          <p>
-            Its row, times, usage and losses are known without them. To see both sides of what comes next, have bodies recorded for some minutes,
-            or start the gateway with <code>wireglot serve --trace</code>.
-          </p>
+          {running ? (
+            <>
+              <h2>It is still running</h2>
+              <p>What is recorded of it is shown here when it ends.</p>
+            </>
+          ) : (
+            <>
+              <h2>{trace.why ? "Its bodies cannot be shown here" : "No bodies of this exchange"}</h2>
+              {trace.why ? <p>They were {trace.why}.</p> : null}
+              <p>
+                Its row, times, usage and losses are known without them. To see both sides of what comes next, have bodies recorded for some minutes,
+                or start the gateway with <code>wireglot serve --trace</code>.
+              </p>
+            </>
+          )}
           <RecordingButton />
         </div>
       )}
@@ -341,7 +351,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
 function Details({ trace, row, losses, attempt, recorded }: { trace: Trace; row: Row; losses: TracedLoss[]; attempt: Attempt | undefined; recorded: boolean }) {
   const attempts = trace.attempts ?? [];
   const tabs = [
-    { id: "losses", name: `Losses ${losses.length}` },
+    { id: "losses", name: losses.length || lossesTold(row) ? `Losses ${losses.length}` : "Losses" },
     ...(attempts.length ? [{ id: "attempts", name: `Attempts ${attempts.length}` }] : []),
     { id: "usage", name: "Usage and cost" },
     ...(recorded ? [{ id: "headers", name: "Headers" }, { id: "summary", name: "Summary" }] : []),
@@ -353,7 +363,7 @@ function Details({ trace, row, losses, attempt, recorded }: { trace: Trace; row:
     <section class="details card" aria-label="Details">
       <Tabs label="Details" panel="details-panel" tabs={tabs} chosen={chosen} choose={(tab) => setQuery({ tab: tab === "losses" ? "" : tab }, true)} />
       <div id="details-panel" role="tabpanel" aria-labelledby={`details-panel-tab-${chosen}`} tabIndex={0}>
-        {chosen === "losses" ? <LossTable losses={losses} recorded={recorded} /> : null}
+        {chosen === "losses" ? <LossTable losses={losses} row={row} recorded={recorded} /> : null}
         {chosen === "attempts" ? <Attempts attempts={attempts} shown={attempt} /> : null}
         {chosen === "usage" ? <Usage row={row} /> : null}
         {chosen === "headers" ? <Headers trace={trace} attempt={attempt} /> : null}
@@ -371,7 +381,8 @@ function Details({ trace, row, losses, attempt, recorded }: { trace: Trace; row:
 
 const clipped = (text: string) => (text.length > 100_000 ? text.slice(0, 100_000) + "\n… (Export has all of it)" : text);
 
-function LossTable({ losses, recorded }: { losses: TracedLoss[]; recorded: boolean }) {
+function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; recorded: boolean }) {
+  if (!losses.length && !lossesTold(row)) return <p class="faint">{(row.state ?? "running") === "running" ? "What was lost is told when it ends." : "It did not come so far that anything could be lost."}</p>;
   if (!losses.length)
     return (
       <p>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { address } from "../api";
-import { clock, count, day, duration, moment, money, target, tokensOf } from "../format";
+import { clock, count, day, duration, lossesTold, moment, money, target, tokensOf } from "../format";
 import { type Filter, FILTERS, type Filters, connection, dropped, failed, loading, more, next, paused, rows, seen, setPaused, show, unread, waiting } from "../live";
 import { Losses, Problem, Status, Waiting, save, useTitle } from "../parts/small";
 import { RecordingButton } from "../parts/recording";
@@ -49,7 +49,7 @@ function cellsOf(row: Row, narrow: boolean): ComponentChildren {
     <span>{duration(row.total_ms)}</span>,
     <span title={row.tokens ? `${row.tokens.input ?? 0} in, ${row.tokens.output ?? 0} out` : ""}>{count(tokens)}</span>,
     <span>{money(row.cost)}</span>,
-    <Losses losses={row.losses ?? (row.state === "done" ? {} : null)} />,
+    <Losses losses={lossesTold(row)} />,
   ];
   const told = (narrow ? [0, 1, 4, 2, 3, 9, 6, 7, 5, 8] : cells.map((_, at) => at)).map((at) => (
     <span key={at} role="gridcell" aria-colindex={at + 1} class={`cell cell-${at}`}>

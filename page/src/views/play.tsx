@@ -176,8 +176,10 @@ export function Playground() {
           const isSource = name === dialect;
           const side = result?.dialects[name];
           const fault = isSource ? result?.problem : side?.error;
+          const earlier = !isSource && result?.problem ? last.get(`${kind}-${name}`) : undefined;
+          const written = isSource ? text : result?.problem ? (earlier ?? "") : (side?.text ?? "");
           return (
-            <section key={name} class={`column${isSource ? " source" : ""}${name === shown ? " shown" : ""}`} aria-label={TITLES[name] ?? name}>
+            <section key={name} class={`column${isSource ? " source" : ""}${name === shown ? " shown" : ""}${earlier ? " stale" : ""}`} aria-label={TITLES[name] ?? name}>
               <header>
                 <h2>{TITLES[name] ?? name}</h2>
                 {isSource ? <span class="tag accent">source</span> : side && !side.error ? (
@@ -185,12 +187,12 @@ export function Playground() {
                     {side.losses.length ? `${GRADE_SIGN[side.losses[0]?.grade ?? ""] ?? "·"} ${plural(side.losses.length + (side.more_losses ?? 0), "loss", "losses")}` : "✓ nothing lost"}
                   </span>
                 ) : null}
-                <Copy text={() => (isSource ? text : (side?.text ?? ""))} />
+                <Copy text={written} />
               </header>
               <EditorBox
                 label={`${TITLES[name] ?? name}, ${kind}`}
                 json={kind !== "stream"}
-                text={isSource ? text : result?.problem ? (last.get(`${kind}-${name}`) ?? "") : (side?.text ?? "")}
+                text={written}
                 problem={isSource && fault ? fault : null}
                 {...(isSource ? { marks, show: shownPlace?.dialect === name ? shownPlace : null } : {})}
                 changed={(next) => setSource({ dialect: name, text: next })}
@@ -202,6 +204,7 @@ export function Playground() {
                     {fault.line ? ` (line ${fault.line}, column ${fault.column ?? 1})` : fault.path && fault.path !== "$" ? ` (${fault.path})` : ""}
                   </Problem>
                 ) : null}
+                {earlier ? <p class="faint">Of the last text that could be read.</p> : null}
                 {side?.broken ? <Problem>The stream breaks off.</Problem> : null}
                 {isSource && !fault && result ? <p class="grade grade-kept">✓ understood</p> : null}
                 {(side?.losses ?? []).map((loss, index) => (

@@ -145,7 +145,7 @@ export function Replay({ id }: { id: string }) {
           {dry ? (
             <>
               <p>
-                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. {dry.pays ? <>It is paid with the key {dry.pays === "config" ? "in the configuration" : <>of <strong>{dry.pays}</strong></>}</> : "No key pays for it"}{dry.key ? <>, and counted for <strong>{dry.key}</strong></> : ""}.
+                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. {dry.pays ? <>It is paid with the key {dry.pays === "config" ? "in the configuration" : <>of <strong>{dry.pays}</strong></>}</> : "It needs no key of a provider"}{dry.key ? <>, and is counted for <strong>{dry.key}</strong></> : ""}.
               </p>
               <p class="faint">
                 {estimate?.input ? `About ${count(estimate.input)} tokens in` : "How many tokens go in is not known"}
