@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.running import run
 from tests.traces.conversations import NAMES, conversation
+from tests.waiting import wait_until
 from wireglot.testing import replay
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.traces.file import read_trace
@@ -70,6 +71,24 @@ def test_what_a_gateway_did_is_translated_the_same_again(
         attempt = read_trace(path.read_bytes()).attempts[-1]
         assert attempt.links
         assert attempt.answer_links
+
+
+def test_bodies_are_searched_at_a_gateway_and_in_its_folder(tmp_path: Path) -> None:
+    toml = f'{TOML}[store]\nurl = "sqlite://{tmp_path}/w.db"\nfolder = "{tmp_path}"\n'
+    config = tmp_path / "wireglot.toml"
+    config.write_text(f'{toml}[server]\nsecret = "a secret of this test, thirty letters"\n')
+    with LiveGateway(config.read_text()) as gateway:
+        id, _ = send(gateway, PATHS["anthropic"], _asked("Where is the Zwergtaucher?"))
+        send(gateway, PATHS["anthropic"], _asked("Nowhere."))
+        wait_until(lambda: len(list((tmp_path / "traces").glob("*.trace"))) == 2)
+        for where in (("--url", gateway.url), ("--config", str(config))):
+            for words, found in (("zwergtaucher", [id]), ("no such word", [])):
+                done = run("trace", "list", "--json", "--search", words, *where)
+                assert [row["id"] for row in json.loads(done.stdout)["rows"]] == found, done
+
+
+def _asked(text: str) -> dict[str, Any]:
+    return {"model": "demo-gemini", "max_tokens": 50, "messages": [{"role": "user", "content": text}]}
 
 
 def test_turns_that_the_gateway_holds_and_state_that_it_sealed_are_replayed_too(

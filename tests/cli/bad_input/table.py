@@ -625,6 +625,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("trace list --modle x", 2, "there is no option --modle: did you mean --model? (see wireglot trace list --help)"),
             Case("trace list --limit 0", 2, "argument --limit: expected a whole number from 1 up, got '0' (see wireglot trace list --help)"),
             Case("trace list --model \udcff", 0, out="no exchanges\n"),
+            Case("trace list --search \udcff", 0, out="no exchanges\n"),
         ),
         (Case("trace list --config memory.toml", 2, "the store is in the gateway's memory: ask the gateway itself with --url"),),
         (Case("trace list", 0, out="no exchanges\n", how="process"),),

@@ -36,7 +36,9 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Source(Protocol):
-    def rows(self, filters: dict[str, str], limit: int) -> Listed: ...
+    def rows(self, filters: dict[str, str], limit: int) -> Listed:
+        """`q` among the filters: a text that the row or its bodies hold."""
+        ...
 
     def trace(self, id: str) -> Trace:
         """Raises NoTrace."""
@@ -68,8 +70,16 @@ class AtGateway:
         self._secret = usable_key(os.environ.get(self._named, ""), self._named)
 
     def rows(self, filters: dict[str, str], limit: int) -> Listed:
-        asked = urlencode({"limit": str(limit), **filters}, errors="replace")
-        return self._read(self._get(f"/exchanges?{asked}"), Listed)
+        found: list[Row] = []
+        before: dict[str, str] = {}
+        while True:
+            asked = {"limit": str(limit - len(found)), **filters, **before}
+            page = self._read(self._get(f"/exchanges?{urlencode(asked, errors='replace')}"), Listed)
+            found += page.rows
+            # A search looks at some hundreds at a time.
+            if page.next is None or len(found) >= limit or "q" not in filters:
+                return Listed(found, page.next)
+            before = {"before": page.next}
 
     def trace(self, id: str) -> Trace:
         answer = self._get(f"/exchanges/{quote(id, safe='')}")

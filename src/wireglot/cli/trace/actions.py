@@ -66,6 +66,8 @@ def _found(source: Source, id: str) -> Trace:
 
 def _list(arguments: argparse.Namespace) -> int:
     filters = {name: value for name in _FILTERS if (value := getattr(arguments, name))}
+    if arguments.search:
+        filters["q"] = arguments.search
     found = _source(arguments).rows(filters, arguments.limit)
     if arguments.json:
         _print_json({"rows": found.rows, "next": found.next})

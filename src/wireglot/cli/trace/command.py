@@ -49,6 +49,7 @@ def add_command(commands: Commands) -> None:
         ("key", "only the client key of this name"),
     ):
         listed.add_argument(f"--{name}", metavar=name.upper(), help=about)
+    listed.add_argument("--search", metavar="TEXT", help="only what has this text, in its row or its bodies")
     listed.add_argument("--json", action="store_true", help="as JSON")
     show = actions.add_parser("show", help="one exchange: all four bodies, losses, times")
     _one(show)

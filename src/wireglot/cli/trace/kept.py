@@ -14,8 +14,9 @@ from wireglot.gateway import config
 from wireglot.gateway.observe.log import Level
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
-from wireglot.gateway.trace.wanted import Wanted
+from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.stores.seal import Sealer
+from wireglot.traces.holding import holds_text
 from wireglot.traces.trace import Row, Trace
 
 
@@ -29,12 +30,17 @@ class OnDisk:
         self._shelf = TraceShelf(_folder(settings), _sealer(settings), _warn)
 
     def rows(self, filters: dict[str, str], limit: int) -> Listed:
-        wanted = msgspec.convert(filters, Wanted)
+        text = filters.get("q", "").lower()
+        wanted = msgspec.convert({name: value for name, value in filters.items() if name != "q"}, Wanted)
         rows: list[Row] = []
         for kept in self._shelf.listed():
             row = self._shelf.row(kept)
             if row is None or not wanted.matches(row):
                 continue
+            if text and not holds(row, text):
+                trace = self._shelf.trace(kept)
+                if trace is None or not holds_text(trace, text):
+                    continue
             if len(rows) == limit:
                 return Listed(rows, rows[-1].id)
             rows.append(row)

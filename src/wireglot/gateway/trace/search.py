@@ -11,9 +11,8 @@ import msgspec
 from wireglot.gateway.trace.in_turn import InTurn
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
-from wireglot.traces.bodies import Unreadable, whole
-from wireglot.traces.trace import Row, Trace
-from wireglot.wire.json import BadJson, decode, encode_text
+from wireglot.traces.holding import holds_text
+from wireglot.traces.trace import Row
 
 _ROWS_MOST: Final = 2000
 _BODIES_MOST: Final = 500
@@ -88,7 +87,7 @@ class Search:
                 trace = read(row.id)
                 if trace is None:
                     look.elsewhere.append((place, row))
-                elif _holds_text(trace, text):
+                elif holds_text(trace, text):
                     look.found.add(row.id)
         return look
 
@@ -97,35 +96,5 @@ class Search:
         if trace is None:
             if why:
                 look.unread.add(row.id)
-        elif await self._turn.do(lambda: _holds_text(trace, text)):
+        elif await self._turn.do(lambda: holds_text(trace, text)):
             look.found.add(row.id)
-
-
-def _holds_escaped(body: str, written: set[str]) -> bool:
-    """Some write every letter beyond ASCII by its number."""
-    try:
-        said = encode_text(decode(body)).lower()
-    except BadJson:
-        return False
-    return any(each in said for each in written)
-
-
-def _holds_text(trace: Trace, text: str) -> bool:
-    messages = [trace.request, trace.answer]
-    for attempt in trace.attempts:
-        messages += [message for message in (attempt.request, attempt.answer) if message is not None]
-    written = {text, encode_text(text)[1:-1]}  # quotes and line ends are escaped in JSON
-    for message in messages:
-        said = message.body.lower() or "".join(frame.data for frame in message.frames).lower()
-        if any(each in said for each in written):
-            return True
-        if not text.isascii() and "\\u" in message.body and _holds_escaped(message.body, written):
-            return True
-    if not trace.answer.frames:
-        return False
-    try:  # a sentence stands in many events
-        document = whole(trace.answer, trace.row.dialect, "the answer")
-    except Unreadable:
-        return False
-    said = encode_text(document).lower()
-    return any(each in said for each in written)
