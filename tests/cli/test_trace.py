@@ -105,6 +105,27 @@ def test_diff_with_another_compares_what_the_answers_say(file: Path, tmp_path: P
     assert "/text" in [each["pointer"] for each in found]
 
 
+def test_a_stream_that_broke_off_is_shown_and_compared_by_what_came(file: Path, tmp_path: Path) -> None:
+    broken = recorded(
+        "anthropic", "gemini", conversation("anthropic", "[[demo:text 40]] [[demo:cut]]"), stream=True
+    )
+    path = tmp_path / "broken.wgtrace.json"
+    path.write_bytes(write_trace(broken))
+    upstream, client = told("show", path).split("\nupstream answer  ")[1].split("\nclient answer  ")
+    assert '"text": "the demo model ' in upstream
+    assert "  the stream stops here, before its end\n" in upstream
+    assert "error" not in upstream
+    assert '"text": "the demo model ' in client
+    assert "  the stream stops here, with an error\n" in client
+    assert "the upstream stream ended b" in client
+    assert "  the stream stops here, before its end\n" in told("show", path, "--full")
+    found = json.loads(told("diff", file, path, "--json"))["differences"]
+    differ = {each["pointer"]: each["after"] for each in found}
+    assert "the demo model writes" in differ["/text"]
+    assert differ["/stop"] == '"the stream stops here, with an error"'
+    assert "/error" in differ
+
+
 def test_export_writes_what_was_read(file: Path, tmp_path: Path) -> None:
     """R-DE-09"""
     out = tmp_path / "two.wgtrace.json.gz"

@@ -20,6 +20,11 @@ def broken(problem: object) -> ApiError:
     return ApiError("server", f"the upstream sent what cannot be read: {problem}", code=_UPSTREAM)
 
 
+def is_unsent(error: ApiError) -> bool:
+    """Whether a reader says it of what it was given, and no upstream sent any such error."""
+    return error.extra is None and error.code == _UPSTREAM
+
+
 _BY_STATUS: Final[dict[int, ErrorKind]] = {
     401: "auth",
     402: "billing",

@@ -257,6 +257,30 @@ class Folding:
                 case ForeignEvent():
                     pass
 
+    @property
+    def failure(self) -> ApiError | None:
+        return self._failure.error if self._failure is not None else None
+
+    def so_far(self, stop: Stop) -> Response | None:
+        """What came of an answer that has no end, its open parts as they stand; None before its Start.
+        `stop` is told in place of the one that is missing."""
+        if self._start is None:
+            return None
+        still_open = {index: part.close(PartEnd(index)) for index, part in self._live.items()}
+        parts = {**self._parts, **still_open}
+        start = self._start
+        return Response(
+            id=start.id,
+            model=start.model,
+            content=tuple(parts[index] for index in sorted(parts)),
+            stop=stop,
+            usage=self._usage,
+            created=start.created,
+            service_tier=start.service_tier,
+            others=tuple(self._others),
+            extra=start.extra,
+        )
+
     def response(self) -> Response:
         """What the events amount to. Raises StreamFailed if they end in a Failure."""
         if self._failure is not None:

@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context, Dialect
+from wireglot.dialects.base import Context
+from wireglot.dialects.faults import is_unsent
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Origin, Part
+from wireglot.ir.content import Extra, Origin, Part
+from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
+from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, StreamFailed, fold
+from wireglot.ir.stream import Folding
 from wireglot.ir.verdict import NoAnswer, accept
 from wireglot.providers.carried import with_minter
 from wireglot.traces.target import Target
@@ -72,21 +74,53 @@ def finished(document: dict[str, Any], target: Target) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if name not in target.without}
 
 
-def read_whole(spoken: Dialect, data: bytes, context: Context) -> Response:
-    """What a stream amounts to. Raises StreamFailed where it ends in an error."""
-    reader = spoken.stream_reader(context)
-    events: list[Event] = [*reader.read(data), *reader.end()]
-    return fold(events)
+class Amounted(msgspec.Struct, frozen=True):
+    """What a stream comes to."""
+
+    document: dict[str, Any]
+    """As its dialect answers when nobody asks for a stream. Of a stream that has no end: what came of it. An
+    error that was sent in its midst stands beside that as `error`."""
+    stops: str = ""
+    """Why this is not the whole answer, in words for people."""
+
+
+def amounted(name: str, data: bytes) -> Amounted:
+    """Raises UpstreamFault where not even the beginning of an answer came."""
+    spoken, context = dialect(name), Context()
+    reader, folding = spoken.stream_reader(context), Folding()
+    folding.add(reader.read(data))
+    unreadable = folding.failure is not None
+    folding.add(reader.end())
+    failed = folding.failure
+    if failed is None:
+        return Amounted(spoken.render_response(folding.response(), context).value)
+    sent = not is_unsent(failed)
+    so_far = folding.so_far(_no_stop(name, "failed" if sent else "in_progress"))
+    if not sent:
+        if so_far is None:
+            raise UpstreamFault("the stream ends before an answer begins")
+        why = f"here: {failed.message}" if unreadable else "here, before its end"
+        return Amounted(spoken.render_response(so_far, context).value, f"the stream stops {why}")
+    told = spoken.render_error(failed, context).value
+    if so_far is not None and so_far.content:
+        told = {**spoken.render_response(so_far, context).value, "error": told.get("error", told)}
+    return Amounted(told, "the stream stops here, with an error")
 
 
 def folded(name: str, data: bytes) -> dict[str, Any]:
     """A stream as the document that its dialect answers with when nobody asks for a stream."""
-    spoken, context = dialect(name), Context()
-    try:
-        whole = read_whole(spoken, data, context)
-    except StreamFailed as failed:
-        return spoken.render_error(failed.error, context).value
-    return spoken.render_response(whole, context).value
+    return amounted(name, data).document
+
+
+def without_error(document: dict[str, Any]) -> dict[str, Any]:
+    """What came before the error that a stream ended in."""
+    return {name: value for name, value in document.items() if name != "error"}
+
+
+def _no_stop(name: str, status: str) -> Stop:
+    """What a dialect writes where nothing is told of the end: no reason, or a status."""
+    raw = status if name == "openai-responses" else ""
+    return Stop("other", raw, name, extra=Extra(name, {}, {"finishReason": "absent"}))
 
 
 class Answered(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Part
 from wireglot.ir.errors import WireglotError
-from wireglot.traces.again import Asked, answer_again
+from wireglot.traces.again import Asked, answer_again, without_error
 from wireglot.traces.links import linked
 from wireglot.traces.marks import Marker
 from wireglot.traces.nodes import Index, Spot, cut_answer
@@ -33,9 +33,13 @@ def answer_links(
 ) -> list[Link]:
     """Pairs of what the client was `told` and what `came` from upstream. Raises what a translation raises."""
     spoken, answered = dialect(target.source or client), dialect(target.dialect)
-    if spoken.places is None or answered.places is None or answered.parse_error(came) is not None:
+    if spoken.places is None or answered.places is None:
         return []
     there = cut_answer(answered.places, came)
+    if answered.parse_error(came) is not None:
+        if not there.spots:
+            return []
+        came = without_error(came)  # a stream may have said something before it
     if target.passthrough:
         return linked([(spot.steps, spot.steps) for spot in there.spots], told, came)
     context = context or (asked.context if asked is not None else Context())

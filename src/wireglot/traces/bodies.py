@@ -8,7 +8,7 @@ import re
 from typing import Any, Final
 
 from wireglot.ir.errors import WireglotError
-from wireglot.traces.again import folded
+from wireglot.traces.again import Amounted, amounted
 from wireglot.traces.trace import Message
 from wireglot.wire.json import BadJson, decode
 
@@ -80,11 +80,16 @@ def document(message: Message | None, name: str) -> dict[str, Any]:
 
 def whole(message: Message | None, dialect: str, name: str) -> dict[str, Any]:
     """The document that an answer is, or that its stream amounts to. Raises Unreadable."""
+    return amount(message, dialect, name).document
+
+
+def amount(message: Message | None, dialect: str, name: str) -> Amounted:
+    """The same, and whether its stream stops before its end. Raises Unreadable."""
     if message is None or not message.frames:
-        return document(message, name)
+        return Amounted(document(message, name))
     if message.truncated:
         raise Unreadable(f"{name}: only the beginning of it was recorded")
     try:
-        return folded(dialect, payload(message))
+        return amounted(dialect, payload(message))
     except WireglotError as fault:
-        raise Unreadable(f"{name}: {fault}") from None
+        raise Unreadable(f"{name}: {fault.message}") from None

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context, Dialect
 from wireglot.dialects.registry import dialect
 from wireglot.ir.errors import ApiError, ErrorKind, WireglotError
+from wireglot.traces.again import without_error
 from wireglot.traces.bodies import Unreadable, document, whole
-from wireglot.traces.diff import Difference
+from wireglot.traces.diff import Difference, outline, shown
 from wireglot.traces.trace import Attempt, Trace
 from wireglot.wire.json import encode_text
 
@@ -69,6 +70,20 @@ def stream_error_differences(was: ApiError, now: dict[str, Any], client: Dialect
     if error is None:
         return [Difference("/error", encode_text(was.message), "null")]
     return _kinds(was.kind, error.kind)
+
+
+def beginning_differences(was: dict[str, Any], now: dict[str, Any], client: Dialect) -> list[Difference]:
+    """Of a stream whose client left: what it got is how the answer begins that is made now."""
+    one, other = (outline(client.parse_response(without_error(each), Context())) for each in (was, now))
+    found = [
+        Difference(f"/{name}", shown(one[name]), shown(other[name][: len(one[name])]))
+        for name in ("text", "reasoning")
+        if not other[name].startswith(one[name])
+    ]
+    begun, made = ([call["name"] for call in each["calls"]] for each in (one, other))
+    if made[: len(begun)] != begun:
+        found.append(Difference("/calls", shown(begun), shown(made)))
+    return found
 
 
 def _compared(told: ApiError, error: ApiError, client: Dialect) -> list[Difference]:

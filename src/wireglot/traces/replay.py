@@ -24,11 +24,12 @@ from wireglot.providers.carried import MinterNamer
 from wireglot.providers.event_restorer import EventRestorer
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import Asked, answer_again, ask_again, finished, folded
-from wireglot.traces.bodies import Unreadable, document, payload, whole
+from wireglot.traces.bodies import Unreadable, amount, document, payload, whole
 from wireglot.traces.canonical import canonical_request
 from wireglot.traces.diff import Difference, differences
 from wireglot.traces.error_replay import (
     NotReplayed,
+    beginning_differences,
     error_differences,
     refusal_differences,
     stream_error_differences,
@@ -145,7 +146,8 @@ def _answers(trace: Trace, attempt: Attempt, asked: Asked | None, notes: list[st
         raise NotReplayed("no answer of the upstream was recorded")
     if not (_OK <= came.status < _BAD and _OK <= got.status < _BAD):
         return error_differences(trace, attempt)
-    told = whole(got, trace.row.dialect, "the client's answer")
+    heard = amount(got, trace.row.dialect, "the client's answer")
+    told = heard.document
     target = target_of(attempt)
     client = dialect(trace.row.dialect)
     error = client.parse_error(told) if got.frames else None
@@ -157,6 +159,8 @@ def _answers(trace: Trace, attempt: Attempt, asked: Asked | None, notes: list[st
         now = _translated(trace, attempt, target, asked)
     if error is not None:
         return stream_error_differences(error, now, client)
+    if heard.stops:
+        return beginning_differences(told, now, client)
     left = _UNTOLD
     if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
         left |= _USAGE  # which the gateway asks for, takes out or estimates itself

@@ -12,7 +12,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import Asked, ask_again
 from wireglot.traces.answer_links import answer_links
-from wireglot.traces.bodies import Unreadable, check_linkable, document, whole
+from wireglot.traces.bodies import Unreadable, amount, check_linkable, document, whole
 from wireglot.traces.causes import with_causes
 from wireglot.traces.links import request_links
 from wireglot.traces.losses import by_client, placed
@@ -127,7 +127,8 @@ def _with_folded(message: Message, dialect: str) -> Message:
         return message
     try:
         check_linkable(message, "the stream")
-        return replace(message, folded=encode_text(whole(message, dialect, "the stream")))
+        came = amount(message, dialect, "the stream")
+        return replace(message, folded=encode_text(came.document), stops=came.stops)
     except _FAULTS:
         return message
 

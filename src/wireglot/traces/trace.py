@@ -108,7 +108,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The body is no UTF-8, and is kept so."""
     folded: str = ""
     """What a stream amounts to: the document that its dialect answers with when nobody asks for a stream.
-    Links of answers point into it."""
+    Links of answers point into it. Of a stream without its end it is what came."""
+    stops: str = ""
+    """Of `folded`: why it is not the whole answer, in words for people."""
     caused_by: Literal["", "events", "times"] = ""
     """How the `causes` of its frames are known. `events`: the upstream's stream, translated again, makes this
     one. `times`: not all of it, so some have what came in the last read before they were written."""

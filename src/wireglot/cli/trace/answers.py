@@ -10,7 +10,8 @@ from wireglot.cli.trace.access import NoTrace
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import UnknownDialect, dialect
 from wireglot.ir.errors import WireglotError
-from wireglot.traces.bodies import Unreadable, whole
+from wireglot.traces.again import without_error
+from wireglot.traces.bodies import Unreadable, amount
 from wireglot.traces.diff import Difference, differences, outline
 from wireglot.traces.trace import Trace
 
@@ -35,10 +36,18 @@ def compared_lines(found: list[Difference]) -> list[str]:
 def _said(trace: Trace) -> dict[str, Any]:
     try:
         spoken = dialect(trace.row.dialect)
-        document = whole(trace.answer, spoken.name, "its answer")
-        error = spoken.parse_error(document, trace.answer.status)
-        if error is not None:
+        came = amount(trace.answer, spoken.name, "its answer")
+        error = spoken.parse_error(came.document, trace.answer.status)
+        if error is not None and not came.stops:
             return {"error": error.message}
-        return outline(spoken.parse_response(document, Context()))
+        told: dict[str, Any] = {}
+        try:
+            told = outline(spoken.parse_response(without_error(came.document), Context()))
+        except WireglotError:
+            if error is None:
+                raise
+        if came.stops:
+            told["stop"] = came.stops
+        return {**told, "error": error.message} if error is not None else told
     except (Unreadable, WireglotError, UnknownDialect) as fault:
         raise NoTrace(f"{one_line(trace.row.id)}: {one_line(str(fault))}") from None

@@ -103,13 +103,16 @@ class Shown:
             what.append("only its beginning was kept")
         told = one_line(f"  {', '.join(filter(None, what))}")
         head = self.paint(title, "bold") + self._cut(told, len(title))
+        stops = (
+            [self.paint(f"  {self._cut(one_line(message.stops), 2)}", "degraded")] if message.stops else []
+        )
         if message.frames and self.full:
-            return ["", head, *self._frames(message.frames)]
+            return ["", head, *self._frames(message.frames), *stops]
         try:
             value = decode(message.folded or payload(message))
         except (BadJson, Unreadable):
             return ["", head, *self._text(message.body or "".join(frame.data for frame in message.frames))]
-        return ["", head, *self._folded(value)]
+        return ["", head, *self._folded(value), *stops]
 
     def _folded(self, value: Any) -> list[str]:
         if self.full:
