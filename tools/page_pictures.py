@@ -94,17 +94,18 @@ def main() -> None:
         sync_playwright() as playwright,
         LiveGateway(CONFIGURATION.format(url=upstream.url)) as gateway,
     ):
-        began = int(time.time())
+        began = last = int(time.time())
         for number in range(26):
             upstream.next(
                 Behaviour(error=400) if number == 13 else Behaviour(delay=0.05 * (number % 5), gap=0.008)
             )
+            last = int(time.time())
             ask(gateway, number)
-        ended = int(time.time()) + 1
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for scheme, suffix in (("light", ""), ("dark", "-dark")):
             page = browser.new_page(viewport=SIZE, color_scheme="dark" if scheme == "dark" else "light")
-            pictures(page, gateway.url, suffix, (began, ended))
+            # Seconds after the one in which the last request began have nothing to show.
+            pictures(page, gateway.url, suffix, (began, last + 1))
             page.close()
         page = browser.new_page(viewport=SIZE)
         with_claude_code(page)
@@ -133,6 +134,7 @@ def with_claude_code(page: Page) -> None:
         page.get_by_role("region", name="Client request").locator(".part-call").nth(1).click()
         page.get_by_role("region", name="Upstream request").locator(".part.lit").first.wait_for()
         page.mouse.move(0, 0)
+        page.evaluate("scrollTo(0, 0)")
         take(page, "claude-code")
 
 
@@ -140,7 +142,8 @@ def pictures(page: Page, origin: str, suffix: str, asked: tuple[int, int]) -> No
     page.goto(origin + "/inspector")
     page.locator(".rows [role=row]").nth(3).wait_for()
     page.keyboard.press("j")
-    take(page, "live" + suffix)
+    if not suffix:
+        take(page, "live")
     rows = page.evaluate("fetch('/inspector/api/exchanges?client=claude-code').then(each => each.json())")[
         "rows"
     ]
