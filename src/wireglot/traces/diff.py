@@ -89,7 +89,7 @@ def outline(response: Response) -> dict[str, Any]:
         "stop": response.stop.reason,
     }
     if usage is not None:
-        told["tokens"] = {"input": usage.input, "output": usage.output}
+        told["tokens"] = {"input": usage.total_input, "output": usage.total_output}
     others = [part for part in response.content if type(part) in (Media, Foreign, ToolResult)]
     if others:
         told["others"] = [type(part).__name__ for part in others]
