@@ -21,7 +21,7 @@ from wireglot.cli.trace.show import Shown
 from wireglot.cli.trace.table import list_lines
 from wireglot.traces.file import read_trace, write_trace
 from wireglot.traces.told import with_told
-from wireglot.traces.trace import LossCounts, Row, Step, Tokens, Trace
+from wireglot.traces.trace import LossCounts, Row, State, Step, Tokens, Trace
 
 
 @pytest.fixture
@@ -124,6 +124,28 @@ def test_a_stream_that_broke_off_is_shown_and_compared_by_what_came(file: Path, 
     assert "the demo model writes" in differ["/text"]
     assert differ["/stop"] == '"the stream stops here, with an error"'
     assert "/error" in differ
+
+
+def test_diff_counts_what_a_cache_gave_among_the_tokens_as_the_list_does(file: Path, tmp_path: Path) -> None:
+    trace = recorded("anthropic", "gemini", conversation("anthropic"))
+    document = json.loads(trace.answer.body)
+    usage = {"input_tokens": 7075, "cache_read_input_tokens": 3891, "output_tokens": 5}
+    body = json.dumps({**document, "usage": usage})
+    path = tmp_path / "cached.wgtrace.json"
+    path.write_bytes(write_trace(replace(trace, answer=replace(trace.answer, body=body))))
+    found = json.loads(told("diff", file, path, "--json"))["differences"]
+    assert {each["pointer"]: each["after"] for each in found}["/tokens/input"] == "10966"
+
+
+def test_a_list_says_in_words_that_a_stream_broke_or_its_client_left() -> None:
+    went: list[tuple[State, int]] = [("failed", 200), ("failed", 502), ("left", 200), ("done", 200)]
+    rows = [
+        Row(id=f"req_{state}", at=1.0, state=state, status=status, client="c", model="m")
+        for state, status in went
+    ]
+    head, *lines = list_lines(rows, io.StringIO())
+    at = head.index("status")
+    assert [line[at:].split()[0] for line in lines] == ["broken", "502", "left", "200"]
 
 
 def test_export_writes_what_was_read(file: Path, tmp_path: Path) -> None:

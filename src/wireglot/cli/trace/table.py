@@ -21,6 +21,7 @@ _LEFT_OUT: Final = ("loss", "total", "client", "time", "upstream")
 """In this order, where a terminal is too narrow: which exchange it is, and how it went, stays."""
 _SECOND: Final = 1000.0
 _THOUSAND: Final = 1000
+_ERROR: Final = 400
 
 
 def width_of(stream: TextIO) -> int:
@@ -94,7 +95,7 @@ def _cell(row: Row, column: str, wide: bool) -> str:
         case "upstream":
             return one_line(upstream_of(row) if wide else row.model) or "-"
         case "status":
-            return str(row.status) if row.state in ("done", "failed") and row.status else row.state
+            return _status(row)
         case "total":
             return spent(row.total_ms)
         case "tokens":
@@ -103,6 +104,13 @@ def _cell(row: Row, column: str, wide: bool) -> str:
             return _losses(row)
         case _:
             return one_line(row.id)
+
+
+def _status(row: Row) -> str:
+    """In words where the number does not tell it: a stream has its 200 before it breaks."""
+    if row.state not in ("done", "failed") or not row.status:
+        return row.state
+    return "broken" if row.state == "failed" and row.status < _ERROR else str(row.status)
 
 
 def upstream_of(row: Row) -> str:
