@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import http.client
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
+import wireglot.gateway
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.dialects.openai_errors import type_and_code
+from wireglot.gateway.errors import RequestError
 
 OTHER_KEY = "wg-another-key-0123456789"
 API = "/inspector/api"
@@ -41,6 +46,36 @@ def test_lists_and_searches_hold_ones_own(seen):
     assert listed(a) == {of_a}
     assert listed(b, "?q=secret%20word") == {of_b}
     assert listed(admin) == {of_a, of_b}
+
+
+def test_an_error_has_the_code_that_the_reference_promises(seen):
+    a, _, _, (of_a, _) = seen
+    nobody = "req_" + "0" * 24
+    assert a.get(f"{API}/exchanges/{nobody}").code == "exchange_not_found"
+    assert a.get(f"{API}/exchanges/{nobody}/export").code == "exchange_not_found"
+    for part in ("client", "nowhere"):
+        assert a.get(f"{API}/exchanges/{of_a}/image?part={part}&pointer=/messages/0").code == "no_picture"
+    asked = {"id": nobody, "to": "demo/demo", "dry": True}
+    assert a.post(f"{API}/replay", asked).code == "exchange_not_found"
+
+
+@pytest.mark.parametrize("folder", ["inspector", "trace"])
+def test_every_code_that_is_written_down_is_told_as_it_is(folder):
+    """A kind of error has a usual code, which stood in place of those that nobody had listed."""
+    codes = set()
+    for file in sorted((Path(wireglot.gateway.__file__).parent / folder).glob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Name)
+                and call.func.id == "RequestError"
+            ):
+                given = [each.value for each in call.keywords if each.arg == "code"]
+                for kind, code in zip(call.args, given, strict=False):
+                    error = RequestError(ast.literal_eval(kind), "no", code=ast.literal_eval(code)).error
+                    assert type_and_code(error)[1] == ast.literal_eval(code), file
+                    codes.add(ast.literal_eval(code))
+    assert codes
 
 
 def test_another_ones_exchange_is_as_if_it_were_not_there(seen):
