@@ -614,7 +614,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "ctrl-c": (
             *interrupted("inspect", "wireglot.cli.inspect.opening"),
             Case("inspect --url {silent}", 130, "interrupted", how="process", while_asking=True),
-            Case(f"inspect {FILE_OF_TRACE}", 130, "It is shown to this machine alone, until Ctrl-C.\nwireglot: interrupted", out="http://127.0.0.1:", how="process", until="until Ctrl-C", note=True),
+            Case(f"inspect {FILE_OF_TRACE}", 0, "It is shown to this machine alone, until Ctrl-C.", out="http://127.0.0.1:", how="process", until="until Ctrl-C", note=True),
         ),
     },
     "trace list": _trace(

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -75,9 +76,10 @@ def _show_file(trace: Trace, *, open_it: bool) -> int:
 
         def show(host: str, port: int) -> int:
             place = f"{_PAGE}/x/{quote(trace.row.id, safe='')}"
-            _show(f"{Address('http', host, port).url}{place}", open_it=open_it)
-            say("It is shown to this machine alone, until Ctrl-C.")
-            threading.Event().wait()
+            with suppress(KeyboardInterrupt):  # it is the way out
+                _show(f"{Address('http', host, port).url}{place}", open_it=open_it)
+                say("It is shown to this machine alone, until Ctrl-C.")
+                threading.Event().wait()
             return OK
 
         return ask_own_gateway(show, environ={}, create_secret=False, more=more)
