@@ -28,6 +28,26 @@ def test_a_running_exchange_says_that_it_runs_and_shows_its_bodies_at_the_end(st
     expect(page.get_by_role("region", name="Client request")).to_be_visible()
 
 
+def test_the_other_side_of_a_part_is_brought_into_sight_however_long_what_stands_above_it_is(
+    stand_in, opened
+):
+    """How high parts are that were never in sight is only guessed."""
+    said = ["a line\n" * (1 + number * 7 % 60) for number in range(40)]
+    messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
+    found = trace(time.time())
+    found["request"]["body"] = json.dumps({"model": "m", "messages": messages})
+    attempt = found["attempts"][-1]
+    attempt["request"]["body"] = json.dumps({"model": "m", "messages": messages[::-1]})
+    attempt["links"] = [{"client": f"/messages/{at}", "upstream": f"/messages/{39 - at}"} for at in range(40)]
+    stand_in.traces["req-trace"] = found
+    page = opened(stand_in.origin + "/inspector/x/req-trace", height=1000)
+    client = page.get_by_role("region", name="Client request")
+    client.locator('[data-pointer="/messages/0/content"]').click()
+    other = page.get_by_role("region", name="Upstream request").locator(".part.lit")
+    expect(other).to_have_attribute("data-pointer", "/messages/39/content")
+    expect(other).to_be_in_viewport(ratio=0.9)
+
+
 def test_a_conversation_has_the_colour_of_its_worst_loss(stand_in, opened):
     turns = {"client": "codex", "turns": 4, "first_at": time.time(), "last_at": time.time()}
     stand_in.documents["GET", "/conversations"] = {

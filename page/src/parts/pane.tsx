@@ -59,12 +59,26 @@ function usePainted(): boolean {
   return painted;
 }
 
-/** Scrolls the pane, and not the page around it. */
+const SEEK_FRAMES = 90;
+const CALM_FRAMES = 8;
+
+/** Scrolls the pane, and not the page around it. How high parts are that were never in sight is only guessed: once they
+ * are, it may stand elsewhere, and is sought again until it stays. */
 function bringIntoSight(card: HTMLElement | null | undefined): void {
   const box = card?.closest<HTMLElement>(".reading");
   if (!card || !box) return;
-  const top = card.getBoundingClientRect().top - box.getBoundingClientRect().top;
-  if (top < 0 || top + Math.min(card.offsetHeight, 120) > box.clientHeight) box.scrollTop += top - box.clientHeight / 3;
+  let calm = 0;
+  let frames = 0;
+  const seek = () => {
+    const top = card.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    if (top >= 0 && top + Math.min(card.offsetHeight, 120) <= box.clientHeight) calm += 1;
+    else {
+      calm = 0;
+      box.scrollTop += top - box.clientHeight / 3;
+    }
+    if (calm < CALM_FRAMES && frames++ < SEEK_FRAMES) requestAnimationFrame(seek);
+  };
+  seek();
 }
 
 const RAW_AT_FIRST = 200_000;
