@@ -207,9 +207,11 @@ export function readAnswer(value: Json): Part[] {
   if (!isObj(value)) return [];
   const inner = isObj(value["response"]) && value["response"]["candidates"] ? value["response"] : value;
   const base = inner === value ? "" : "/response";
+  // A stream may have said something before its error: then both are there.
+  const failed: Part[] = [];
   if (isObj(inner["error"]) || inner["type"] === "error") {
     const error = isObj(inner["error"]) ? inner["error"] : {};
-    return [{ pointer: `${base}/error`, role: "error", kind: "error", name: str(error["type"]) || str(error["status"]) || String(error["code"] ?? ""), text: str(error["message"]) || pretty(error) }];
+    failed.push({ pointer: `${base}/error`, role: "error", kind: "error", name: str(error["type"]) || str(error["status"]) || String(error["code"] ?? ""), text: str(error["message"]) || pretty(error) });
   }
   const parts: Part[] = [];
   if (Array.isArray(inner["content"])) parts.push(...content(inner["content"], `${base}/content`, "assistant"));
@@ -221,7 +223,7 @@ export function readAnswer(value: Json): Part[] {
     const body = isObj(candidate) && isObj(candidate["content"]) ? candidate["content"] : {};
     parts.push(...content(body["parts"], `${base}/candidates/${index}/content/parts`, "assistant"));
   });
-  return parts;
+  return [...parts, ...failed];
 }
 
 /** What holds beside the conversation: the model, limits, settings. */

@@ -69,6 +69,8 @@ export interface Message {
   base64?: boolean;
   /** What a stream amounts to, as a whole answer of its dialect. */
   folded?: string;
+  /** Of `folded`: why it is not the whole answer. */
+  stops?: string;
   /** How the causes of its frames are known: by translating again, or by the clock. */
   caused_by?: "events" | "times";
 }

@@ -205,6 +205,7 @@ export function Pane(props: Props) {
         <span class="faint clip">{props.about}</span>
         <span class="pane-tools">
           {message?.truncated ? <span class="grade grade-degraded" title="only the beginning was kept">≈ cut, was {size(message.bytes)}</span> : null}
+          {message?.stops && visible === events.length ? <span class="grade grade-degraded" title={message.stops}>≈ stops before its end</span> : null}
           {!isEmpty ? (
             <>
               {asTree ? (

@@ -118,7 +118,7 @@ function answerTold(recorded: Message | null | undefined, told: Message | null |
     const causes = told?.frames?.[index]?.causes;
     return causes ? { ...frame, causes } : frame;
   });
-  return { ...recorded, ...(frames ? { frames } : {}), ...(told?.folded ? { folded: told.folded } : {}), ...(told?.caused_by ? { caused_by: told.caused_by } : {}) };
+  return { ...recorded, ...(frames ? { frames } : {}), ...(told?.folded ? { folded: told.folded } : {}), ...(told?.stops ? { stops: told.stops } : {}), ...(told?.caused_by ? { caused_by: told.caused_by } : {}) };
 }
 
 /** The bodies that are here, with the links that came after them. */
