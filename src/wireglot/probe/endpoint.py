@@ -155,7 +155,7 @@ def _words(fault: TransportFault) -> str:
         case "tls":
             return f"no TLS connection comes about: {fault.message}"
         case "first_byte_timeout" | "idle_timeout" | "total_timeout":
-            return "no answer in time"
+            return "nothing came in time"
         case "broken":
             return "the connection ended too early"
         case _:

@@ -26,7 +26,14 @@ pre { max-height: 24rem; overflow: auto; }
 }
 """
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-_SIGNS: Final = {"pass": "✓", "fail": "✗", "warn": "!", "not applicable": "–", "inconclusive": "?"}
+_SIGNS: Final = {
+    "pass": "✓",
+    "fail": "✗",
+    "warn": "!",
+    "not applicable": "–",
+    "inconclusive": "?",
+    "not run": "·",
+}
 
 
 def page(report: Report) -> str:

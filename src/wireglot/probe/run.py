@@ -44,7 +44,7 @@ def run_cases(
     """Each finding as soon as it is there. `affordable` gives why a case may not be run any more, or ""."""
     for case in cases:
         if why := affordable(case):
-            yield Finding(id=case.id, verdict="inconclusive", words=why, tries=0)
+            yield Finding(id=case.id, verdict="not run", words=why, tries=0)
             continue
         began = clock()
         finding = _once(case, Talk(endpoint, wire, model, ledger, case=case.id))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Verdict = Literal["pass", "fail", "warn", "not applicable", "inconclusive"]
+Verdict = Literal["pass", "fail", "warn", "not applicable", "inconclusive", "not run"]
 """warn: a rule of those that clients can do without does not hold. inconclusive: the model did not do what
-the case needs, or nothing was answered, twice."""
+the case needs, or nothing was answered, twice. not run: the budget does not reach that far."""
 
-VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "fail", "warn", "not applicable", "inconclusive")
+VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "fail", "warn", "not applicable", "inconclusive", "not run")
 
 
 class Broken(Exception):

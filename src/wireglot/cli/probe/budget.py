@@ -91,7 +91,7 @@ class Purse:
         # Twice: a case that says nothing is tried again.
         more = (2 * part.input, 2 * part.output) if part is not None else (0, 0)
         most = self._amount(self._ledger.input + more[0], self._ledger.output + more[1])
-        return "it is not run: it could spend more than the budget" if most > self._budget.amount else ""
+        return "it could spend more than the budget" if most > self._budget.amount else ""
 
     def _amount(self, tokens_in: int, tokens_out: int) -> int:
         if self._price is None or self._budget is None or not self._budget.currency:

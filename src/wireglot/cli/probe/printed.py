@@ -20,6 +20,7 @@ _SIGNS: Final = {
     "warn": ("!", "approximated"),
     "not applicable": ("-", "dim"),
     "inconclusive": ("?", "dim"),
+    "not run": (".", "dim"),
 }
 _BAR_LETTERS: Final = 24
 
