@@ -12,6 +12,7 @@ from tests.traces.recorded import recorded
 from wireglot.traces.pointer import resolve
 from wireglot.traces.told import with_told
 from wireglot.traces.trace import Message, Trace
+from wireglot.translate import translate_response
 
 
 def requests_of(trace: Trace) -> tuple[object, object]:
@@ -77,6 +78,26 @@ def test_the_summary_counts_both_sides() -> None:
     assert counted["system blocks"][0] == 3
     assert counted["messages"] == (3, 4)
     assert counted["tools"] == counted["tool calls"] == counted["tool results"] == counted["images"] == (1, 1)
+
+
+def test_state_that_goes_on_at_another_part_is_not_counted_as_less() -> None:
+    """What Gemini signed at a call is a thought of its own for Anthropic's clients, and a call's again."""
+    call = {"functionCall": {"id": "c1", "name": "get_weather", "args": {}}, "thoughtSignature": "c2lnbmVk"}
+    answer = {
+        "responseId": "r",
+        "modelVersion": "demo",
+        "candidates": [{"content": {"role": "model", "parts": [call]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+    }
+    said = translate_response(json.dumps(answer), source="gemini", target="anthropic").value["content"]
+    assert [block["type"] for block in said] == ["thinking", "tool_use"]
+    asked = conversation("anthropic")
+    result = {"type": "tool_result", "tool_use_id": said[1]["id"], "content": "snow"}
+    asked["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": [result]}]
+    trace = with_told(recorded("anthropic", "gemini", asked))
+    counted = {line.what: (line.client, line.upstream) for line in trace.attempts[-1].summary}
+    assert counted["signatures"] == (1, 1)
+    assert "reasoning" not in counted
 
 
 def test_rewritten_tool_ids_are_counted() -> None:

@@ -50,7 +50,9 @@ def counts(request: Request) -> dict[str, int]:
         "tools": len(request.tools),
         "tool calls": _of(parts, ToolCall),
         "tool results": _of(parts, ToolResult),
-        "reasoning": _of(parts, Reasoning),
+        # One that shows nothing is there for what was signed, which may go on at another part.
+        "reasoning": sum(type(part) is Reasoning and not _only_signed(part) for part in parts),
+        "signatures": sum(getattr(part, "signature", None) is not None for part in parts),
         "images": media.count("image"),
         "other media": len(media) - media.count("image"),
     }
@@ -61,6 +63,10 @@ def _all(message: Message) -> Iterable[Part]:
         yield part
         if type(part) is ToolResult:
             yield from part.content
+
+
+def _only_signed(part: Reasoning) -> bool:
+    return part.signature is not None and not part.text and not part.redacted
 
 
 def _of(parts: list[Part], kind: type[Part]) -> int:
