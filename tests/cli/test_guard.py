@@ -89,6 +89,15 @@ def test_without_a_record_it_records_says_so_and_passes(counted, tmp_path, capsy
     assert guard.main([]) == 0
 
 
+def test_who_only_compares_counts_nothing_without_a_record(counted, tmp_path, capsys):
+    assert guard.main(["--compare"]) == 0
+    assert "nothing to compare with" in capsys.readouterr().out
+    assert not (tmp_path / "record.json").exists()
+    assert guard.main([]) == 0
+    assert guard.main(["--compare"]) == 0
+    assert "none takes more" in capsys.readouterr().out
+
+
 def test_a_slower_path_fails_and_a_faster_one_is_told(counted, capsys):
     guard.main([])
     counted["one"] = 150

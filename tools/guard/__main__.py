@@ -19,6 +19,11 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--update", action="store_true", help="record what is counted")
     parser.add_argument("--required", action="store_true", help="fail where valgrind is missing")
     parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="count nothing where nothing is recorded for this machine, Python and libraries",
+    )
+    parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="paths with it in the name"
     )
     parser.add_argument(
@@ -37,6 +42,9 @@ def main(argv: list[str] | None = None) -> int:
     if callgrind.find_valgrind() is None:
         print("guard: valgrind is not installed: nothing was counted (apt-get install valgrind)")
         return 1 if told.required else 0
+    if told.compare and not told.against and baseline.read(baseline.path_of(baseline.key())) is None:
+        print("guard: nothing is recorded for this machine, Python and libraries: nothing to compare with")
+        return 0
     paths = [path for path in hot_paths() if not told.only or any(text in path.name for text in told.only)]
     if not paths:
         print(f"guard: no path has {' or '.join(told.only)} in its name")

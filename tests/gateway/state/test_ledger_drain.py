@@ -155,7 +155,9 @@ def test_a_request_has_its_account_before_it_is_answered(has_account: bool) -> N
             return account
 
     exchange: Any = SimpleNamespace(
-        targets=("first", "second"), ending=SimpleNamespace(keep_account=steps.append)
+        targets=("first", "second"),
+        ending=SimpleNamespace(keep_account=steps.append),
+        record=SimpleNamespace(),
     )
     step = Accounted(Inner(), Books())  # type: ignore[arg-type]  # as much of both as a step needs
     asyncio.run(step.answer(exchange))
