@@ -92,7 +92,10 @@ class Search:
         return look
 
     async def _elsewhere(self, row: Row, text: str, look: _Look) -> None:
-        trace, why = await self._traces.opened(row)
+        fleet = self._traces.fleet
+        if fleet is None or self._traces.rows.find(row.id) is not None:
+            return  # it was recorded here, and is gone
+        trace, why = await fleet.trace(row)
         if trace is None:
             if why:
                 look.unread.add(row.id)
