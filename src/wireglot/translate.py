@@ -156,15 +156,20 @@ def translate_response(
     status: int = 0,
     context: Context | None = None,
     strict: bool = False,
+    leaks_calls: bool | None = None,
 ) -> Rendered[dict[str, Any]]:
     """A response (or an error body) of the `source` that produced it, in the `target` dialect of the client.
 
     `request` is the client's original request, in its own dialect: it brings back tool names and freeform
     tools, and what that dialect echoes. A response that holds a broken call becomes an error body.
+    `leaks_calls`: whether calls that are left in the text are read as calls; None: what the catalog says of
+    this `provider` and `model`, and no where no provider is named.
     """
     upstream, client = dialect(source), dialect(target)
     document = _object(body, UpstreamFault)
-    back = _way_back(client, upstream, request, model, provider=provider, context=context)
+    back = _way_back(
+        client, upstream, request, model, provider=provider, context=context, leaks_calls=leaks_calls
+    )
     error = upstream.parse_error(document, status)
     content: Sequence[Part] = ()
     if error is not None:
@@ -185,10 +190,10 @@ def _answered(
     """What the client is told, and the parts that its losses count by."""
     losses: tuple[Loss, ...] = ()
     # A malformed call is told as the dialect has it, which may be more than an error.
-    if client is not upstream and response.stop.reason != "malformed_call":
+    if (client is not upstream or back.leaks_calls) and response.stop.reason != "malformed_call":
         try:
             # Whether an empty answer is one is for those to say who can ask again.
-            accepted = accept(response, back.client, may_be_empty=True)
+            accepted = accept(response, back.client, may_be_empty=True, leaks_calls=back.leaks_calls)
         except NoAnswer as failed:
             return client.render_error(failed.error, back.context), ()
         response, losses = accepted.response, accepted.losses
@@ -204,6 +209,7 @@ class StreamTranslator:
     """Bytes of the `source` stream in, bytes of the `target` stream out, cut anywhere.
 
     Whatever arrives, the output is one legal stream: after `close` it has its end, or its dialect's error.
+    `leaks_calls`: as in `translate_response`.
     """
 
     def __init__(
@@ -216,12 +222,15 @@ class StreamTranslator:
         provider: str | None = None,
         context: Context | None = None,
         framing: Literal["sse", "json-array"] = "sse",
+        leaks_calls: bool | None = None,
     ) -> None:
         upstream, client = dialect(source), dialect(target)
         context = context or Context()
         if framing != "sse":
             context = msgspec.structs.replace(context, framing=framing)
-        back = _way_back(client, upstream, request, model, provider=provider, context=context)
+        back = _way_back(
+            client, upstream, request, model, provider=provider, context=context, leaks_calls=leaks_calls
+        )
         self._reader = upstream.stream_reader(back.context)
         self._writer = client.stream_writer(back.context, back.client)
         self._places = client.places
@@ -229,9 +238,9 @@ class StreamTranslator:
         self._restorer: EventRestorer | None = None
         self._namer: MinterNamer | None = None
         self._watch: Watch | None = None
-        if client is not upstream:
-            drops = client.surface.client.leaves_out_calls
-            self._watch = Watch(back.client, leaves_out=drops, may_be_empty=True)
+        if client is not upstream or back.leaks_calls:
+            drops, leaks = client.surface.client.leaves_out_calls, back.leaks_calls
+            self._watch = Watch(back.client, leaves_out=drops, may_be_empty=True, leaks_calls=leaks)
         self._closed = False
         self.failed = False
 
@@ -291,6 +300,7 @@ class _WayBack(msgspec.Struct, frozen=True):
 
     tells: Dialect
     """The dialect in which the answer is told."""
+    leaks_calls: bool
 
     @property
     def is_abroad(self) -> bool:
@@ -332,26 +342,22 @@ def _way_back(
     model: str | None,
     provider: str | None,
     context: Context | None,
+    leaks_calls: bool | None,
 ) -> _WayBack:
     context = context or Context()
+    if leaks_calls is None:
+        leaks_calls = bool(provider) and limits_for(upstream.name, model or "", provider or "").leaks_calls
     prefix = client.surface.client.call_prefix or context.call_prefix
     context = msgspec.structs.replace(
         context, call_prefix=prefix, provider=provider or context.provider, model=model or context.model
     )
-    if request is None:
-        return _WayBack(
-            client=None,
-            speaks=client,
-            upstream=upstream,
-            model=model,
-            provider=provider,
-            context=context,
-            tells=client,
-        )
-    asked, speaks = _asked(_object(request, ClientFault), client, upstream, context)
-    if not context.seed:
-        # Minted ids must differ from those of earlier turns of the same conversation.
-        context = msgspec.structs.replace(context, seed=str(len(asked.messages)))
+    asked: Request | None = None
+    speaks = client
+    if request is not None:
+        asked, speaks = _asked(_object(request, ClientFault), client, upstream, context)
+        if not context.seed:
+            # Minted ids must differ from those of earlier turns of the same conversation.
+            context = msgspec.structs.replace(context, seed=str(len(asked.messages)))
     return _WayBack(
         client=asked,
         speaks=speaks,
@@ -360,6 +366,7 @@ def _way_back(
         provider=provider,
         context=context,
         tells=client,
+        leaks_calls=leaks_calls,
     )
 
 

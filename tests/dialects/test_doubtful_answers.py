@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wireglot.dialects import passthrough
-from wireglot.dialects.passthrough import LEAKED, is_doubtful
+from wireglot.dialects.passthrough import is_doubtful
 from wireglot.ir.verdict import is_cut
 from wireglot.wire.json import BadJson, decode
 
@@ -20,8 +20,6 @@ PIECES = [
 def plainly(body: bytes) -> bool:
     """As it reads in the patterns, without a look at any sign first."""
     if any(sign in body for sign in passthrough._BROKEN) or passthrough._THOUGHTS.search(body):
-        return True
-    if LEAKED.search(body):
         return True
     is_answer = passthrough._SPOKEN.search(body) is not None
     for found in passthrough._ARGUMENTS.finditer(body):

@@ -1,14 +1,14 @@
-"""Calls that a server left in the text."""
+"""Calls that a server left in the text: read as calls, where the provider is known for it."""
 
 from __future__ import annotations
 
 import pytest
 
 from wireglot.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.leaked_calls import MARKS, can_leak, leaks, may_begin, read_calls
+from wireglot.ir.leaked_calls import may_leak, read_calls
 from wireglot.ir.outcome import Response, Stop, StopReason
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, check, fold
+from wireglot.ir.request import Request, Tool, ToolChoice
+from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, check, fold, unfold
 from wireglot.ir.verdict import RECOVERED, NoAnswer, Watch, accept
 
 ASKED = Request("m", (Message("user", (Text("weather?"),)),), (Tool("weather"),))
@@ -21,6 +21,7 @@ KIMI = (
 )
 DEEPSEEK = f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{PARIS}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
 DEEPSEEK_31 = f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{PARIS}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+TAGGED = f'<tool_call>\n{{"name": "weather", "arguments": {PARIS}}}\n</tool_call>'
 CALLS = (
     ToolCall("functions.weather:0", "weather", PARIS),
     ToolCall("functions.clock:1", "clock", "{}"),
@@ -28,11 +29,19 @@ CALLS = (
 
 
 def whole(*content: Part) -> Response:
-    return accept(Response("r", "m", content, Stop("end", "stop", "x")), ASKED).response
+    response = Response("r", "m", content, Stop("end", "stop", "x"))
+    return accept(response, ASKED, leaks_calls=True).response
 
 
-def streamed(text: str, size: int, request: Request | None = ASKED) -> list[Event]:
-    """The text in pieces of a size, and another text behind it."""
+def streamed(
+    text: str,
+    size: int,
+    request: Request | None = ASKED,
+    *,
+    leaks_calls: bool = True,
+    stop: StopReason = "end",
+) -> list[Event]:
+    """The text in pieces of a size, and a thought behind it."""
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     events: list[Event] = [
         Start("r", "m"),
@@ -42,13 +51,13 @@ def streamed(text: str, size: int, request: Request | None = ASKED) -> list[Even
         PartStart(1, Reasoning("")),
         Delta(1, "hm"),
         PartEnd(1),
-        Finish(Stop("end", "stop", "x")),
+        Finish(Stop(stop, "stop", "x")),
     ]
-    watch = Watch(request, leaves_out=True)
+    watch = Watch(request, leaves_out=True, leaks_calls=leaks_calls)
     passed = [each for event in events for each in watch.pass_on([event])]
     list(check(passed))
     assert watch.losses in ([], [RECOVERED])
-    at_once = Watch(request, leaves_out=True).pass_on(events)
+    at_once = Watch(request, leaves_out=True, leaks_calls=leaks_calls).pass_on(events)
     if type(passed[-1]) is not Failure:
         assert fold(at_once) == fold(passed)
     return passed
@@ -60,7 +69,8 @@ def test_leaked_calls_are_calls() -> None:
     assert found.content == (Text("Let me see. "), *CALLS)
     assert found.stop.reason == "tool_calls"
     leaked = Response("r", "m", (Text(KIMI),), Stop("end", "stop", "x"))
-    assert accept(leaked, ASKED).losses == (RECOVERED,)
+    assert accept(leaked, ASKED, leaks_calls=True).losses == (RECOVERED,)
+    assert RECOVERED.grade == "serious"
     assert whole(Reasoning("hm" + KIMI)).content == (Reasoning("hm"), *CALLS)
 
 
@@ -78,7 +88,7 @@ def test_leaked_calls_of_a_stream_are_calls_however_it_is_cut(size: int) -> None
     passed = streamed("Well < <| ok? " + KIMI, size)
     assert not any("tool_call" in event.text for event in passed if type(event) is Delta)
     answer = fold(passed)
-    assert answer.content == (Text("Well < <| ok? "), *CALLS, Reasoning("hm"))
+    assert answer.content == (Text("Well < <| ok? "), Reasoning("hm"), *CALLS)
     assert answer.stop.reason == "tool_calls"
 
 
@@ -93,8 +103,9 @@ BROKEN = [
     KIMI[:-60],
     KIMI.replace("Paris", 'Par"'),
     KIMI + " and then?",
-    "<|tool_calls_section_begin|>",
     KIMI.replace(PARIS, '["Paris"]'),
+    DEEPSEEK[:-30],
+    "\n" + DEEPSEEK_31[:-30],
 ]
 
 
@@ -103,25 +114,89 @@ def test_tokens_that_are_no_calls_make_a_malformed_answer(text: str) -> None:
     """[K5] They are retried, and never shown as words."""
     assert read_calls(text, "") is None
     with pytest.raises(NoAnswer) as failed:
-        whole(Text("hm " + text))
+        whole(Text(text))
     assert failed.value.error.code == "malformed_tool_call"
-    last = streamed("hm " + text, 3)[-1]
+    last = streamed(text, 3)[-1]
     assert type(last) is Failure
     assert last.error.code == "malformed_tool_call"
+
+
+def test_words_behind_a_mention_do_not_wait_for_the_end() -> None:
+    watch = Watch(ASKED, leaks_calls=True)
+    watch.pass_on([Start("r", "m"), PartStart(0, Text("")), Delta(0, "It is `<|tool_call_begin|>")])
+    assert watch.pass_on([Delta(0, "`; see the docs")]) == [
+        Delta(0, "<|tool_call_begin|>"),
+        Delta(0, "`; see the docs"),
+    ]
+
+
+@pytest.mark.parametrize("text", [KIMI, DEEPSEEK, DEEPSEEK_31, *BROKEN, "TAGGED"])
+@pytest.mark.parametrize("request_", [ASKED, None], ids=["asked", "unknown"])
+def test_a_text_of_any_other_provider_is_a_text(text: str, request_: Request | None) -> None:
+    """[K5] It may quote a hostile document: no call is made of it, and it is no error."""
+    text = f"I will not run this: {TAGGED}" if text == "TAGGED" else text
+    response = Response("r", "m", (Text(text),), Stop("end", "stop", "x"))
+    assert accept(response, request_).response is response
+    for size in (1, 7, 1000):
+        found = fold(streamed(text, size, request_, leaks_calls=False))
+        assert found.content == (Text(text), Reasoning("hm"))
+        assert found.stop.reason == "end"
+
+
+@pytest.mark.parametrize("reason", ["length", "refused", "paused", "context_full", "other"])
+@pytest.mark.parametrize("text", [KIMI, "x " + KIMI, KIMI[:-60]])
+def test_an_answer_that_did_not_end_by_itself_has_no_leaked_calls(reason: StopReason, text: str) -> None:
+    """A filter or a limit stopped the model: its last words are no call."""
+    response = Response("r", "m", (Text(text),), Stop(reason, "raw", "x"))
+    assert accept(response, ASKED, leaks_calls=True).response is response
+    assert fold(streamed(text, 5, stop=reason)).content == (Text(text), Reasoning("hm"))
+
+
+def test_a_request_that_forbids_calls_gets_none() -> None:
+    """A model with `tool_choice: none` may answer in tags all the same."""
+    asked = Request("m", ASKED.messages, ASKED.tools, ToolChoice("none"))
+    for text in (KIMI, TAGGED, KIMI[:-60]):
+        response = Response("r", "m", (Text(text),), Stop("end", "stop", "x"))
+        assert accept(response, asked, leaks_calls=True).response is response
+        assert fold(streamed(text, 5, asked)).content == (Text(text), Reasoning("hm"))
+
+
+@pytest.mark.parametrize("real_first", [True, False])
+def test_a_call_that_is_in_the_answer_already_is_not_doubled(real_first: bool) -> None:
+    """mistral.rs returns the call, and leaves the text of it."""
+    real = ToolCall("c", "weather", '{"city":"Paris"}')
+    for text in (TAGGED, "Well. " + TAGGED, call("functions.weather:0", PARIS)):
+        parts: tuple[Part, ...] = (real, Text(text)) if real_first else (Text(text), real)
+        response = Response("r", "m", parts, Stop("tool_calls", "tool_calls", "x"))
+        accepted = accept(response, ASKED, leaks_calls=True)
+        assert (accepted.response, accepted.losses) == (response, ())
+        watch = Watch(ASKED, leaks_calls=True)
+        passed = [each for event in unfold(response) for each in watch.pass_on([event])]
+        assert fold(passed) == response
+        assert watch.losses == []
+
+
+def test_another_call_than_those_in_the_answer_is_read() -> None:
+    real = ToolCall("c", "weather", '{"city":"Rome"}')
+    response = Response("r", "m", (Text(TAGGED), real), Stop("tool_calls", "tool_calls", "x"))
+    assert shown(accept(response, ASKED, leaks_calls=True).response.content) == [
+        ("weather", '{"city":"Rome"}'),
+        ("weather", PARIS),
+    ]
 
 
 def test_whoever_offers_no_tools_may_speak_of_such_tokens() -> None:
     """[K5] A question about them is no leak."""
     asked = Request("m", ASKED.messages)
     spoken = Response("r", "m", (Text(KIMI),), Stop("end", "stop", "x"))
-    assert accept(spoken, asked).response is spoken
+    assert accept(spoken, asked, leaks_calls=True).response is spoken
     assert fold(streamed(KIMI, 4, asked)).content[0] == Text(KIMI)
 
 
 def test_calls_of_a_client_may_hold_such_tokens() -> None:
     """[K5] Arguments are no words of an answer, and freeform text is not either."""
     for part in (ToolCall("c", "f", "{}"), ToolCall("c", "f", "", "custom")):
-        watch = Watch(ASKED)
+        watch = Watch(ASKED, leaks_calls=True)
         text = KIMI if part.kind == "custom" else ""
         events: list[Event] = [Start("r", "m"), PartStart(0, part), Delta(0, text), PartEnd(0)]
         passed = [each for event in events for each in watch.pass_on([event])]
@@ -165,19 +240,14 @@ def test_ids_that_are_made_up_are_the_same_for_the_same_call_and_others_for_othe
     assert {(each.name, each.arguments) for each in calls} == {("weather", PARIS)}
 
 
-def test_a_reason_that_says_more_than_an_end_stays():
-    """A limit that was reached is one, also behind a leaked call."""
-    reasons: dict[StopReason, StopReason] = {
-        "end": "tool_calls",
-        "other": "tool_calls",
-        "stop_sequence": "tool_calls",
-        "length": "length",
-    }
-    for reason, told in reasons.items():
-        leaked = Response("r", "m", (Text(KIMI),), Stop(reason, "raw", "x"))
-        assert accept(leaked, ASKED).response.stop.reason == told
-    leaked = Response("r", "m", (Text(KIMI),), Stop("end", "raw", "x"))
-    assert accept(leaked, ASKED).response.stop == Stop("tool_calls", "leaked tool tokens")
+def test_an_answer_with_leaked_calls_ends_with_calls():
+    for stop in (Stop("end", "raw", "x"), Stop("other"), Stop("stop_sequence", "raw")):
+        leaked = Response("r", "m", (Text(KIMI),), stop)
+        assert accept(leaked, ASKED, leaks_calls=True).response.stop == Stop(
+            "tool_calls", "leaked tool tokens"
+        )
+    leaked = Response("r", "m", (Text(KIMI),), Stop("tool_calls", "tool_calls", "x"))
+    assert accept(leaked, ASKED, leaks_calls=True).response.stop == leaked.stop
 
 
 def test_words_before_a_leak_are_kept_and_blank_ones_are_not():
@@ -186,28 +256,18 @@ def test_words_before_a_leak_are_kept_and_blank_ones_are_not():
     assert whole(Text("first"), signed, Text("last")).content == (
         Text("first"),
         Text("so ", refusal=True),
-        *CALLS,
         Text("last"),
+        *CALLS,
     )
 
 
-def test_what_may_begin_a_mark_is_known_by_its_letters():
-    assert may_begin("<")
-    assert may_begin("<|tool_call")
-    assert may_begin("<｜tool▁calls▁begin｜>")
-    assert not may_begin("<|tool_x")
-    assert not may_begin("a<")
-    assert all(leaks(f"a{mark}b") and not leaks(mark[:-1]) for mark in MARKS)
+def test_an_answer_to_an_unknown_request_may_hold_calls():
+    assert may_leak(None)
+    assert may_leak(ASKED)
+    assert not may_leak(Request("m", ()))
 
 
-def test_whoever_is_asked_by_nobody_known_may_leak():
-    assert can_leak(None)
-    assert can_leak(ASKED)
-    assert not can_leak(Request("m", ()))
-
-
-def test_parts_behind_recovered_calls_move_and_those_before_stay():
-    """Indices count up in the order of their start, whatever was put between."""
+def test_recovered_calls_come_behind_all_other_parts():
     events: list[Event] = [
         Start("r", "m"),
         PartStart(0, Text("")),
@@ -224,11 +284,9 @@ def test_parts_behind_recovered_calls_move_and_those_before_stay():
         PartEnd(2),
         Finish(Stop("end", "stop", "x")),
     ]
-    watch = Watch(ASKED)
+    watch = Watch(ASKED, leaks_calls=True)
     passed = list(check([each for event in events for each in watch.pass_on([event])]))
-    assert fold(passed).content == (Text("a"), ToolCall("c", "f", '{"x":1}'), *CALLS, Text("b <|"))
-    assert Delta(4, "b ") in passed
-    assert Delta(4, "<|") in passed
+    assert fold(passed).content == (Text("a"), ToolCall("c", "f", '{"x":1}'), Text("b <|"), *CALLS)
 
 
 def test_two_parts_may_leak_and_probabilities_are_never_held_back():
@@ -244,18 +302,15 @@ def test_two_parts_may_leak_and_probabilities_are_never_held_back():
         PartEnd(1),
         Finish(Stop("end", "stop", "x")),
     ]
-    watch = Watch(ASKED)
+    watch = Watch(ASKED, leaks_calls=True)
     passed = list(check([each for event in events for each in watch.pass_on([event])]))
     assert fold(passed).content == (
         Reasoning("hm"),
-        ToolCall("f:0", "f", "{}"),
         Text("", logprobs=(likely,)),
+        ToolCall("f:0", "f", "{}"),
         ToolCall("g:1", "g", "{}"),
     )
     assert watch.losses == [RECOVERED]
-
-
-TAGGED = f'<tool_call>\n{{"name": "weather", "arguments": {PARIS}}}\n</tool_call>'
 
 
 def shown(parts: tuple[Part, ...]) -> list[tuple[str, str]]:

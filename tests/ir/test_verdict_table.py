@@ -84,19 +84,19 @@ def error(found: ApiError) -> str:
     return f"{found.code} {found.status}"
 
 
-def whole(response: Response, request: Request | None) -> str:
+def whole(response: Response, request: Request | None, leaks_calls: bool) -> str:
     try:
-        accepted = accept(response, request)
+        accepted = accept(response, request, leaks_calls=leaks_calls)
     except NoAnswer as failed:
         return error(failed.error) if failed.usage == response.usage else "nobody knows what it cost"
     told = f"{parts(accepted.response.content)} {accepted.response.stop.reason}"
     return " ".join([told, *(f"({loss.path} {loss.feature} {loss.action})" for loss in accepted.losses)])
 
 
-def streamed(events: list[Event], request: Request | None, leaves_out: bool) -> str:
-    watch = Watch(request, leaves_out=leaves_out)
+def streamed(events: list[Event], request: Request | None, leaves_out: bool, leaks_calls: bool) -> str:
+    watch = Watch(request, leaves_out=leaves_out, leaks_calls=leaks_calls)
     passed = [each for event in events for each in watch.pass_on([event])]
-    at_once = Watch(request, leaves_out=leaves_out).pass_on(list(events))
+    at_once = Watch(request, leaves_out=leaves_out, leaks_calls=leaks_calls).pass_on(list(events))
     last = passed[-1]
     assert last == at_once[-1]
     if isinstance(last, Failure):
@@ -112,6 +112,7 @@ def streamed(events: list[Event], request: Request | None, leaves_out: bool) -> 
 def test_what_becomes_of_answers():
     lines = []
     for content_name, content in CONTENTS.items():
+        leaks = content_name.startswith("a leaked call")
         for request_name, request in REQUESTS.items():
             lines.append(f"# {content_name}: {request_name}")
             seen: dict[str, list[str]] = {}
@@ -121,8 +122,8 @@ def test_what_becomes_of_answers():
                         response = Response("r", "m", content, Stop(reason, raw), usage)
                         events = list(unfold(response))
                         found = [
-                            whole(response, request),
-                            *(streamed(events, request, out) for out in (True, False)),
+                            whole(response, request, leaks),
+                            *(streamed(events, request, out, leaks) for out in (True, False)),
                         ]
                         # Whole and streamed are one answer, but for ids that are made up of its place.
                         same = found[0].partition(" (")[0] == found[1].partition(" (")[0]
@@ -235,7 +236,7 @@ def test_what_an_answer_cost_is_known_however_it_ended(leaking):
         PartEnd(0),
         Finish(Stop("malformed_call"), Usage(input=3)),
     ]
-    watch = Watch(REQUESTS["a user asked"])
+    watch = Watch(REQUESTS["a user asked"], leaks_calls=leaking)
     known = []
     passed: list[Event] = []
     for event in events:
@@ -274,10 +275,10 @@ def test_a_call_without_arguments_ends_when_the_answer_goes_on():
 
 def test_events_before_a_leak_in_one_batch_are_judged_too():
     """What a server sends in one read: the end of a call, and words that leak another."""
-    watch = Watch(REQUESTS["a user asked"])
+    watch = Watch(REQUESTS["a user asked"], leaks_calls=True)
     events: list[Event] = [
         Start("r", "m"),
-        PartStart(0, ToolCall("1", "f", "{}")),
+        PartStart(0, ToolCall("1", "f", '{"a": 1}')),
         PartEnd(0),
         PartStart(1, Text("")),
         Delta(1, "so " + LEAKED),
@@ -288,6 +289,6 @@ def test_events_before_a_leak_in_one_batch_are_judged_too():
     assert [type(part) for part in answer.content] == [ToolCall, Text, ToolCall]
     assert answer.stop.reason == "tool_calls"
     assert [(loss.path, loss.feature, loss.action) for loss in watch.losses] == [
-        ("$.content", "tool_call.arguments", "approximated")
+        ("$.content", "tool_call.arguments", "invented")
     ]
     assert isinstance(watch.losses[0], Loss)

@@ -11,7 +11,7 @@ from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Sto
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import UpstreamModel, read_list
-from wireglot.dialects.passthrough import LEAKED, WORDS, has_no_answer, is_doubtful
+from wireglot.dialects.passthrough import WORDS, has_no_answer, is_doubtful
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.repeated_frames import RepeatedFrames
 from wireglot.dialects.surface import (
@@ -44,7 +44,6 @@ from wireglot.ir.request import Request
 from wireglot.ir.stream import Event
 
 __all__ = [
-    "LEAKED",
     "UNREADABLE",
     "WORDS",
     "AnswerGlance",

@@ -71,15 +71,6 @@ _BROKEN: Final = (
 _BROKEN_LETTERS: Final = (ord("M"), ord("X"))
 """One of them stands in each. To look for one letter (as a number) takes a tenth of the time of a word."""
 
-LEAKED: Final = re.compile(
-    rb"(?:<|\\u003[cC])(?:\||%b|\\u[fF][fF]5[cC])tool(?:_|%b|\\u2581)call" % ("｜".encode(), "▁".encode())
-)
-"""Calls that a server left in the text (`ir/leaked_calls.py`), however JSON spells their letters."""
-_LEAKED_SIGNS: Final = (b"|tool", "｜tool".encode(), b"5ctool", b"5Ctool")
-"""One of them stands in each. Looking for them takes a tenth of the time of looking for a pattern."""
-_TOOL: Final = b"tool"
-"""Stands in all of these."""
-
 _ANSWERS: Final = re.compile(
     rb'"choices"\s*:\s*\[\s*\{|"(?:content|candidates|output)"\s*:\s*["\[{]|"promptFeedback"'
 )
@@ -100,8 +91,6 @@ def is_doubtful(body: bytes) -> bool:
     if (mark in body or other_mark in body) and holds_any(body, _BROKEN):
         return True
     if holds_any(body, _THOUGHT_SIGNS) and _THOUGHTS.search(body) is not None:
-        return True
-    if body.find(_TOOL) >= 0 and holds_any(body, _LEAKED_SIGNS) and LEAKED.search(body) is not None:
         return True
     is_answer = _SPOKEN.search(body) is not None
     if body.find(_ARGUMENTS_SIGN) < 0:

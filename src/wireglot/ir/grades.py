@@ -179,6 +179,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("tool_call.arguments", "dropped"): ("serious", "The model does not know what was called for."),
     ("tool_call.arguments", "approximated"): ("degraded", "The arguments are told in another form."),
     ("tool_call.arguments", "emulated"): ("harmless", "The arguments are told whole, inside an object."),
+    ("tool_call.arguments", "invented"): ("serious", "A call was read from the text of the answer."),
     ("tool_call.id", "dropped"): ("harmless", "Calls and results are paired by their names."),
     ("tool_call.id", "approximated"): ("harmless", "Calls and results still belong together."),
     ("tool_call.id", "emulated"): ("harmless", "The id is turned back."),

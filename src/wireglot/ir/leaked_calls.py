@@ -1,128 +1,159 @@
 """Calls that a server left in the text, in the tokens its model writes them with: made calls again.
 
-Hosts of open models parse these tokens; where one fails to, its client gets them as words, and an agent ends
-its turn. Tokens that cannot be read as calls make the answer a malformed one.
+Hosts of open models parse these tokens. Where one fails to, its client gets them as words, and an agent ends
+its turn. Only answers of providers that are known to leak calls (`Limits.leaks_calls`) are read so. From any
+other provider such words may be a quotation, and a text is never a call.
 """
 
 from __future__ import annotations
 
 import hashlib
-import operator
 import re
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall
+from wireglot.ir.growing import GrowingText
 from wireglot.ir.outcome import Response, Stop, StopReason
 from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart
+from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, UsageReport
 from wireglot.ir.tagged_call import TaggedCall
 
-MARKS: Final = (
-    # Kimi K2: huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
-    "<|tool_calls_section_begin|>",
-    "<|tool_call_begin|>",
-    # DeepSeek: the chat templates of V3, R1 and V3.1.
-    "<｜tool▁calls▁begin｜>",
-    "<｜tool▁call▁begin｜>",
-)
-"""What leaked calls begin with. These are single tokens of their models, and no words of any language."""
-
 TAG: Final = "<tool_call>"
-"""Hermes and Qwen write calls so (the chat template of huggingface.co/Qwen/Qwen3-8B). It can be a word of an
-answer that explains it: a call it is where it is whole, names an offered tool, and nothing but calls follows;
-anything else stays a text."""
+"""Hermes and Qwen write calls so (the chat template of huggingface.co/Qwen/Qwen3-8B). Such a call must name
+an offered tool."""
 
-_MARK: Final = re.compile("|".join(map(re.escape, MARKS)))
-_TAGGED: Final = re.compile(rf"{TAG}\s*(\{{.*?\}})\s*</tool_call>\s*", re.DOTALL)
-
-
-_read_tagged = msgspec.json.Decoder(TaggedCall).decode
-_OPENING: Final = re.compile(r"(?:<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>)?\s*")
 _CALL: Final = re.compile(
-    r"<\|tool_call_begin\|>\s*(?P<id>[^<]+?)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
+    # Kimi K2: huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
+    r"<\|tool_call_begin\|>\s*(?P<id>[^<\s]+)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
     r"<\|tool_call_end\|>\s*"
+    # DeepSeek: the chat templates of V3, R1 and V3.1.
     r"|<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]+)\s*(?:<｜tool▁sep｜>)?\s*(?:```json)?"
     r"(?P<fenced>.*?)(?:```)?\s*<｜tool▁call▁end｜>\s*",
     re.DOTALL,
 )
+_TAGGED: Final = re.compile(rf"{TAG}\s*(\{{.*?\}})\s*</tool_call>\s*", re.DOTALL)
+_OPENING: Final = re.compile(r"(?:<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>)?\s*")
 _ENDING: Final = re.compile(
     r"(?:<\|tool_calls_section_end\|>|<｜tool▁calls▁end｜>)?(?:<｜end▁of▁sentence｜>)?\s*"
 )
 _NAME: Final = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?")
-_BY_ITSELF: Final[frozenset[StopReason]] = frozenset({"end", "other", "stop_sequence"})
+
+_HEAD: Final = re.compile(
+    r"(?:<\|tool_calls_section_begin\|>\s{0,99})?<\|tool_call_begin\|>\s{0,99}(?P<id>[^<\s]{1,256})\s{0,99}"
+    r"<\|tool_call_argument_begin\|>"
+    r"|(?:<｜tool▁calls▁begin｜>\s{0,99})?<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]{1,256})"
+    r"(?:<｜tool▁sep｜>|\s{0,99}```)"
+)
+"""The beginning of a call up to its arguments. A text that only mentions a token does not have it."""
+_HEAD_OR_TAG: Final = re.compile(rf"{_HEAD.pattern}|{TAG}\s{{0,99}}\{{")
+
+
+def _beginning(literal: str) -> str:
+    """A pattern for every beginning of a text, from nothing to all of it."""
+    return "".join(f"(?:{re.escape(char)}" for char in literal) + ")?" * len(literal)
+
+
+_UNDECIDED: Final = re.compile(
+    rf"{_beginning('<|tool_calls_section_begin|>')}|(?:<\|tool_calls_section_begin\|>\s{{0,99}})?"
+    rf"(?:{_beginning('<|tool_call_begin|>')}"
+    rf"|<\|tool_call_begin\|>\s{{0,99}}[^<\s]{{0,256}}\s{{0,99}}{_beginning('<|tool_call_argument_begin|>')})"
+    rf"|{_beginning('<｜tool▁calls▁begin｜>')}|(?:<｜tool▁calls▁begin｜>\s{{0,99}})?"
+    rf"(?:{_beginning('<｜tool▁call▁begin｜>')}"
+    rf"|<｜tool▁call▁begin｜>[^<\s`]{{0,256}}(?:{_beginning('<｜tool▁sep｜>')}|\s{{0,99}}{_beginning('```')}))"
+)
+"""What may still become one."""
+_UNDECIDED_OR_TAG: Final = re.compile(rf"{_UNDECIDED.pattern}|{_beginning(TAG)}|{TAG}\s{{0,99}}")
+
+_ENDED: Final[frozenset[StopReason]] = frozenset({"end", "stop_sequence", "tool_calls"})
 _LEAKED: Final = "leaked tool tokens"
 
 _look_over = msgspec.json.Decoder(msgspec.Raw).decode
+_read_tagged = msgspec.json.Decoder(TaggedCall).decode
+_read_arguments = msgspec.json.Decoder().decode
 
 
-def leaks(text: str) -> bool:
-    return _MARK.search(text) is not None
-
-
-def may_begin(text: str) -> bool:
-    """Whether so much of an answer may be the beginning of leaked tokens."""
-    return any(mark.startswith(text) for mark in MARKS)
-
-
-def offered(request: Request | None) -> frozenset[str]:
-    """The names that a tagged call may have."""
+def _offered(request: Request | None) -> frozenset[str] | None:
+    """The names of the tools that may be called; None where nobody knows."""
     if request is None:
-        return frozenset()
+        return None
     return frozenset(tool.name for tool in request.tools if type(tool) is Tool and tool.kind == "function")
 
 
-def can_leak(request: Request | None) -> bool:
-    """Whoever offers no tools gets no calls: such words are words."""
-    return request is None or bool(request.tools)
+def may_leak(request: Request | None) -> bool:
+    """Whether an answer may hold calls: not without tools, and not where the request forbids calls."""
+    if request is None:
+        return True
+    return bool(request.tools) and (request.tool_choice is None or request.tool_choice.mode != "none")
 
 
-def _has_tokens(response: Response) -> bool:
-    """Whether there can be any: marks and tags begin with the same letter."""
-    for part in response.content:
-        if (type(part) is Text or type(part) is Reasoning) and "<" in part.text:
-            return True
-    return False
+def _allows_calls(stop: Stop) -> bool:
+    """Whether the answer ended by itself. Unknown words may mean a filter; some servers say nothing."""
+    return stop.reason in _ENDED or (stop.reason == "other" and not stop.raw)
 
 
 def recovered(response: Response, request: Request | None) -> Response:
-    """A whole answer with its leaked calls as calls, and the same one where there are none."""
-    if not _has_tokens(response) or not can_leak(request):
+    """A whole answer with its leaked calls as calls, behind its other parts, and the same one where there are
+    none."""
+    if not may_leak(request) or not _allows_calls(response.stop):
         return response
-    if not any(map(_leaks, response.content)):
-        return _untagged(response, offered(request))
+    names = _offered(request)
+    told = [part for part in response.content if type(part) is ToolCall]
     content: list[Part] = []
+    calls: list[ToolCall] = []
     for part in response.content:
-        if not _leaks(part):
+        if type(part) is not Text and type(part) is not Reasoning:
             content.append(part)
             continue
-        assert isinstance(part, Text | Reasoning)
-        found = _MARK.search(part.text)
-        at = found.start() if found is not None else 0
-        if part.text[:at].strip():
-            content.append(msgspec.structs.replace(part, text=part.text[:at]))
-        calls = read_calls(part.text[at:], response.id)
-        if calls is None:
-            return msgspec.structs.replace(response, stop=_stop(response.stop, broken=True))
-        content += calls
-    return msgspec.structs.replace(response, content=tuple(content), stop=_stop(response.stop, broken=False))
-
-
-def _untagged(response: Response, names: frozenset[str]) -> Response:
-    content: list[Part] = []
-    for part in response.content:
-        at = part.text.find(TAG) if type(part) is Text and names else -1
-        calls = read_tagged(part.text[at:], names, response.id) if type(part) is Text and at >= 0 else None
-        if type(part) is not Text or calls is None:
+        at, found = _calls_in(part.text, names, response.id, tags=type(part) is Text)
+        if found is None and not told and _is_broken(part.text):
+            return msgspec.structs.replace(response, stop=Stop("malformed_call", _LEAKED))
+        if found is None or _repeats(found, (*told, *calls)):
             content.append(part)
             continue
         if part.text[:at].strip():
             content.append(msgspec.structs.replace(part, text=part.text[:at]))
-        content += calls
-    if len(content) == len(response.content) and all(map(operator.is_, content, response.content)):
+        calls += found
+    if not calls:
         return response
-    return msgspec.structs.replace(response, content=tuple(content), stop=_stop(response.stop, broken=False))
+    return msgspec.structs.replace(response, content=(*content, *calls), stop=_called(response.stop))
+
+
+def _calls_in(
+    text: str, names: frozenset[str] | None, seed: str, *, tags: bool
+) -> tuple[int, list[ToolCall] | None]:
+    """Where leaked calls begin in a text, and they; None where it does not end in such calls."""
+    head = (_HEAD_OR_TAG if tags else _HEAD).search(text) if "<" in text else None
+    if head is None:
+        return len(text), None
+    leaked = text[head.start() :]
+    if leaked.startswith(TAG):
+        return head.start(), read_tagged(leaked, names or frozenset(), seed)
+    return head.start(), read_calls(leaked, seed)
+
+
+def _is_broken(text: str) -> bool:
+    """Whether a text that cannot be read as calls has the head of one."""
+    return _HEAD.search(text) is not None
+
+
+def _repeats(found: Iterable[ToolCall], told: Iterable[ToolCall]) -> bool:
+    """Whether one of these calls is in the answer already: some servers read the calls and leave the text."""
+    known = [(call.name, _value(call.arguments)) for call in told]
+    return any((call.name, _value(call.arguments)) in known for call in found)
+
+
+def _value(arguments: str) -> Any:
+    try:
+        return _read_arguments(arguments or "{}")
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _called(stop: Stop) -> Stop:
+    return stop if stop.reason == "tool_calls" else Stop("tool_calls", _LEAKED)
 
 
 def read_tagged(text: str, names: frozenset[str], seed: str) -> list[ToolCall] | None:
@@ -131,29 +162,25 @@ def read_tagged(text: str, names: frozenset[str], seed: str) -> list[ToolCall] |
     at = 0
     while at < len(text):
         found = _TAGGED.match(text, at)
-        told = _tagged(found[1]) if found is not None else None
-        if found is None or told is None or told.name not in names:
+        call = _tagged(found[1]) if found is not None else None
+        if found is None or call is None or call.name not in names:
             return None
-        arguments = bytes(told.arguments).decode()
-        calls.append(ToolCall(_made_up(seed, str(len(calls)), told.name, arguments), told.name, arguments))
+        arguments = bytes(call.arguments).decode()
+        calls.append(ToolCall(_made_up(seed, str(len(calls)), call.name, arguments), call.name, arguments))
         at = found.end()
     return calls
 
 
 def _tagged(text: str) -> TaggedCall | None:
     try:
-        told = _read_tagged(text)
+        call = _read_tagged(text)
     except (ValueError, RecursionError):
         return None
-    return told if bytes(told.arguments).startswith(b"{") else None
-
-
-def _leaks(part: Part) -> bool:
-    return isinstance(part, Text | Reasoning) and leaks(part.text)
+    return call if bytes(call.arguments).startswith(b"{") else None
 
 
 def read_calls(text: str, seed: str) -> list[ToolCall] | None:
-    """The calls in leaked tokens; None where they are not whole, or something stands between them."""
+    """The calls in leaked tokens; None where they are not whole, or something is between them."""
     opening = _OPENING.match(text)
     at = opening.end() if opening is not None else 0
     calls: list[ToolCall] = []
@@ -184,112 +211,153 @@ def _made_up(*material: str) -> str:
     return f"call_{digest.hexdigest()}"
 
 
-def _stop(stop: Stop, *, broken: bool) -> Stop:
-    if broken:
-        return Stop("malformed_call", _LEAKED)
-    return Stop("tool_calls", _LEAKED) if stop.reason in _BY_ITSELF else stop
-
-
 class LeakFilter:
-    """The same of a stream: text from a mark on waits for the end of its part. While `active` it must be told
-    every event; otherwise only texts with a `<` in them, and by `note` where parts begin."""
+    """The same of a stream. From the head of a call on everything waits for the end of the answer: only that
+    tells whether the text may be a call, and which calls are in the answer already."""
 
     __slots__ = (
-        "_broken", "_held", "_leaked", "_names", "_places", "_spoken", "_started", "_texts",
-        "active", "recovered",
+        "_at", "_calls", "_names", "_said", "_seed", "_started", "_sure", "_tags", "_tail", "_waiting",
+        "recovered",
     )  # fmt: skip
 
-    def __init__(self, names: frozenset[str] = frozenset()) -> None:
-        """`names`: of the tools that a tagged call may be to."""
-        self._names = names
-        self._texts: set[int] = set()
-        self._started = 0
-        self._spoken: set[int] = set()
-        self._held: dict[int, str] = {}  # ends of texts that may be the beginning of a mark
-        self._leaked: dict[int, list[str]] = {}
-        self._places: dict[int, int] = {}  # where parts stand, once calls were put between them
+    def __init__(self, request: Request | None) -> None:
         self.recovered = False
-        self._broken = False
-        self.active = False
-
-    def note(self, start: PartStart) -> None:
-        self._started += 1
-        if isinstance(start.part, Text | Reasoning):
-            self._spoken.add(start.index)
-            if self._names and isinstance(start.part, Text):
-                self._texts.add(start.index)
+        """Whether calls were read from a text."""
+        self._names = _offered(request)
+        self._seed = ""
+        self._started = 0
+        self._tags: dict[int, bool] = {}
+        """The parts whose text is read, and whether a tag may be a call there."""
+        self._said: set[int] = set()
+        """Those of which words have gone out."""
+        self._calls: dict[int, tuple[ToolCall, GrowingText]] = {}
+        self._waiting: list[Event] = []
+        self._at = -1
+        """The part in which a call may begin; its text from there on is `_tail`."""
+        self._tail = ""
+        self._sure = False
+        """Whether that is the head of a call."""
 
     def events(self, events: list[Event]) -> list[Event]:
         passed: list[Event] = []
         for event in events:
             match event:
-                case Delta():
-                    self._delta(event, passed)
-                case PartStart():
-                    self._places[event.index] = self._started
-                    self.note(event)
-                    passed.append(self._placed(event))
-                case PartEnd():
-                    self._end(event, passed)
-                case Finish() if self.recovered or self._broken:
-                    passed.append(msgspec.structs.replace(event, stop=_stop(event.stop, broken=self._broken)))
-                case _:
+                case Finish():
+                    passed += self._decided(event)
+                case Failure():
+                    passed += (*self._waiting, event)
+                    self._waiting = []
+                case UsageReport():
                     passed.append(event)
-        self.active = bool(self._held or self._leaked or self.recovered or self._broken)
+                case _:
+                    self._note(event)
+                    self._take(event, passed)
         return passed
 
-    def _placed(self, event: Delta | PartStart | PartEnd) -> Event:
-        place = self._places.get(event.index, event.index)
-        return event if place == event.index else msgspec.structs.replace(event, index=place)
+    def _note(self, event: Event) -> None:
+        match event:
+            case Start():
+                self._seed = event.id
+            case PartStart(part=part):
+                self._started = max(self._started, event.index + 1)
+                if type(part) is Text or type(part) is Reasoning:
+                    self._tags[event.index] = type(part) is Text
+                elif type(part) is ToolCall:
+                    self._calls[event.index] = (part, GrowingText())
+            case Delta() if event.index in self._calls:
+                self._calls[event.index][1].add(event.text)
+            case _:
+                pass
 
-    def _delta(self, delta: Delta, passed: list[Event]) -> None:
-        index = delta.index
-        if index in self._leaked:
-            self._leaked[index].append(delta.text)
-            return
-        if index not in self._spoken:
-            passed.append(self._placed(delta))
-            return
-        text = self._held.pop(index, "") + delta.text
-        found = _MARK.search(text)
-        tagged = text.find(TAG) if index in self._texts else -1
-        if found is not None and not 0 <= tagged < found.start():
-            self._leaked[index] = [text[found.start() :]]
-            text = text[: found.start()]
-        elif tagged >= 0:
-            self._leaked[index] = [text[tagged:]]
-            text = text[:tagged]
+    def _take(self, event: Event, passed: list[Event]) -> None:
+        """Pass an event on, or let it wait behind what may be a call."""
+        if self._at >= 0:
+            self._waiting.append(event)
+            if self._sure:
+                return
+            if type(event) is Delta and event.index == self._at:
+                self._tail += event.text
+                if self._may_call(self._tail, 0, self._at):
+                    return
+            elif type(event) is not PartEnd or event.index != self._at:
+                return
+            self._release(passed)
+        elif type(event) is Delta and event.index in self._tags:
+            self._search(event, 0, passed)
         else:
-            tail = text.rfind("<")
-            tags = index in self._texts and TAG.startswith(text[tail:])
-            if tail >= 0 and (tags or may_begin(text[tail:])):
-                self._held[index] = text[tail:]
-                text = text[:tail]
-        if text or delta.logprobs:
-            passed.append(self._placed(msgspec.structs.replace(delta, text=text)))
+            passed.append(event)
 
-    def _end(self, end: PartEnd, passed: list[Event]) -> None:
-        index = end.index
-        held = self._held.pop(index, "")
-        if held:
-            passed.append(self._placed(Delta(index, held)))
-        leaked = "".join(self._leaked.pop(index, ()))
-        is_tagged = leaked.startswith(TAG)
-        seed = str(self._started)
-        calls = read_tagged(leaked, self._names, seed) if is_tagged else read_calls(leaked, seed)
-        if is_tagged and calls is None:
-            passed.append(self._placed(Delta(index, leaked)))
-        passed.append(self._placed(end))
-        if not leaked or (is_tagged and calls is None):
-            return
-        if calls is None:
-            self._broken = True
-            return
+    def _search(self, delta: Delta, start: int, passed: list[Event]) -> None:
+        """Pass words on up to the next place where a call may begin."""
+        text = delta.text
+        at = text.find("<", start)
+        while at >= 0 and not self._may_call(text, at, delta.index):
+            at = text.find("<", at + 1)
+        if at < 0:
+            said = delta
+        else:
+            said = msgspec.structs.replace(delta, text=text[:at])
+            self._at, self._tail = delta.index, text[at:]
+            self._waiting = [Delta(delta.index, self._tail)]
+        if said.text.strip():
+            self._said.add(delta.index)
+        if said.text or said.logprobs or not text:
+            passed.append(said)
+
+    def _may_call(self, text: str, at: int, index: int) -> bool:
+        tags = self._tags[index]
+        self._sure = (_HEAD_OR_TAG if tags else _HEAD).match(text, at) is not None
+        return self._sure or (_UNDECIDED_OR_TAG if tags else _UNDECIDED).fullmatch(text, at) is not None
+
+    def _release(self, passed: list[Event]) -> None:
+        """What waits is no call: its first character is a word, and the rest is searched."""
+        (first, *waiting), self._waiting = self._waiting, []
+        self._at = -1
+        assert type(first) is Delta
+        self._search(first, 1, passed)
+        for event in waiting:
+            self._take(event, passed)
+
+    def _decided(self, finish: Finish) -> list[Event]:
+        """All that waits, with its calls as calls, and the end."""
+        waiting, self._waiting = self._waiting, []
+        if not _allows_calls(finish.stop):
+            return [*waiting, finish]
+        told = [
+            msgspec.structs.replace(call, arguments=call.arguments + str(text))
+            for call, text in self._calls.values()
+        ]
+        texts: dict[int, GrowingText] = {}
+        for event in waiting:
+            if type(event) is Delta and event.index in self._tags:
+                texts.setdefault(event.index, GrowingText()).add(event.text)
+        calls: list[ToolCall] = []
+        room: dict[int, int] = {}
+        """How many characters of a part are words."""
+        for index in sorted(texts):
+            text = str(texts[index])
+            at, found = _calls_in(text, self._names, self._seed, tags=self._tags[index])
+            if found is None and not told and _is_broken(text):
+                return [*waiting, msgspec.structs.replace(finish, stop=Stop("malformed_call", _LEAKED))]
+            if found is not None and not _repeats(found, (*told, *calls)):
+                room[index] = at
+                calls += found
+        if not calls:
+            return [*waiting, finish]
         self.recovered = True
-        for call in calls:
+        passed: list[Event] = []
+        for event in waiting:
+            left = room.get(event.index) if type(event) is Delta else None
+            if type(event) is not Delta or left is None:
+                passed.append(event)
+                continue
+            room[event.index] = max(0, left - len(event.text))
+            if left or event.logprobs:
+                passed.append(msgspec.structs.replace(event, text=event.text[:left]))
+        for number, call in enumerate(calls, self._started):
             passed += (
-                PartStart(self._started, msgspec.structs.replace(call, arguments="")),
-                Delta(self._started, call.arguments),
-                PartEnd(self._started),
+                PartStart(number, msgspec.structs.replace(call, arguments="")),
+                Delta(number, call.arguments),
+                PartEnd(number),
             )
-            self._started += 1
+        return [*passed, msgspec.structs.replace(finish, stop=_called(finish.stop))]

@@ -15,7 +15,7 @@ from wireglot.ir.accepted import Accepted
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.growing import GrowingText
-from wireglot.ir.leaked_calls import LeakFilter, can_leak, offered, recovered
+from wireglot.ir.leaked_calls import LeakFilter, may_leak, recovered
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request
@@ -47,7 +47,7 @@ EMPTY: Final = ApiError("server", "the model ended its answer without one", stat
 _LEFT_OUT: Final = "the answer reached its token limit inside the call"
 
 RECOVERED: Final = Loss(
-    "$.content", "tool_call.arguments", "approximated", "the server left its calls in the text: told as calls"
+    "$.content", "tool_call.arguments", "invented", "the server left its calls in the text: read as calls"
 )
 
 _look_over = msgspec.json.Decoder(msgspec.Raw).decode
@@ -81,15 +81,19 @@ def is_cut(arguments: str) -> bool:
     return False
 
 
-def accept(response: Response, request: Request | None, *, may_be_empty: bool = False) -> Accepted:
+def accept(
+    response: Response, request: Request | None, *, may_be_empty: bool = False, leaks_calls: bool = False
+) -> Accepted:
     """A whole answer, without calls that its limit cut off. Raises NoAnswer where it is none.
 
     `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
+    `leaks_calls`: its provider may leave calls in the text (`leaked_calls`).
     """
     losses: list[Loss] = []
-    came, response = response, recovered(response, request)
-    if response is not came:
-        losses.append(RECOVERED)
+    if leaks_calls:
+        came, response = response, recovered(response, request)
+        if response is not came:
+            losses.append(RECOVERED)
     stop = response.stop
     if stop.reason == "malformed_call":
         raise NoAnswer(malformed(stop), response.usage)
@@ -187,7 +191,7 @@ class Watch:
     """The same of an answer that streams. It is told every event once and keeps little: the arguments of open
     calls, and whether anything was said.
 
-    Calls that a server left in the text are made calls on the way (`leaked_calls`).
+    `leaks_calls`: the provider may leave calls in the text, which are made calls on the way (`leaked_calls`).
 
     A call whose arguments are not whole does not end before it is known why. `leaves_out`: to whom this is
     told, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
@@ -200,7 +204,12 @@ class Watch:
     )  # fmt: skip
 
     def __init__(
-        self, request: Request | None, *, leaves_out: bool = False, may_be_empty: bool = False
+        self,
+        request: Request | None,
+        *,
+        leaves_out: bool = False,
+        may_be_empty: bool = False,
+        leaks_calls: bool = False,
     ) -> None:
         self.usage: Usage | None = None
         self.losses: list[Loss] = []
@@ -213,7 +222,7 @@ class Watch:
         self._held: dict[int, tuple[PartEnd, bool]] = {}  # whether it is cut, or only has no arguments so far
         self._thoughts: set[int] = set()
         self._said = may_be_empty
-        self._leaks = LeakFilter(offered(request)) if can_leak(request) else None
+        self._leaks = LeakFilter(request) if leaks_calls and may_leak(request) else None
 
     @property
     def is_clear(self) -> bool:
@@ -225,23 +234,18 @@ class Watch:
         return bool(self._arguments or self._held)
 
     def is_known(self, index: int) -> bool:
-        """Whether further pieces of this part, and of no other, tell nothing new and pass: unless a leaked
-        call may begin in one (`<`), they need not be told."""
-        leaks = self._leaks
-        return (
-            (self._said or index in self._thoughts)
-            and not self._arguments
-            and not (leaks is not None and leaks.active)
-        )
+        """Whether further pieces of this part, and of no other, tell nothing new and pass: they need not be
+        told."""
+        return (self._said or index in self._thoughts) and not self._arguments and self._leaks is None
 
     def pass_on(self, events: list[Event]) -> list[Event]:
         """The same list where nothing is wrong with it; a Finish may have become a Failure."""
-        leaks, arguments = self._leaks, self._arguments
-        if leaks is not None and leaks.active:
-            return self._follow(leaks.events(events))
+        arguments = self._arguments
+        if self._leaks is not None:
+            events = self._leaks.events(events)
         if self._said and not arguments:  # most of a stream: one more piece of a text
             for event in events:
-                if type(event) is not Delta or "<" in event.text:
+                if type(event) is not Delta:
                     break
             else:
                 return events
@@ -253,14 +257,8 @@ class Watch:
                     continue
                 if not self._said and event.text and event.index not in self._thoughts:
                     self._said = True
-                if "<" in event.text and leaks is not None:
-                    at = next(place for place, each in enumerate(events) if each is event)
-                    before = self._judged(events[:at]) if ended or self._held else events[:at]
-                    return [*before, *self._follow(leaks.events(events[at:]))]
             elif type(event) is PartStart:
                 self._open(event)
-                if leaks is not None:
-                    leaks.note(event)
             elif type(event) is PartEnd:
                 ended = ended or event.index in arguments
             elif type(event) is Finish:
@@ -269,22 +267,6 @@ class Watch:
             elif type(event) is UsageReport or type(event) is Start:
                 self.usage = event.usage or self.usage
         return self._judged(events) if ended or self._held else events
-
-    def _follow(self, events: list[Event]) -> list[Event]:
-        """The same, of events that were searched for leaked calls."""
-        for event in events:
-            match event:
-                case Delta(index=index) if index in self._arguments:
-                    self._arguments[index].add(event.text)
-                case Delta(index=index):
-                    self._said = self._said or (bool(event.text) and index not in self._thoughts)
-                case PartStart():
-                    self._open(event)
-                case Finish() | UsageReport() | Start():
-                    self.usage = event.usage or self.usage
-                case _:
-                    pass
-        return self._judged(events)
 
     def _open(self, start: PartStart) -> None:
         part = start.part

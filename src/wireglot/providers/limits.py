@@ -92,6 +92,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     midway_tools: bool = False
     """Whether a message may declare tools (Kimi K3); else they join all others."""
     parallel_switch: bool = True
+    leaks_calls: bool = False
+    """Whether answers may hold calls in their text, in the tokens that the model writes them with. They are
+    read as calls (`ir/leaked_calls.py`), so this needs a report of such answers."""
     tool_result_media: Literal["inside", "beside"] = "inside"
 
     # the conversation

@@ -137,9 +137,9 @@ def answer_again(
     told, answered = dialect(target.source or client), dialect(target.dialect)
     request = asked.planned.client if asked is not None else None
     losses: tuple[Loss, ...] = ()
-    if told is not answered and response.stop.reason != "malformed_call":
+    if (told is not answered or target.leaks_calls) and response.stop.reason != "malformed_call":
         try:
-            accepted = accept(response, request, may_be_empty=True)
+            accepted = accept(response, request, may_be_empty=True, leaks_calls=target.leaks_calls)
         except NoAnswer as failed:
             return Answered(told.render_error(failed.error, context).value)
         response, losses = accepted.response, accepted.losses

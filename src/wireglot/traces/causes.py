@@ -91,7 +91,13 @@ class _Translated:
         self._reader = answered.stream_reader(context)
         self._writer: StreamWriter = told.stream_writer(context, request)
         self._watch = (
-            Watch(request, leaves_out=told.surface.client.leaves_out_calls) if told is not answered else None
+            Watch(
+                request,
+                leaves_out=told.surface.client.leaves_out_calls,
+                leaks_calls=target.leaks_calls,
+            )
+            if told is not answered or target.leaks_calls
+            else None
         )
         self._restorer = EventRestorer(asked.planned.aliases) if asked.planned.aliases else None
         minter = Origin(family, context.provider, context.model)

@@ -180,7 +180,7 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
     else:
         events = list(unfold(upstream.parse_response(document(came, "the upstream answer"), context)))
     if trace.answer.frames:
-        return folded(client.name, _stream(client, upstream, events, asked, context))
+        return folded(client.name, _stream(client, upstream, events, asked, target.leaks_calls))
     try:
         response = fold(events)
     except StreamFailed as failed:
@@ -188,12 +188,15 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
     return answer_again(client.name, response, replace(target, source=""), asked, context).document
 
 
-def _stream(client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, context: Context) -> bytes:
+def _stream(
+    client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, leaks_calls: bool
+) -> bytes:
     """The client's stream, as a gateway writes it."""
-    request, family = asked.planned.client, upstream.surface.family
+    request, context, family = asked.planned.client, asked.context, upstream.surface.family
     writer = client.stream_writer(context, request)
-    if client is not upstream:
-        events = Watch(request, leaves_out=client.surface.client.leaves_out_calls).pass_on(events)
+    if client is not upstream or leaks_calls:
+        drops = client.surface.client.leaves_out_calls
+        events = Watch(request, leaves_out=drops, leaks_calls=leaks_calls).pass_on(events)
     if asked.planned.aliases:
         events = EventRestorer(asked.planned.aliases).events(events)
     if client.surface.family != family:

@@ -35,6 +35,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = ""
     """The dialect it was translated from, where that is not the client's."""
 
+    @property
+    def leaks_calls(self) -> bool:
+        return self.limits is not None and self.limits.leaks_calls
+
 
 class _Recorded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     limits: Limits | None = None

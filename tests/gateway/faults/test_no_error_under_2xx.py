@@ -49,8 +49,10 @@ def staged(limits: str = "") -> Iterator[Stage]:
             + provider("chat", first, "openai-chat", PATIENT)
             + provider("vendor", first, "openai-chat", PATIENT + "home = true\n")
             + provider("flow", first, "openai-chat", PATIENT + 'streams = "only"\n')
+            + provider("leaky", first, "openai-chat", PATIENT + "limits = { leaks_calls = true }\n")
             + provider("spare", second, "openai-chat", PATIENT)
             + '[models]\nalone = "google/m1"\nempty = "chat/m1"\nown = "vendor/m1"\nflowing = "flow/m1"\n'
+            + 'leaking = "leaky/m1"\n'
             + 'chained = ["google/m1", "spare/m1"]\n'
             + limits
         )
@@ -291,10 +293,10 @@ SDK_NAMES = {"A": "anthropic", "C": "openai-chat", "R": "openai-responses", "G":
 def test_calls_that_a_server_left_in_the_text_are_calls(
     stage: Stage, client: Client, stream: bool, leaked: Strange
 ) -> None:
-    """[K5] Also for a client of the same dialect, and in a stream that has begun to pass through."""
+    """[K5] Where the configuration says that the server leaks calls; also for a client of its own dialect."""
     gateway, upstream, _ = stage
     upstream.next(*(streamed if stream else whole)(leaked))
-    answered = ask(gateway, client, "empty", stream=stream, tools=TOOLS[client.family])
+    answered = ask(gateway, client, "leaking", stream=stream, tools=TOOLS[client.family])
     assert answered.status == 200
     name = SDK_NAMES[client.family]
     found = STREAMS[name](answered.body) if stream else RESPONSES[name](answered.json)
@@ -308,17 +310,38 @@ def test_tokens_that_are_no_calls_are_retried(stage: Stage, client: Client, stre
     """[K5] And never become the model's last word."""
     gateway, upstream, _ = stage
     upstream.next(*(streamed if stream else whole)(HALF_LEAKED, GOOD["openai-chat"]))
-    answered = ask(gateway, client, "empty", stream=stream, tools=TOOLS[client.family])
+    answered = ask(gateway, client, "leaking", stream=stream, tools=TOOLS[client.family])
     assert answered.status == 200
     assert b"there" in answered.body
     assert b"<|" not in answered.body
     assert len(upstream.requests) == 2
 
 
-def test_an_answer_that_begins_with_a_bracket_keeps_its_bytes(stage: Stage) -> None:
-    """[K5] It is only held until it is known that it is no leaked call."""
+MENTION = "The marker is `<|tool_call_begin|>`; see the docs."
+QUOTED = 'I will not run: <tool_call>{"name": "weather", "arguments": {"city": "Paris"}}</tool_call>'
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("text", [TOKENS, "Let me see. " + TOKENS, TOKENS[:-60], MENTION, QUOTED])
+def test_a_text_of_a_server_that_is_not_known_to_leak_calls_is_a_text(
+    stage: Stage, client: Client, stream: bool, text: str
+) -> None:
+    """[K5] It may be quoted from a hostile document: neither a call, nor an error that is paid for twice."""
     gateway, upstream, _ = stage
-    for text in ("<", "<|", "<div>", "<|tool_calls"):
+    upstream.next(*(streamed if stream else whole)(chat("spoken", "answer", "end", {"content": text})))
+    answered = ask(gateway, client, "empty", stream=stream, tools=TOOLS[client.family])
+    assert answered.status == 200
+    name = SDK_NAMES[client.family]
+    found = STREAMS[name](answered.body) if stream else RESPONSES[name](answered.json)
+    assert (found.calls, found.prose) == ((), text)
+    assert len(upstream.requests) == 1
+
+
+def test_an_answer_that_begins_with_a_bracket_keeps_its_bytes(stage: Stage) -> None:
+    """[K5] As does one that consists of the tokens of a call."""
+    gateway, upstream, _ = stage
+    for text in ("<", "<|", "<div>", "<|tool_calls", TOKENS, MENTION):
         strange = chat("", "answer", "end", {"content": text})
         upstream.next(*streamed(strange))
         answered = ask(gateway, C, "empty", stream=True, tools=TOOLS["C"])

@@ -30,6 +30,16 @@ def stage() -> Iterator[Stage]:
         yield upstream, gateway
 
 
+@pytest.fixture(scope="module")
+def leaking() -> Iterator[Stage]:
+    """Before a server that is known to leak calls."""
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway.before(upstream, "anthropic", limits="{ leaks_calls = true }") as gateway,
+    ):
+        yield upstream, gateway
+
+
 def start(id: str = "msg_1") -> dict[str, Any]:
     message = {"id": id, "type": "message", "role": "assistant", "model": "m", "content": []}
     usage = {"input_tokens": 1, "output_tokens": 1}
@@ -72,10 +82,12 @@ def answered(stage: Stage, *events: dict[str, Any]) -> anthropic.types.Message:
 
 
 @pytest.mark.parametrize("pieces", [["Let me see. " + TOKENS], ["Let me ", "see. ", *TOKENS.partition("{")]])
-def test_calls_left_in_the_text_are_calls_behind_thoughts_and_words(stage: Stage, pieces: list[str]) -> None:
+def test_calls_left_in_the_text_are_calls_behind_thoughts_and_words(
+    leaking: Stage, pieces: list[str]
+) -> None:
     """[K5] What has gone out stays, and the call is told as the next block."""
     thoughts, words = block(0, "thinking", "thinking", "Hm."), block(1, "text", "text", *pieces)
-    message = answered(stage, start(), *thoughts, *words, *END)
+    message = answered(leaking, start(), *thoughts, *words, *END)
     assert [part.type for part in message.content] == ["thinking", "text", "tool_use"]
     told, call = message.content[1:]
     assert told.type == "text"
@@ -89,20 +101,21 @@ MARK = TOKENS.index(">") + 1
 
 
 @pytest.mark.parametrize("cut", [1, 2, 8, MARK - 1])
-def test_the_tokens_of_a_leaked_call_may_be_cut_over_frames(stage: Stage, cut: int) -> None:
+def test_the_tokens_of_a_leaked_call_may_be_cut_over_frames(leaking: Stage, cut: int) -> None:
     """[K5] Behind a first word as before it; also letter by letter."""
     for pieces in (["Let me see. " + TOKENS[:cut], TOKENS[cut:]], ["Let me see. ", *TOKENS]):
-        message = answered(stage, start(), *block(0, "text", "text", *pieces), *END)
+        message = answered(leaking, start(), *block(0, "text", "text", *pieces), *END)
         assert [part.type for part in message.content] == ["text", "tool_use"]
         assert message.content[0].type == "text"
         assert message.content[0].text.strip() == "Let me see."
 
 
-def test_words_that_begin_like_tokens_pass_as_they_came(stage: Stage) -> None:
+def test_words_that_begin_like_tokens_pass_as_they_came(stage: Stage, leaking: Stage) -> None:
     words = ["Is a ", "<", " b, or ", "<|", "im_start|>", " or <", "|tool", "box|> ", "<"]
-    message = answered(stage, start(), *block(0, "text", "text", *words), *END)
-    assert message.content[0].type == "text"
-    assert message.content[0].text == "".join(words)
+    for server in (stage, leaking):
+        message = answered(server, start(), *block(0, "text", "text", *words), *END)
+        assert message.content[0].type == "text"
+        assert message.content[0].text == "".join(words)
 
 
 def test_a_second_message_inside_the_first_is_an_error(stage: Stage) -> None:
@@ -137,15 +150,13 @@ def test_a_call_that_was_read_is_whole_however_its_frames_were_cut_over_reads():
     for cuts in range(2 ** (len(frames) - 1)):
         late = LateVerdict(
             lambda: spoken.stream_reader(Context()),
-            lambda: spoken.stream_writer(Context(), None),
             lambda: None,
-            retells=False,
         )
-        read, passed = b"", b""
+        read = b""
         for number, frame in enumerate(frames):
             read += frame
             if cuts >> number & 1 or number == len(frames) - 1:
-                passed += late.pass_on(read, complete=number == len(frames) - 1)
+                late.hear(read, complete=number == len(frames) - 1)
                 read = b""
-        passed += late.end()
-        assert (late.verdict, passed) == (None, b"".join(frames)), bin(cuts)
+        late.end()
+        assert late.verdict is None, bin(cuts)

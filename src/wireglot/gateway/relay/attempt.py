@@ -105,6 +105,7 @@ def _raw(
         stream=job.stream,
         raw=True,
         context=context,
+        leaks_calls=target.limits.leaks_calls and not as_is and operation != "compact",
         own_usage=own_usage,
         as_is=as_is,
         unframe=unframing(job, target) if job.stream else None,
@@ -164,6 +165,7 @@ def _translated(
         request=request,
         aliases=planned.aliases,
         minter=exchange.minter,
+        leaks_calls=target.limits.leaks_calls,
         unframe=unframing(job, target) if stream else None,
     )
 

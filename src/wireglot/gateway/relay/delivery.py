@@ -121,17 +121,20 @@ class Delivery:
         if not body.isascii() and not _is_utf8(body):
             raise failures.unreadable("the upstream's answer is not UTF-8")
         judged = _is_judged(exchange, target, prepared)
-        if (judged and is_doubtful(body)) or (
-            not judged and _is_generated(exchange, prepared) and has_no_answer(body)
+        if (
+            prepared.leaks_calls
+            or (judged and is_doubtful(body))
+            or (not judged and _is_generated(exchange, prepared) and has_no_answer(body))
         ):
             response = self._parsed(target, prepared, body)
-            accepted = accept(response, asked(exchange))
+            accepted = accept(response, asked(exchange), leaks_calls=prepared.leaks_calls)
             if accepted.response is not response:
                 return seen, accepted
         return seen, None
 
     def _accepted(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> Accepted:
-        return accept(self._parsed(target, prepared, body), asked(exchange))
+        response = self._parsed(target, prepared, body)
+        return accept(response, asked(exchange), leaks_calls=prepared.leaks_calls)
 
     async def _keep_raw(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> None:
         """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
@@ -232,7 +235,7 @@ class Delivery:
         feeder: Feeder
         if client is None:
             feeder = Collection(target.dialect, prepared, job.settings.limits.response, exchange.held.take)
-        elif prepared.raw and is_stream == (job.framing == "sse"):
+        elif prepared.raw and not prepared.leaks_calls and is_stream == (job.framing == "sse"):
             feeder = Passthrough(
                 exchange, prepared, client, keeps=keeps, judged=_is_judged(exchange, target, prepared)
             )
@@ -266,7 +269,7 @@ class Delivery:
         broken = feeder.failure
         if isinstance(feeder, Collection):
             large = feeder.size > LARGE_BYTES
-            folding = partial(_folded, exchange, feeder)
+            folding = partial(_folded, exchange, prepared, feeder)
             accepted = await aside(folding) if large else folding()
             await self._render(exchange, prepared, accepted, keeps=keeps, large=large)
         elif keeps and isinstance(feeder, Passthrough | Translation):
@@ -291,8 +294,8 @@ class Delivery:
             task.exception()  # whoever waited for it has heard; if nobody did, nobody need
 
 
-def _folded(exchange: Exchange, collection: Collection) -> Accepted:
-    return accept(collection.response(), asked(exchange))
+def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:
+    return accept(collection.response(), asked(exchange), leaks_calls=prepared.leaks_calls)
 
 
 def _unread(fault: BadJson) -> AttemptFailed:

@@ -1,8 +1,8 @@
 """Whether a stream that passes through ends as an answer does, once it has begun.
 
-Most of a stream cannot go wrong and is not read: words, and thoughts before them. Read is where calls come,
-where something else than thoughts comes before a word, and where a server left its calls in the text. What
-is no answer then ends in the client's own error event; calls from the text are told as calls.
+Most of a stream cannot go wrong and is not read: words, and thoughts before them. Frames are read where calls
+come, and where something else than thoughts comes before a word. What is no answer then ends in the client's
+own error event.
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from wireglot.dialects.base import LEAKED, WORDS, StreamReader, StreamWriter
-from wireglot.ir.content import Text
+from wireglot.dialects.base import StreamReader
 from wireglot.ir.errors import ApiError
-from wireglot.ir.leaked_calls import can_leak, leaks, may_begin
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Stop
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Delta, Event, Failure, ForeignEvent, PartEnd, PartStart
-from wireglot.ir.verdict import EMPTY, Watch, malformed
-from wireglot.wire.json import BadJson, decode
+from wireglot.ir.stream import Event, Failure, ForeignEvent
+from wireglot.ir.verdict import EMPTY, Watch
 from wireglot.wire.search import holds_any
 
 _CALLS: Final = re.compile(
@@ -42,29 +37,15 @@ _BLOCK: Final = b"content_block_st"
 
 _STARTS_AND_STOPS: Final = b"_st"
 _PIECES: Final = b'"willContinue"'
-_ANGLE: Final = re.compile(rb"<|\\u003[cC]")
-_ANGLES: Final = (b"<", b"u003")
-"""How JSON may spell what the tokens of leaked calls begin with: they may be cut over frames."""
 
 
 class LateVerdict:
-    def __init__(
-        self,
-        reader: Callable[[], StreamReader],
-        writer: Callable[[], StreamWriter],
-        asked: Callable[[], Request | None],
-        *,
-        retells: bool,
-    ) -> None:
-        """`asked`: what was asked. It may not have been read so far, and most answers do not need it.
-        `retells`: the last event repeats the answer, of which only a part was read."""
+    def __init__(self, reader: Callable[[], StreamReader], asked: Callable[[], Request | None]) -> None:
+        """`asked`: what was asked. It may not have been read so far, and most answers do not need it."""
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
-        self.losses: list[Loss] = []
         self._new_reader = reader
-        self._new_writer = writer
         self._asked = asked
-        self._retells = retells
         self._opened: bytearray | None = None
         """The first frames, and others that must be known to read on."""
         self._in_blocks = False
@@ -72,165 +53,99 @@ class LateVerdict:
         self.said = False
         """Whether there is something in it that is no thought."""
         self._telling: tuple[bytes, ...] = ()
-        self._held = b""
-        """Frames whose words end as the tokens of a leaked call begin: the next ones tell."""
         self._in_pieces = False
         """Gemini's calls may come in pieces, which the reader puts together: it must see all that comes."""
         self._over = self._unknown = False
         self._twice = False
         """Two beginnings came: of one answer, which is nothing, or of two."""
         self._reader: StreamReader | None = None
-        self._writer: StreamWriter | None = None
         self._watch = Watch(None)
 
     @property
     def rest(self) -> tuple[bool, int] | None:
-        """What it knows while nothing is read or held back: frames that leave it so told it nothing."""
-        if self._opened is None or self._reader is not None or self._held or self._over:
+        """What it knows while nothing is read: frames that leave it so told it nothing."""
+        if self._opened is None or self._reader is not None or self._over:
             return None
         return self.said, len(self._opened)
 
-    def pass_on(self, frames: bytes, *, complete: bool) -> bytes:
-        """Whole frames: what of them goes out. After a `verdict` nothing does. `complete`: the end of the
-        answer is among them, or was before."""
-        if self._over:
-            return frames
-        if self._held:
-            frames, self._held = self._held + frames, b""
-            return self._looked_at(frames, complete)
-        if (
+    def hear(self, frames: bytes, *, complete: bool) -> None:
+        """Whole frames, before they go out. After a `verdict` they do not. `complete`: the end of the answer
+        is among them, or was before."""
+        if self._over or (
             self._opened is not None
             and self._reader is None
             and not holds_any(frames, self._telling)
             and (self.said or (_THOUGHT.search(frames) is not None and _MORE.search(frames) is None))
         ):
-            return frames
-        return self._looked_at(frames, complete)
-
-    def _looked_at(self, frames: bytes, complete: bool) -> bytes:
-        leaked = self._writer is None and LEAKED.search(frames) is not None and can_leak(self._asked())
-        if self._writer is None and not leaked and _ANGLE.search(frames) is not None:
-            words = _words(frames)
-            tail = words.rfind("<")
-            if leaks(words):  # its tokens came in several frames
-                leaked = can_leak(self._asked())
-            elif not complete and tail >= 0 and may_begin(words[tail:]) and can_leak(self._asked()):
-                self._held = frames
-                return b""
+            return
         if len(_START.findall(frames)) + (self._opened is not None) > 1:
             self._twice = True
         if self._opened is None:
             self._telling = _telling(frames)
             self._in_blocks = _STARTS_AND_STOPS in self._telling
-        if leaked and (self._retells or self._watch.has_open_calls) and self._opened is not None:
-            self.verdict = malformed(Stop("malformed_call", "leaked tool tokens"))
-            return b""
-        if leaked:
-            self._reader = None  # from here on it is written anew
         if self._reader is None:
-            if not leaked and not self._twice and not self._is_read(frames):
+            if not self._twice and not self._is_read(frames):
                 if self._opened is None or _BLOCK in frames:
                     self._remember(frames)
-                return frames
-            self._begin(leaked)
-        self._over = complete and self._writer is None
-        return self._read(frames)
+                return
+            self._begin()
+        self._over = complete
+        self._read(frames)
 
-    def end(self) -> bytes:
+    def end(self) -> None:
         """The upstream says no more."""
-        if self._held:
-            held, self._held = self._held, b""
-            passed = self._looked_at(held, complete=True)
-            if self._over or self.verdict is not None:
-                return passed
-            return passed + self.end()
-        return self._judged(self._reader.end()) if self._reader is not None else b""
+        if self._reader is not None:
+            self._judge(self._reader.end())
 
     def _is_read(self, frames: bytes) -> bool:
         if self.said:
             return _CALLS.search(frames) is not None
         return _THOUGHT.search(frames) is None or _MORE.search(frames) is not None
 
-    def _begin(self, leaked: bool) -> None:
+    def _begin(self) -> None:
         self._reader = self._new_reader()
         self._watch = Watch(self._asked(), may_be_empty=self.said)
-        before = (
-            self._watch.pass_on(self._reader.read(bytes(self._opened))) if self._opened is not None else []
-        )
-        if leaked:
-            self._writer = self._new_writer()
-            self._writer.write([*before, *_begun(before)])  # the client has it already
+        if self._opened is not None:
+            self._watch.pass_on(self._reader.read(bytes(self._opened)))
 
-    def _read(self, frames: bytes) -> bytes:
+    def _read(self, frames: bytes) -> None:
         assert self._reader is not None
         self._in_pieces = self._in_pieces or _PIECES in frames
         events = self._reader.read(frames)
         if self._over:  # some streams have no last event: they end
             events = [*events, *self._reader.end()]
-        written = self._judged(events)
+        self._judge(events)
         if self.verdict is not None:
-            return b""
-        if self._writer is not None:
-            return written
+            return
         # All of a block: with a part of its arguments it would look cut off when it is read again.
         if self._opened is None or self._in_blocks:
             self._remember(frames)
         if self._watch.is_clear and not self._in_pieces:
             self.said, self._reader = True, None
-        return frames
 
     def _remember(self, frames: bytes) -> None:
         if self._opened is None:
             self._opened = bytearray()
         self._opened += frames
 
-    def _judged(self, events: list[Event]) -> bytes:
+    def _judge(self, events: list[Event]) -> None:
         passed = self._watch.pass_on(events)
         self._unknown = self._unknown or any(type(event) is ForeignEvent for event in events)
         verdict = self._watch.verdict
         if verdict is not EMPTY or not self._unknown:  # what we do not know may be an answer
             self.verdict = verdict
-        anew = self._writer is not None or self._twice or self._in_pieces
-        if anew and passed and type(passed[-1]) is Failure:
+        if (self._twice or self._in_pieces) and passed and type(passed[-1]) is Failure:
             self.verdict = passed[-1].error
-        if self._writer is None or self.verdict is not None:
-            self._twice = False
-            return b""
-        self.losses += self._watch.losses
-        self._watch.losses = []
-        return self._writer.write(passed)
+        self._twice = False
 
 
 def _telling(opening: bytes) -> tuple[bytes, ...]:
     """What no frame lacks that must be looked at, in the dialect of the opening: looking for these words is
     all that most frames cost."""
     if b'"message_start"' in opening:
-        return *_ANGLES, b"tool", _STARTS_AND_STOPS
+        return b"tool", _STARTS_AND_STOPS
     if b'"response.created"' in opening:
-        return *_ANGLES, b"tool", b"unction_", b"se.created"
+        return b"tool", b"unction_", b"se.created"
     if b'"candidates"' in opening:
-        return *_ANGLES, b"tool", b"unctionC", b"MALFORMED_", b"TOOL_CALL", b"MISSING_"
-    return *_ANGLES, b"tool", b"unction_"
-
-
-def _words(frames: bytes) -> str:
-    """The words of these frames, as far as they are an answer's."""
-    return "".join(_text(found[1]) for found in WORDS.finditer(frames))
-
-
-def _text(inside: bytes) -> str:
-    try:
-        text = decode(b'"' + inside + b'"')
-    except BadJson:
-        return ""
-    return text if isinstance(text, str) else ""
-
-
-def _begun(events: list[Event]) -> list[Event]:
-    """A letter for each text that is open: a writer begins with a text when it has a word of it."""
-    ended = {event.index for event in events if type(event) is PartEnd}
-    return [
-        Delta(event.index, "-")
-        for event in events
-        if type(event) is PartStart and type(event.part) is Text and event.index not in ended
-    ]
+        return b"tool", b"unctionC", b"MALFORMED_", b"TOOL_CALL", b"MISSING_"
+    return b"tool", b"unction_"

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Mender, RepeatedFrames, StreamReader, Surface, Tap, answer_located
+from wireglot.dialects.base import Mender, RepeatedFrames, StreamReader, Surface, Tap
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
@@ -18,7 +18,6 @@ from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
-from wireglot.ir.leaked_calls import leaks, may_begin
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, PartStart, StreamFailed, fold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, accept
@@ -69,7 +68,7 @@ class Passthrough:
         self._last = bytearray()
         """The end of an answer that is to be kept first."""
         self._one_document: Translation | None = None
-        """Where a whole answer came in place of a stream, or one that must be mended from its beginning."""
+        """Where a whole answer came in place of a stream."""
         self._repeated = RepeatedFrames(job.settings.limits.event)
         self._unheard = b""
         """The last frames that the tap was not told, as it would learn nothing but their numbers."""
@@ -77,10 +76,6 @@ class Passthrough:
     def feed(self, data: bytes) -> None:
         if self._repeated.hold(data):
             self._repeat(data)
-            return
-        if self._one_document is not None:
-            self._one_document.feed(data)
-            self._follow(self._one_document)
             return
         if not self.moved:
             self.moved = not data.startswith(_KEEP_ALIVES)
@@ -123,10 +118,6 @@ class Passthrough:
     def finish(self) -> None:
         if self.ended:
             return
-        if self._one_document is not None:
-            self._one_document.finish()
-            self._follow(self._one_document)
-            return
         self.ended = True
         self._hear()
         opening, self._opening = self._opening, None
@@ -143,10 +134,9 @@ class Passthrough:
             if self._buffer:
                 self._write(bytes(self._buffer))
             if self._late is not None:
-                data = self._late.end()
+                self._late.end()
                 if self.failure is not None or self._is_none(self._late):
                     return
-                self._send(data)
             self._close()
         else:
             self.fail(_TRUNCATED)
@@ -171,7 +161,7 @@ class Passthrough:
     def fail(self, error: ApiError) -> None:
         if self._one_document is not None:
             self._one_document.fail(error)
-            self._follow(self._one_document)
+            self.failure = self._one_document.failure
             return
         self.ended = True
         self._hear()
@@ -209,15 +199,13 @@ class Passthrough:
         spoken = dialect(exchange.job.dialect)
         return LateVerdict(
             lambda: spoken.stream_reader(context),
-            lambda: spoken.stream_writer(context, asked(exchange)),
             lambda: asked(exchange),
-            retells=exchange.job.surface.client.leaves_out_calls,
         )
 
     def _write(self, data: bytes) -> None:
         if self._late is not None:
-            data = self._late.pass_on(data, complete=self._tap.complete)
-            if self._is_none(self._late) or not data:
+            self._late.hear(data, complete=self._tap.complete)
+            if self._is_none(self._late):
                 return
         if self._mender is not None:
             data = self._mended(self._mender, data)
@@ -235,10 +223,6 @@ class Passthrough:
     def _is_none(self, late: LateVerdict) -> bool:
         """Whether what has begun as an answer has turned out to be none; the client has been told. Raises
         NoAnswer where nothing has gone out."""
-        if late.losses:
-            places = dialect(self._exchange.job.dialect).places
-            self._exchange.record.lost(answer_located(places, late.losses))
-            late.losses = []
         if late.verdict is None:
             return False
         if not self._told and late.verdict not in INTERRUPTIONS:
@@ -286,13 +270,10 @@ class Passthrough:
         for piece in _frame_by_frame(data):
             events = self._opening.read(piece)
             self._opening_events += events
-            if begins(events) and (not self._judged or self._is_clear(events)):
+            if begins(events):
                 self._judge(events)
                 break
         else:
-            return
-        if self._judged and leaks(_words(self._opening_events)):
-            self._hand_over()
             return
         if self._late is not None:
             self._late.said = _says(self._opening_events)
@@ -303,24 +284,6 @@ class Passthrough:
         if job.surface.client.asked_model is not None and not self._prepared.as_is:
             held = job.surface.client.asked_model.in_opening(held, job.model)
         self._take(held)
-
-    def _is_clear(self, events: list[Event]) -> bool:
-        """Whether it is known that the answer does not begin with leaked calls, or that it does."""
-        words = _words(self._opening_events)
-        return not words or not may_begin(words) or type(events[-1]) is Finish
-
-    def _hand_over(self) -> None:
-        """A server left its calls in the text: from its beginning the stream is written anew."""
-        written = self._one_document = Translation(
-            self._exchange, self._exchange.job.dialect, self._prepared, self._client, keeps=self._keeps
-        )
-        self._opening, self._opening_events = None, []
-        held, self._buffer = bytes(self._buffer), bytearray()
-        written.feed(held)
-        self._follow(written)
-
-    def _follow(self, written: Translation) -> None:
-        self.ended, self.failure, self.moved = written.ended, written.failure, written.moved
 
     def _judge(self, events: list[Event]) -> None:
         """Nothing of it has gone out. Raises NoAnswer where it ends, and answers nothing."""
@@ -383,10 +346,6 @@ class Passthrough:
         record.stopped(self._tap.stop)
         if self._tap.error is not None:
             record.failed(self._tap.error)
-
-
-def _words(events: list[Event]) -> str:
-    return "".join(event.text for event in events if type(event) is Delta)
 
 
 def _says(events: list[Event]) -> bool:

@@ -15,7 +15,7 @@ from wireglot.gateway.request.estimated_usage import (
 )
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import text_weight
-from wireglot.gateway.streams.feeder import STREAM_TIMES, begins, room_left, signed, usage_source
+from wireglot.gateway.streams.feeder import STREAM_TIMES, asked, begins, room_left, signed, usage_source
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
@@ -41,8 +41,9 @@ class Translation:
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
+        self._request = prepared.request or (asked(exchange) if prepared.leaks_calls else None)
         self.writer: StreamWriter = dialect(exchange.job.dialect).stream_writer(
-            prepared.context, prepared.request
+            prepared.context, self._request
         )
         self._exchange = exchange
         self._client = client
@@ -56,8 +57,12 @@ class Translation:
         self._begun = False
         self._flowing = -1
         """The part of which one more piece of text goes out as it comes."""
-        self._request = prepared.request
-        self._watch = Watch(self._request, leaves_out=exchange.job.surface.client.leaves_out_calls)
+        self._leaks_calls = prepared.leaks_calls
+        self._watch = Watch(
+            self._request,
+            leaves_out=exchange.job.surface.client.leaves_out_calls,
+            leaks_calls=self._leaks_calls,
+        )
         self._tells_usage = exchange.job.surface.client.tells_usage
         self._untold = self._tells_usage
         """Whether nobody has told yet what the answer comes to, and somebody must."""
@@ -74,12 +79,7 @@ class Translation:
             return
         self.moved = True
         delta = events[-1]
-        if (
-            type(delta) is not Delta
-            or delta.index != self._flowing
-            or len(events) > 1
-            or "<" in delta.text  # as leaked calls begin
-        ):
+        if type(delta) is not Delta or delta.index != self._flowing or len(events) > 1:
             self._take(events)
             self._flowing = self._flows(delta)
             return
@@ -170,7 +170,7 @@ class Translation:
         if watch.verdict not in INTERRUPTIONS:
             raise NoAnswer(watch.verdict, watch.usage)
         watch.verdict = None
-        accepted = accept(fold([*self._buffer, *came]), self._request)
+        accepted = accept(fold([*self._buffer, *came]), self._request, leaks_calls=self._leaks_calls)
         places = dialect(self._exchange.job.dialect).places
         self._exchange.record.lost(answer_located(places, accepted.losses))
         self._buffer = []

@@ -29,6 +29,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     aliases: Aliases = Aliases()
     minter: Origin | None = None
     """Who writes what the answer leaves unsigned, for a client of another dialect to carry."""
+    leaks_calls: bool = False
+    """Whether the provider may leave calls in the text of an answer: it is read, also where the request
+    passed through."""
     own_usage: bool = False
     """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
     unframe: Callable[[Answer], Answer] | None = None

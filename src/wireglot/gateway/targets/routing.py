@@ -166,11 +166,16 @@ def _spoken_in(
         model,
         dialect,
         limits=stated if own else limits_of(provider.spec, dialect, model),
-        plain=provider.spec.home or stated == base_limits(dialect),
+        plain=provider.spec.home or _refuses_nothing(stated, dialect),
         surface=spoken_there,
         upstream=spoken_there.upstream,
         losses=losses,
     )
+
+
+def _refuses_nothing(limits: Limits, dialect: str) -> bool:
+    """Whether requests need no fitting. Leaked calls are a matter of the answer."""
+    return msgspec.structs.replace(limits, leaks_calls=False) == base_limits(dialect)
 
 
 def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
