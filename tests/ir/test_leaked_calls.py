@@ -121,6 +121,26 @@ def test_tokens_that_are_no_calls_make_a_malformed_answer(text: str) -> None:
     assert last.error.code == "malformed_tool_call"
 
 
+MENTIONED = [
+    "The marker is `<|tool_call_begin|>`; see the docs.",
+    "<|tool_call_begin|>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_calls_section_begin|> opens the section, <|tool_call_begin|> each call.",
+    "It looks like <|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>{}<|tool_call_end|>, no more.",
+    "<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>ARGUMENTS is how a call begins.",
+    "<｜tool▁call▁begin｜> is a token of DeepSeek.",
+    "hm " + KIMI[:-60],
+]
+
+
+@pytest.mark.parametrize("text", MENTIONED)
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_token_that_is_only_mentioned_is_a_word(text: str, size: int) -> None:
+    """[K5] Also from a provider that leaks calls: neither a call nor an error."""
+    assert whole(Text(text)).content == (Text(text),)
+    assert fold(streamed(text, size)).content == (Text(text), Reasoning("hm"))
+
+
 def test_words_behind_a_mention_do_not_wait_for_the_end() -> None:
     watch = Watch(ASKED, leaks_calls=True)
     watch.pass_on([Start("r", "m"), PartStart(0, Text("")), Delta(0, "It is `<|tool_call_begin|>")])
@@ -130,7 +150,7 @@ def test_words_behind_a_mention_do_not_wait_for_the_end() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", [KIMI, DEEPSEEK, DEEPSEEK_31, *BROKEN, "TAGGED"])
+@pytest.mark.parametrize("text", [KIMI, DEEPSEEK, DEEPSEEK_31, *BROKEN, *MENTIONED, "TAGGED"])
 @pytest.mark.parametrize("request_", [ASKED, None], ids=["asked", "unknown"])
 def test_a_text_of_any_other_provider_is_a_text(text: str, request_: Request | None) -> None:
     """[K5] It may quote a hostile document: no call is made of it, and it is no error."""

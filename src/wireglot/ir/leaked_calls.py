@@ -108,7 +108,7 @@ def recovered(response: Response, request: Request | None) -> Response:
             content.append(part)
             continue
         at, found = _calls_in(part.text, names, response.id, tags=type(part) is Text)
-        if found is None and not told and _is_broken(part.text):
+        if found is None and not told and _is_broken(part.text, names):
             return msgspec.structs.replace(response, stop=Stop("malformed_call", _LEAKED))
         if found is None or _repeats(found, (*told, *calls)):
             content.append(part)
@@ -134,9 +134,12 @@ def _calls_in(
     return head.start(), read_calls(leaked, seed)
 
 
-def _is_broken(text: str) -> bool:
-    """Whether a text that cannot be read as calls has the head of one."""
-    return _HEAD.search(text) is not None
+def _is_broken(text: str, names: frozenset[str] | None) -> bool:
+    """Whether a text that cannot be read as calls is one all the same: it begins with a call to an offered
+    tool."""
+    head = _HEAD.match(text.lstrip())
+    name = _NAME.fullmatch(head["id"] or head["name"]) if head is not None else None
+    return name is not None and (names is None or name[1] in names)
 
 
 def _repeats(found: Iterable[ToolCall], told: Iterable[ToolCall]) -> bool:
@@ -337,7 +340,7 @@ class LeakFilter:
         for index in sorted(texts):
             text = str(texts[index])
             at, found = _calls_in(text, self._names, self._seed, tags=self._tags[index])
-            if found is None and not told and _is_broken(text):
+            if found is None and not told and index not in self._said and _is_broken(text, self._names):
                 return [*waiting, msgspec.structs.replace(finish, stop=Stop("malformed_call", _LEAKED))]
             if found is not None and not _repeats(found, (*told, *calls)):
                 room[index] = at
