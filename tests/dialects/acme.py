@@ -95,6 +95,9 @@ def _frame(data: bytes, end: bytes, other: bytes, words: Any) -> bytes:
 
 
 class Reader:
+    words = staticmethod(chat_words)
+    last = b"[END]"
+
     def __init__(self, context: Context) -> None:
         self._frames = SseDecoder(context.max_frame)
         self._chat = CHAT.stream_reader(context)
@@ -111,24 +114,31 @@ class Reader:
 
     def _read(self, frames: Iterable[Any]) -> list[Event]:
         data = b"".join(
-            b"data: %b\n\n" % _frame(frame.data, b"[END]", b"[DONE]", chat_words) for frame in frames
+            b"data: %b\n\n" % _frame(frame.data, self.last, b"[DONE]", self.words) for frame in frames
         )
         return self._chat.read(data) if data else []
 
 
 class Writer:
+    words = staticmethod(acme_words)
+    last = b"[END]"
+
     def __init__(self, context: Context, request: Request | None = None) -> None:
         self._chat = CHAT.stream_writer(context, request)
         self.losses = self._chat.losses
 
     def write(self, events: Iterable[Event]) -> bytes:
-        return _in_acme(self._chat.write(events))
+        return _in_words(self._chat.write(events), self.words, self.last)
 
 
 def _in_acme(data: bytes) -> bytes:
+    return _in_words(data, acme_words, b"[END]")
+
+
+def _in_words(data: bytes, words: Any, last: bytes) -> bytes:
     frames = SseDecoder()
     return b"".join(
-        b"data: %b\n\n" % _frame(frame.data, b"[DONE]", b"[END]", acme_words)
+        b"data: %b\n\n" % _frame(frame.data, b"[DONE]", last, words)
         for frame in (*frames.feed(data), *frames.close())
     )
 
@@ -138,6 +148,9 @@ def _in_acme(data: bytes) -> bytes:
 
 class Listener:
     """Chat's tap behind a translation of each frame."""
+
+    words = staticmethod(chat_words)
+    last = b"[END]"
 
     def __init__(self, max_frame: int) -> None:
         self._tap: Tap = CHAT.surface.tap(max_frame)
@@ -155,7 +168,7 @@ class Listener:
 
     def _hear(self, frames: Iterable[Any]) -> None:
         for frame in frames:
-            self._tap.feed(b"data: %b\n\n" % _frame(frame.data, b"[END]", b"[DONE]", chat_words))
+            self._tap.feed(b"data: %b\n\n" % _frame(frame.data, self.last, b"[DONE]", self.words))
 
 
 def glance(body: bytes) -> AnswerGlance:

@@ -38,6 +38,7 @@ __all__ = [
     "RequestGlance",
     "Route",
     "RouteMatch",
+    "StreamMarks",
     "StreamUsage",
     "Surface",
     "Tap",
@@ -291,6 +292,26 @@ class Mender(Protocol):
         ...
 
 
+class StreamMarks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How the frames of a stream are known that must be read to judge whether it is an answer. All others are
+    words, or thoughts before them."""
+
+    signs: tuple[bytes, ...]
+    """Each frame that must be looked at has one of these: a search for them is all that most frames cost."""
+    calls: re.Pattern[bytes]
+    """In frames with a call, or with the report that one is broken."""
+    thoughts: re.Pattern[bytes]
+    """In frames with thoughts, which answer nothing."""
+    more: re.Pattern[bytes]
+    """What frames with thoughts do not have, unless they are the last ones."""
+    start: re.Pattern[bytes] | None = None
+    """In the first frame; None: there is none whose repetition would begin another answer."""
+    blocks: bytes = b""
+    """In the frames that begin and end parts, where later ones cannot be read without them."""
+    pieces: bytes = b""
+    """In frames with a piece of a call that only the reader can put together: it must see all that comes."""
+
+
 class AnswerGlance(msgspec.Struct, frozen=True):
     """What a whole answer that passes through tells."""
 
@@ -373,6 +394,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Takes the most bytes of one event that are held."""
     mender: Callable[[], Mender] | None = None
     """Of streams; None: nothing is known that could be mended."""
+    marks: StreamMarks | None = None
+    """Of streams that pass through; None: every frame is read, and so is every whole answer."""
     glance: Callable[[bytes], AnswerGlance]
     """Of a whole answer. Raises BadJson where the body is no JSON object."""
     reasoning: ReasoningState

@@ -151,6 +151,7 @@ def test_a_call_that_was_read_is_whole_however_its_frames_were_cut_over_reads():
         late = LateVerdict(
             lambda: spoken.stream_reader(Context()),
             lambda: None,
+            spoken.surface.marks,
         )
         read = b""
         for number, frame in enumerate(frames):

@@ -23,6 +23,7 @@ from wireglot.dialects.surface import (
     Probe,
     ReasoningState,
     Route,
+    StreamMarks,
     Surface,
     Thread,
     UpstreamSide,
@@ -85,6 +86,15 @@ _USAGE: Final = UsageFields(
         ("output_tokens_details", (("reasoning", "thinking_tokens"),)),
     ),
     _check_numbers,
+)
+
+_MARKS: Final = StreamMarks(
+    signs=(b"tool", b"_st"),
+    calls=re.compile(rb'"tool_use"'),
+    thoughts=re.compile(rb'"thinking_delta"'),
+    more=re.compile(rb'"stop_reason"\s*:\s*"|"text"\s*:\s*"[^"]'),
+    start=re.compile(rb'"message_start"'),
+    blocks=b"content_block_st",
 )
 
 _UNSERVED: Final = {"/v1/messages/batches": "batches", "/v1/skills": "skills"}
@@ -160,6 +170,7 @@ SURFACE: Final = Surface(
     status=status,
     tap=MessageTap,
     mender=MessageMender,
+    marks=_MARKS,
     glance=glance,
     reasoning=ReasoningState(returns="own", thinks_only_with_state=True, is_refusal=is_refusal),
     models=MODELS,

@@ -18,6 +18,7 @@ from wireglot.dialects.surface import (
     Operation,
     ReasoningState,
     RouteMatch,
+    StreamMarks,
     Surface,
     UpstreamSide,
 )
@@ -30,6 +31,15 @@ VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
     "streamGenerateContent": ("generate", True),
     "countTokens": ("count", None),
 }
+_MARKS: Final = StreamMarks(
+    signs=(b"tool", b"unctionC", b"MALFORMED_", b"TOOL_CALL", b"MISSING_"),
+    calls=re.compile(
+        rb'"functionCall"|MALFORMED_|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE'
+    ),
+    thoughts=re.compile(rb'"thought"\s*:\s*true'),
+    more=re.compile(rb'"finishReason"\s*:\s*"|"text"\s*:\s*"[^"]'),
+    pieces=b'"willContinue"',
+)
 _VERSIONS: Final = ("/v1/", "/v1beta/", "/v1alpha/", "/v1beta1/")
 _SAID_BY_HTTP: Final = frozenset({405, 408, 415, 426})
 _STATE_REFUSED: Final = re.compile(r"thought.?signature", re.IGNORECASE)  # missing, corrupted, not base64
@@ -176,6 +186,7 @@ SURFACE: Final = Surface(
     stop_sequences="hidden",
     status=status,
     tap=GeminiTap,
+    marks=_MARKS,
     glance=glance,
     # Gemini's command line leaves thoughts out.
     reasoning=ReasoningState(

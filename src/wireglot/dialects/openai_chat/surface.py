@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, whole_number
@@ -13,7 +14,7 @@ from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_usage import check_numbers
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
-from wireglot.dialects.surface import ClientSide, ReasoningState, Route, Surface, UpstreamSide
+from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
 from wireglot.dialects.usage_checks import UsageFields
 
 
@@ -39,6 +40,13 @@ _USAGE: Final = UsageFields(
         ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
     ),
     check_numbers,
+)
+
+_MARKS: Final = StreamMarks(
+    signs=(b"tool", b"unction_"),
+    calls=re.compile(rb'"tool_calls"\s*:\s*\[\s*\{|"function_call"'),
+    thoughts=re.compile(rb'"(?:reasoning_content|reasoning)"\s*:\s*"[^"]'),
+    more=re.compile(rb'"finish_reason"\s*:\s*"|\[DONE\]|"(?:text|content)"\s*:\s*"[^"]'),
 )
 
 _UNSERVED: Final = {
@@ -100,6 +108,7 @@ SURFACE: Final = Surface(
     status=plain_status,
     tap=ChatTap,
     mender=CallMender,
+    marks=_MARKS,
     glance=glance,
     # Chat has no field for reasoning; the one for Gemini's signatures does not say who minted them, and
     # another model or account would be asked with them, in vain.

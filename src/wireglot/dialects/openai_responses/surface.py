@@ -17,7 +17,7 @@ from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
 from wireglot.dialects.openai_usage import check_numbers
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
-from wireglot.dialects.surface import ClientSide, ReasoningState, Route, Surface, UpstreamSide
+from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
 from wireglot.dialects.usage_checks import UsageFields
 from wireglot.ir.content import Extra, Reasoning
 from wireglot.ir.errors import ApiError
@@ -31,6 +31,14 @@ _STATE_REFUSED: Final = re.compile(
     r"|without its required '?(?:reasoning'? item|following item)"
     r"|item (?:with id )?'rs_[^']*' .{0,40}not found",
     re.IGNORECASE | re.DOTALL,
+)
+
+_MARKS: Final = StreamMarks(
+    signs=(b"tool", b"unction_", b"se.created"),
+    calls=re.compile(rb'"function_call"'),
+    thoughts=re.compile(rb'"response\.reasoning_(?:summary_)?text\.delta"'),
+    more=re.compile(rb'"response\.(?:output|completed|incomplete|failed)'),
+    start=re.compile(rb'"response\.created"'),
 )
 
 _OWN_PATHS: Final = (
@@ -128,6 +136,7 @@ SURFACE: Final = Surface(
     ),
     status=plain_status,
     tap=ResponsesTap,
+    marks=_MARKS,
     glance=glance,
     reasoning=ReasoningState(
         returns="own", takes_unsigned=is_raw, is_refusal=is_refusal, without_state=without_ids

@@ -123,7 +123,7 @@ class Delivery:
         judged = _is_judged(exchange, target, prepared)
         if (
             prepared.leaks_calls
-            or (judged and is_doubtful(body))
+            or (judged and (target.surface.marks is None or is_doubtful(body)))
             or (not judged and _is_generated(exchange, prepared) and has_no_answer(body))
         ):
             response = self._parsed(target, prepared, body)

@@ -200,6 +200,7 @@ class Passthrough:
         return LateVerdict(
             lambda: spoken.stream_reader(context),
             lambda: asked(exchange),
+            exchange.job.surface.marks,
         )
 
     def _write(self, data: bytes) -> None:
