@@ -85,7 +85,15 @@ def plan(
         return Plan(request, upstream, Aliases(), context, tuple(losses))
     client = surface(source) if source is not None else None
     in_pieces = client is not None and client.reasoning.returns_pieces and client.family != server.family
-    fitted = fit(upstream, limits, context, server.family, regroup=source != target, in_pieces=in_pieces)
+    fitted = fit(
+        upstream,
+        limits,
+        context,
+        server.family,
+        regroup=source != target,
+        in_pieces=in_pieces,
+        issuer=client.issuer if client is not None else "",
+    )
     return Plan(
         request,
         fitted.request,

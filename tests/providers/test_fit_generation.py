@@ -146,9 +146,9 @@ def test_the_output_limit_has_the_name_that_the_provider_reads(
 
 
 def test_another_dialects_fields_are_declared_though_the_limit_is_renamed() -> None:
-    asked = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "container": "c"}
+    asked = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "inference_geo": "c"}
     out = translate_request(asked, source="anthropic", target="openai-chat", provider="mistral", model="m")
-    assert [(loss.path, loss.feature) for loss in out.losses] == [("$.container", "unknown_field")]
+    assert [(loss.path, loss.feature) for loss in out.losses] == [("$.inference_geo", "unknown_field")]
 
 
 def test_who_takes_both_names_of_the_limit_gets_the_clients() -> None:

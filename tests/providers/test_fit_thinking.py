@@ -88,7 +88,7 @@ def test_thinking_in_the_only_form_a_model_takes(
 @pytest.mark.parametrize(
     ("source", "body"),
     [
-        ("anthropic", {"max_tokens": 9, "thinking": {"type": "disabled"}, "container": "c"}),
+        ("anthropic", {"max_tokens": 9, "thinking": {"type": "disabled"}, "inference_geo": "c"}),
         ("openai-chat", {"reasoning_effort": "none"}),
         ("openai-chat", {"thinking": {"type": "disabled"}}),
     ],
@@ -98,7 +98,7 @@ def test_kimis_switch_is_a_field_of_its_own(source: DialectName, body: dict[str,
     out = translate_request(asked, source=source, target="openai-chat", provider="kimi", model="kimi-k2.6")
     assert out.value["thinking"] == {"type": "disabled"}
     assert "reasoning_effort" not in out.value
-    assert [loss.feature for loss in out.losses] == (["unknown_field"] if "container" in body else [])
+    assert [loss.feature for loss in out.losses] == (["unknown_field"] if "inference_geo" in body else [])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,22 @@ from wireglot.ir.request import HostedTool
 
 _PLACE = ("city", "region", "country", "timezone")
 
+_HELD = frozenset(
+    {
+        "connector_id",
+        "container",
+        "container_id",
+        "file_id",
+        "file_ids",
+        "fileSearchStoreNames",
+        "ragCorpora",
+        "ragResources",
+        "skill_id",
+        "vector_store_ids",
+    }
+)
+"""Options that name what only their vendor holds: files, containers, skills, stores, connectors."""
+
 
 def hosted_tool(
     kind: str,
@@ -47,5 +63,25 @@ def place_of(value: Any) -> dict[str, str] | None:
 def lose_options(tool: HostedTool, taken: Iterable[str], path: str, losses: list[Loss]) -> None:
     """Declare what of a tool's options the target has no place for."""
     for name in (*(name for name in tool.options if name not in taken), *tool.untold):
+        if _names_held({name: _stated(tool.native.value, name)}):
+            detail = "held by the provider that minted this id"
+            losses.append(Loss(f"{path}.{name}", "file_reference", "dropped", detail))
+            continue
         detail = f"{name} of {tool.native.dialect}"
         losses.append(Loss(f"{path}.{name}", "hosted_tool", "approximated", detail))
+
+
+def _stated(value: dict[str, Any], name: str) -> Any:
+    """An option of a declaration, which some dialects write inside of an object of the tool's kind."""
+    if name in value:
+        return value[name]
+    return next((inner[name] for inner in value.values() if type(inner) is dict and name in inner), None)
+
+
+def _names_held(value: Any) -> bool:
+    if type(value) is dict:
+        return any(
+            (key in _HELD and type(inner) in (str, list) and bool(inner)) or _names_held(inner)
+            for key, inner in value.items()
+        )
+    return type(value) is list and any(map(_names_held, value))

@@ -8,6 +8,9 @@ from wireglot.ir.content import Citation, TokenLogprob
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, Grammar, Tool
 
+VENDOR: Final = "openai"
+"""Both dialects name the same files."""
+
 # Cache marks
 
 BREAKPOINT: Final = "prompt_cache_breakpoint"

@@ -379,6 +379,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     name: str
     family: str
+    vendor: str = ""
+    """Whose API it is, where a vendor has several; "": the family's own. See `issuer`."""
     client: ClientSide
     upstream: UpstreamSide | None
     """None: nobody serves it but a gateway, which asks in the dialect of its family."""
@@ -409,6 +411,11 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def model_in_path(self) -> bool:
         return not self.model_field
+
+    @property
+    def issuer(self) -> str:
+        """Who issues the ids of files, containers and the like in its requests: no one else resolves them."""
+        return self.vendor or self.family
 
     def framing(self, query: str) -> Framing:
         return "sse" if not self.sse_query or self.sse_query in query else "json-array"

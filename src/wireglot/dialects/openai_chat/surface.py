@@ -12,6 +12,7 @@ from wireglot.dialects.openai_chat.repeated_calls import CallMender
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_usage import check_numbers
+from wireglot.dialects.openai_values import VENDOR
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
@@ -73,6 +74,7 @@ _UNSERVED: Final = {
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
+    vendor=VENDOR,
     client=ClientSide(
         turns="messages",
         routes=(

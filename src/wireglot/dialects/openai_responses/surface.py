@@ -15,6 +15,7 @@ from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
 from wireglot.dialects.openai_usage import check_numbers
+from wireglot.dialects.openai_values import VENDOR
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
@@ -95,6 +96,7 @@ _USAGE: Final = UsageFields(
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
+    vendor=VENDOR,
     client=ClientSide(
         turns="input",
         failed_search=failed_search,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.registry import surface
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
@@ -18,7 +19,7 @@ from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.pieces import join_pieces
 from wireglot.providers.fit.spelling import join_texts, spell_for
-from wireglot.providers.fit.state import refuse_nothing, without_state
+from wireglot.providers.fit.state import refuse_nothing, without_files, without_state
 from wireglot.providers.fit.survey import survey
 from wireglot.providers.fit.switches import declare_switches
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
@@ -41,9 +42,11 @@ def fit(
     dialect: str,
     regroup: bool = True,
     in_pieces: bool = False,
+    issuer: str = "",
 ) -> Fitted:
     """`regroup` merges neighbours into alternating turns: for a request that came from another dialect.
-    `in_pieces`: its dialect's clients send answers back as a stream has cut them."""
+    `in_pieces`: its dialect's clients send answers back as a stream has cut them. `issuer`: whose ids the
+    request holds, where that is known."""
     losses: list[Loss] = []
     trail = Trail(request)
     settled = Settled(request.messages, context.memory)
@@ -55,7 +58,9 @@ def fit(
         if request.max_tokens is not None and request.max_tokens < 0:
             request = _without_limit(request, losses)
         declare_switches(request, dialect, losses, trail, seen.fields)
-        request = without_state(request, losses, trail, seen.foreign)
+        request = without_state(request, losses, trail, seen)
+        if seen.media:
+            request = without_files(request, losses, trail, issuer, surface(dialect).issuer)
         if seen.foreign:
             request = tell_in_words(request, dialect, losses, trail)
     if seen.foreign and (regroup or not limits.midway_tools):

@@ -1,37 +1,56 @@
-"""Turns that only the source's own provider holds: another one must be told that they are missing.
+"""Turns and files that only the source's own vendor holds: their ids are never sent to another one.
 
-Whoever keeps conversations (a gateway with a store) puts the turns back before it comes here.
+A gateway that keeps conversations puts the turns back before this runs.
 """
 
 from __future__ import annotations
 
 import operator
+from typing import Final
 
 import msgspec
 
-from wireglot.ir.content import Extra, Foreign, Message, Part, Text
+from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text, ToolResult
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
+from wireglot.providers.fit.survey import Survey
 
-_FIELDS = ("previous_response_id", "conversation", "prompt", "cachedContent", "thread", "continuationToken")
-_PARTS = ("item_reference",)
 _DETAIL = "the earlier turns are held by the provider that minted this id"
+_FIELDS: Final[dict[str, str]] = {
+    "previous_response_id": _DETAIL,
+    "conversation": _DETAIL,
+    "prompt": _DETAIL,
+    "cachedContent": _DETAIL,
+    "thread": _DETAIL,
+    "continuationToken": _DETAIL,
+    "container": "files and skills are held by the provider that minted this id",
+}
+"""Fields of a request that name something which only its vendor holds, and what is missing without it."""
+_MESSAGE_FIELDS: Final[dict[str, str]] = {
+    "audio": "what was said is held by the provider that minted this id",
+}
+_PARTS = ("item_reference",)
+
+_ADDRESSES: Final[dict[str, str]] = {
+    "gs://": "gemini",
+    "files/": "gemini",
+    "https://generativelanguage.googleapis.com/": "gemini",
+}
+"""How addresses begin that only one issuer's servers open (ai.google.dev/api/files, cloud.google.com/storage,
+read 2026-11-17)."""
+_WEB: Final = ("http://", "https://", "data:")
 
 
-def without_state(request: Request, losses: list[Loss], trail: Trail, among_parts: bool) -> Request:
-    """The request without its references to turns held elsewhere, each declared.
-
-    `among_parts`: whether a part of the conversation can be one.
-    """
+def without_state(request: Request, losses: list[Loss], trail: Trail, seen: Survey) -> Request:
+    """The request without its references to what is held elsewhere, each declared."""
     extra = request.extra
     held = [] if extra is None or not extra.fields else [name for name in _FIELDS if extra.fields.get(name)]
     if extra is not None and held:
-        losses.extend(Loss(f"$.{name}", "conversation_state", "dropped", _DETAIL) for name in held)
-        fields = {name: value for name, value in extra.fields.items() if name not in held}
-        request = msgspec.structs.replace(request, extra=Extra(extra.dialect, fields, extra.form))
-    if not among_parts:
+        losses.extend(Loss(f"$.{name}", "conversation_state", "dropped", _FIELDS[name]) for name in held)
+        request = msgspec.structs.replace(request, extra=_without(extra, held))
+    if not seen.foreign and not seen.fields:
         return request
     messages = tuple(
         kept
@@ -62,7 +81,22 @@ def _says(part: Part) -> bool:
     return type(part) is not Text or bool(part.text)
 
 
+def _without(extra: Extra, names: list[str]) -> Extra:
+    fields = {name: value for name, value in extra.fields.items() if name not in names}
+    return Extra(extra.dialect, fields, extra.form)
+
+
 def _without_references(message: Message, losses: list[Loss], trail: Trail) -> Message | None:
+    extra = message.extra
+    held = [] if extra is None else [name for name in _MESSAGE_FIELDS if extra.fields.get(name)]
+    if extra is not None and held:
+        losses.extend(
+            Loss(f"{trail.of(message)}.{name}", "file_reference", "dropped", _MESSAGE_FIELDS[name])
+            for name in held
+        )
+        stripped = Message(message.role, message.content, message.name, _without(extra, held))
+        trail.follow(message, stripped)
+        message = stripped
     if not any(type(part) is Foreign and part.type in _PARTS for part in message.content):
         return message
     content = []
@@ -76,3 +110,56 @@ def _without_references(message: Message, losses: list[Loss], trail: Trail) -> M
     kept = Message(message.role, tuple(content), message.name, message.extra)
     trail.follow(message, kept)
     return kept
+
+
+# --- files
+
+
+def without_files(request: Request, losses: list[Loss], trail: Trail, issuer: str, target: str) -> Request:
+    """The request without the files that `target` cannot open: those that another vendor has under an id, or
+    at an address of its own. A note stands in the place of each."""
+    foreign = issuer not in ("", target)
+    messages = tuple(_with_notes(message, losses, trail, foreign, target) for message in request.messages)
+    if all(map(operator.is_, messages, request.messages)):
+        return request
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _with_notes(message: Message, losses: list[Loss], trail: Trail, foreign: bool, target: str) -> Message:
+    content: list[Part] = []
+    for part in message.content:
+        new: Part = part
+        if type(part) is Media and _is_closed(part, foreign, target):
+            new = _note(part, trail.of(part), losses)
+        elif type(part) is ToolResult:
+            items = tuple(
+                _note(item, f"{trail.of(part)}.content[{number}]", losses)
+                if type(item) is Media and _is_closed(item, foreign, target)
+                else item
+                for number, item in enumerate(part.content)
+            )
+            if not all(map(operator.is_, items, part.content)):
+                new = msgspec.structs.replace(part, content=items)
+        trail.follow(part, new)
+        content.append(new)
+    if all(map(operator.is_, content, message.content)):
+        return message
+    kept = Message(message.role, tuple(content), message.name, message.extra)
+    trail.follow(message, kept)
+    return kept
+
+
+def _note(media: Media, path: str, losses: list[Loss]) -> Text:
+    detail = "only its own provider can open it; a note stands in its place"
+    losses.append(Loss(path, "file_reference", "dropped", detail))
+    return Text(f"[{media.kind} left out: only another provider can open it]", cache=media.cache)
+
+
+def _is_closed(media: Media, foreign: bool, target: str) -> bool:
+    if media.url is None:
+        return foreign and media.file_id is not None
+    address = media.url[:64].lower()
+    for beginning, owner in _ADDRESSES.items():
+        if address.startswith(beginning):
+            return owner != target
+    return "://" in address and not address.startswith(_WEB)

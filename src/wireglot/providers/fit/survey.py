@@ -27,6 +27,10 @@ class Survey(msgspec.Struct, frozen=True):
         return self.seen & FOREIGN != 0
 
     @property
+    def media(self) -> bool:
+        return self.seen & MEDIA != 0
+
+    @property
     def fields(self) -> bool:
         """Whether a message or a part of one has fields of its dialect alone."""
         return self.seen & FIELDS != 0

@@ -1,0 +1,249 @@
+"""What belongs to a vendor stays with it: an id that only its issuer can resolve never reaches another vendor,
+and what is readable always does."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.laws.cases import PAIRS, every_pair, of_kind
+from wireglot import translate_request
+from wireglot.dialects.registry import NAMES, dialect_name, surface
+from wireglot.ir.errors import Unsupported
+from wireglot.testing.fixtures import Case
+from wireglot.wire.json import encode_text
+
+ID = "vendor-id-0451"
+PNG = "iVBORw0KGgo="
+GOOGLE_FILE = f"https://generativelanguage.googleapis.com/v1beta/files/{ID}"
+
+Body = dict[str, Any]
+
+
+def _anthropic(*content: Any, **fields: Any) -> Body:
+    turns = [{"role": "user", "content": [{"type": "text", "text": "Look."}, *content]}]
+    return {"model": "m", "max_tokens": 9, "messages": turns, **fields}
+
+
+def _anthropic_ids() -> Iterator[tuple[str, Body]]:
+    file = {"type": "file", "file_id": ID}
+    for kind in ("image", "document"):
+        yield kind, _anthropic({"type": kind, "source": file})
+        used = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": "toolu_1",
+            "content": [{"type": kind, "source": file}],
+        }
+        turns = [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": [used]},
+            {"role": "user", "content": [result]},
+        ]
+        tool = {"name": "f", "input_schema": {"type": "object"}}
+        yield f"{kind} of a result", {"model": "m", "max_tokens": 9, "messages": turns, "tools": [tool]}
+    yield "upload", _anthropic({"type": "container_upload", "file_id": ID})
+    code = [{"type": "code_execution_20250825", "name": "code_execution"}]
+    yield "container", _anthropic(container=ID, tools=code)
+    skill = {"type": "custom", "skill_id": ID, "version": "latest"}
+    yield "skill", _anthropic(container={"skills": [skill]}, tools=code)
+    made = {"type": "bash_code_execution_output", "file_id": ID}
+    said = {"type": "bash_code_execution_result", "stdout": "", "stderr": "", "return_code": 0}
+    turns = [
+        {"role": "user", "content": "Look."},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "server_tool_use", "id": "srvtoolu_1", "name": "bash_code_execution", "input": {}},
+                {
+                    "type": "bash_code_execution_tool_result",
+                    "tool_use_id": "srvtoolu_1",
+                    "content": {**said, "content": [made]},
+                },
+                {"type": "text", "text": "Done."},
+            ],
+        },
+        {"role": "user", "content": "And now?"},
+    ]
+    yield "made file", {"model": "m", "max_tokens": 9, "messages": turns, "tools": code}
+
+
+def _chat(*content: Any, **fields: Any) -> Body:
+    turns = [{"role": "user", "content": [{"type": "text", "text": "Look."}, *content]}]
+    return {"model": "m", "messages": turns, **fields}
+
+
+def _chat_ids() -> Iterator[tuple[str, Body]]:
+    yield "file", _chat({"type": "file", "file": {"file_id": ID}})
+    yield "bucket", _chat({"type": "image_url", "image_url": {"url": f"ms://{ID}"}})
+    spoken = {"role": "assistant", "content": None, "audio": {"id": ID}}
+    turns = [{"role": "user", "content": "Look."}, spoken, {"role": "user", "content": "Again?"}]
+    yield "spoken answer", {"model": "m", "messages": turns}
+
+
+def _responses(*content: Any, **fields: Any) -> Body:
+    parts = [{"type": "input_text", "text": "Look."}, *content]
+    return {"model": "m", "input": [{"type": "message", "role": "user", "content": parts}], **fields}
+
+
+def _responses_ids() -> Iterator[tuple[str, Body]]:
+    image, file = {"type": "input_image", "file_id": ID}, {"type": "input_file", "file_id": ID}
+    called = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    asked = {"type": "message", "role": "user", "content": "Look."}
+    function = {"type": "function", "name": "f", "parameters": {"type": "object"}}
+    for kind, part in (("image", image), ("file", file)):
+        yield kind, _responses(part)
+        result = {"type": "function_call_output", "call_id": "call_1", "output": [part]}
+        yield f"{kind} of a result", {"model": "m", "input": [asked, called, result], "tools": [function]}
+    yield "previous response", _responses(previous_response_id=ID)
+    yield "conversation", _responses(conversation={"id": ID})
+    yield "prompt", _responses(prompt={"id": ID})
+    yield "item", {"model": "m", "input": [{"type": "item_reference", "id": ID}, asked]}
+    yield "vector store", _responses(tools=[{"type": "file_search", "vector_store_ids": [ID]}])
+    yield "container", _responses(tools=[{"type": "code_interpreter", "container": ID}])
+    within = {"type": "auto", "file_ids": [ID]}
+    yield "container's file", _responses(tools=[{"type": "code_interpreter", "container": within}])
+    connector = {"type": "mcp", "server_label": "mail", "connector_id": ID, "require_approval": "never"}
+    yield "connector", _responses(tools=[connector])
+    place = {"type": "container_reference", "container_id": ID}
+    yield "shell's container", _responses(tools=[{"type": "shell", "environment": place}])
+    skill = {"type": "skill_reference", "skill_id": ID}
+    skilled = {"type": "container_auto", "skills": [skill]}
+    yield "skill", _responses(tools=[{"type": "shell", "environment": skilled}])
+    ran = {
+        "type": "code_interpreter_call",
+        "id": "ci_1",
+        "status": "completed",
+        "code": "1",
+        "container_id": ID,
+        "outputs": [{"type": "logs", "logs": "1"}],
+    }
+    yield "ran code", {"model": "m", "input": [asked, ran, asked]}
+    seen = {"type": "computer_screenshot", "file_id": ID}
+    looked = {
+        "type": "computer_call",
+        "id": "cu_1",
+        "call_id": "call_2",
+        "status": "completed",
+        "pending_safety_checks": [],
+        "action": {"type": "screenshot"},
+    }
+    shown = {"type": "computer_call_output", "call_id": "call_2", "output": seen}
+    yield "screenshot", {"model": "m", "input": [asked, looked, shown], "tools": [{"type": "computer"}]}
+
+
+def _gemini(*parts: Any, **fields: Any) -> Body:
+    return {"contents": [{"role": "user", "parts": [{"text": "Look."}, *parts]}], **fields}
+
+
+def _gemini_ids() -> Iterator[tuple[str, Body]]:
+    for mime in ("image/png", "application/pdf", "audio/wav", "video/mp4"):
+        for address in (GOOGLE_FILE, f"files/{ID}", f"gs://bucket/{ID}"):
+            data = {"mimeType": mime, "fileUri": address}
+            yield f"{mime} at {address.partition('/')[0]}", _gemini({"fileData": data})
+    yield "no type", _gemini({"fileData": {"fileUri": f"gs://bucket/{ID}"}})
+    yield "cache", _gemini(cachedContent=f"cachedContents/{ID}")
+    store = {"fileSearchStoreNames": [f"fileSearchStores/{ID}"]}
+    yield "store", _gemini(tools=[{"fileSearch": store}])
+    corpus = {"vertexRagStore": {"ragResources": [{"ragCorpus": ID}]}}
+    yield "corpus", _gemini(tools=[{"retrieval": corpus}])
+
+
+SAMPLES = {
+    "anthropic": _anthropic_ids,
+    "openai-chat": _chat_ids,
+    "openai-responses": _responses_ids,
+    "gemini": _gemini_ids,
+    "code-assist": lambda: ((name, {"model": "m", "request": body}) for name, body in _gemini_ids()),
+    "gemini-simple": lambda: iter(
+        [
+            (
+                "store",
+                {"model": "m", "input": "Look.", "tools": [{"fileSearch": {"fileSearchStoreNames": [ID]}}]},
+            )
+        ]
+    ),
+}
+"""Every place of a dialect's requests that holds an id which only its vendor can resolve."""
+
+
+def test_the_law_knows_where_each_dialect_names_what_its_vendor_holds():
+    assert SAMPLES.keys() == set(NAMES)
+
+
+CASES = [
+    pytest.param(source, target, body, id=f"{source}-{target}-{name}")
+    for source, target in PAIRS
+    for name, body in SAMPLES[source]()
+    if surface(source).issuer != surface(target).issuer
+]
+
+
+@pytest.mark.parametrize(("source", "target", "body"), CASES)
+def test_a_vendors_id_never_reaches_another_vendor_and_is_a_serious_loss(source, target, body):
+    rendered = translate_request(body, source=source, target=target)
+    assert ID not in encode_text(rendered.value)
+    assert "serious" in {loss.grade for loss in rendered.losses}, rendered.losses
+    if target != "gemini-simple":  # which is sent the last turn only
+        assert "Look." in str(rendered.value)
+
+
+_KEYS = frozenset(
+    {
+        "cachedContent",
+        "connector_id",
+        "container",
+        "container_id",
+        "conversation",
+        "file_id",
+        "file_ids",
+        "fileSearchStoreNames",
+        "previous_response_id",
+        "skill_id",
+        "vector_store_ids",
+    }
+)
+
+
+def _ids(value: Any, owned: bool = False) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _ids(inner, key in _KEYS)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _ids(inner, owned)
+    elif owned and isinstance(value, str) and len(value) > 4:
+        yield value
+
+
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_no_fixture_hands_an_id_to_another_vendor(case: Case):
+    found = set(_ids(case.body))
+    for target in NAMES if found else ():
+        if surface(target).issuer == surface(case.dialect).issuer:
+            continue
+        try:
+            rendered = translate_request(case.body, source=dialect_name(case.dialect), target=target)
+        except Unsupported:
+            continue
+        sent = encode_text(rendered.value)
+        assert not [each for each in found if each in sent], target
+
+
+@every_pair
+def test_a_file_of_the_vendor_itself_is_still_sent(source, target):
+    """OpenAI's two dialects, and Google's, name the same files."""
+    if surface(source).issuer != surface(target).issuer or "gemini-simple" in (source, target):
+        return
+    name = {"openai-chat": "file", "openai-responses": "file"}.get(source, "application/pdf at https:")
+    body = dict(SAMPLES[source]())[name]
+    rendered = translate_request(body, source=source, target=target)
+    assert ID in encode_text(rendered.value)
+    assert not [loss for loss in rendered.losses if loss.grade == "serious"]
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+def test_an_upstream_of_the_clients_own_dialect_gets_every_id(name):
+    """Which of its vendors issued an id nobody can tell: it belongs to the upstream that is configured."""
+    for _, body in SAMPLES[name]():
+        assert translate_request(body, source=name, target=name).value == body
