@@ -247,3 +247,69 @@ def test_an_upstream_of_the_clients_own_dialect_gets_every_id(name):
     """Which of its vendors issued an id nobody can tell: it belongs to the upstream that is configured."""
     for _, body in SAMPLES[name]():
         assert translate_request(body, source=name, target=name).value == body
+
+
+# --- what is readable
+
+SUMMARY = "They sailed north and met fog."
+
+
+def _compacted(**block: Any) -> Body:
+    turns = [
+        {
+            "role": "assistant",
+            "content": [{"type": "compaction", **block}, {"type": "text", "text": "Go on?"}],
+        },
+        {"role": "user", "content": "Yes. Where were we?"},
+    ]
+    return {"model": "m", "max_tokens": 9, "messages": turns}
+
+
+@pytest.mark.parametrize("target", [name for name in NAMES if name not in ("anthropic", "gemini-simple")])
+def test_a_readable_summary_of_the_conversation_crosses_in_its_place(target):
+    rendered = translate_request(_compacted(content=SUMMARY), source="anthropic", target=target)
+    sent = encode_text(rendered.value)
+    assert -1 < sent.find(SUMMARY) < sent.find("Go on?") < sent.find("Yes. Where")
+    about = [(loss.path, loss.feature, loss.action) for loss in rendered.losses]
+    assert ("$.messages[0].content[0]", "foreign_part", "approximated") in about
+    assert "serious" not in {loss.grade for loss in rendered.losses}
+
+
+def test_what_is_encrypted_beside_a_summary_is_a_loss_of_its_own():
+    for name in ("encrypted_content", "signature"):
+        body = _compacted(content=SUMMARY, **{name: ID})
+        rendered = translate_request(body, source="anthropic", target="openai-chat")
+        assert ID not in encode_text(rendered.value)
+        assert f"$.messages[0].content[0].{name}" in {loss.path for loss in rendered.losses}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "body"),
+    [
+        pytest.param(source, target, body, id=f"{source}-{target}")
+        for source, body in (
+            ("anthropic", _compacted(content=None, encrypted_content=ID)),
+            (
+                "openai-responses",
+                {
+                    "model": "m",
+                    "input": [
+                        {"type": "compaction", "encrypted_content": ID},
+                        {"type": "message", "role": "user", "content": "Yes. Where were we?"},
+                    ],
+                },
+            ),
+        )
+        for target in NAMES
+        if target != source
+    ],
+)
+def test_a_summary_that_only_its_vendor_can_read_is_a_serious_loss(source, target, body):
+    rendered = translate_request(body, source=source, target=target)
+    assert ID not in encode_text(rendered.value)
+    assert "serious" in {loss.grade for loss in rendered.losses}
+
+
+def test_a_compaction_that_failed_loses_nothing():
+    rendered = translate_request(_compacted(content=None), source="anthropic", target="openai-chat")
+    assert {loss.grade for loss in rendered.losses} <= {"harmless"}

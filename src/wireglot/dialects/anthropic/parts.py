@@ -136,8 +136,10 @@ class BlockParser:
                 return parse_media(fields, "image")
             case "document":
                 return parse_media(fields, "document")
-            case other:
+            case other if self._response_id is None:
                 return parse_other(fields, other)
+            case other:
+                return Foreign(NAME, other, fields.value)
 
     def _call(self, fields: Fields) -> ToolCall:
         name = fields.text("name")
@@ -197,7 +199,9 @@ class BlockParser:
 
 def parse_other(fields: Fields, kind: str) -> Foreign:
     told = _IN_WORDS.get(kind)
-    return Foreign(NAME, kind, fields.value, told(fields.value) if told is not None else "")
+    if told is None:
+        return Foreign(NAME, kind, fields.value)
+    return Foreign(NAME, kind, fields.value, told(fields.value), stands_elsewhere=_says_nothing(fields.value))
 
 
 def _search_result(value: dict[str, Any]) -> str:
@@ -215,7 +219,22 @@ def _reference(value: dict[str, Any]) -> str:
     return f"The tool {name} can be called now." if type(name) is str else ""
 
 
+def _compaction(value: dict[str, Any]) -> str:
+    """All that is left of the turns before it."""
+    summary = value.get("content")
+    return f"Summary of the conversation so far:\n\n{summary}" if type(summary) is str and summary else ""
+
+
+def _says_nothing(value: dict[str, Any]) -> bool:
+    """A compaction that failed: its vendor ignores it, and the turns before it are all there."""
+    return value.get("type") == "compaction" and not any(map(value.get, _TELLING))
+
+
+_TELLING = ("content", "encrypted_content", "tool_changes")
+
+
 _IN_WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "compaction": _compaction,
     "search_result": _search_result,
     "tool_reference": _reference,
 }

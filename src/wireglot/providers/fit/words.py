@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Final
 
 import msgspec
 
 from wireglot.ir.content import Foreign, Media, Message, Part, ResultPart, Text, ToolResult
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
 
@@ -25,6 +26,11 @@ _TEXTUAL = frozenset(
         "application/yaml",
     }
 )
+_OPAQUE: Final[dict[str, Feature]] = {
+    "encrypted_content": "reasoning.redacted",
+    "signature": "reasoning.signature",
+}
+"""What stands beside the words of some parts."""
 _SUFFIXES = frozenset({"csv", "json", "md", "markdown", "rst", "toml", "tsv", "txt", "xml", "yaml", "yml"})
 
 
@@ -90,4 +96,10 @@ def _result(result: ToolResult, dialect: str, path: str, losses: list[Loss]) -> 
 
 def _told(part: Foreign, path: str, losses: list[Loss]) -> Text:
     losses.append(Loss(path, "foreign_part", "approximated", f"{part.type} of {part.dialect} told as text"))
+    for name, feature in _OPAQUE.items():
+        if part.value.get(name):
+            detail = f"only {part.dialect} can read it"
+            losses.append(Loss(f"{path}.{name}", feature, "dropped", detail))
+    if part.value.get("cache_control"):
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "told as text, without its marker"))
     return Text(part.text)
