@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import os
 import signal
 import time
@@ -26,11 +27,16 @@ from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.state import State
+from wireglot.gateway.state.tasks import stop
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
 
 _LAST_WORDS = 2.0
 """Seconds in which answers that are being written down may be."""
+CLOSE_SECONDS = 20.0
+"""For everything to close, once the requests have ended: more than the limits of all parts add up to."""
+GRACE_SECONDS = 5.0
+"""For the rest of the process to end after that."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -82,6 +88,7 @@ class Process:
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._signals = 0
         self._orphaned = False
         self.address = ("", 0)
 
@@ -144,18 +151,24 @@ class Process:
                 self._announce()
             await self._stopping.wait()
         await asyncio.gather(*self._drains)
+        _exit_after(0.0, self._log_fd)
         await self.close()
 
     def _listen_to_signals(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            for name in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(name, self.stop)
-        except NotImplementedError:  # Windows, which has no SIGHUP either: Ctrl-C and Ctrl-Break
-            for name in (signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)):
-                signal.signal(name, lambda *_: loop.call_soon_threadsafe(self.stop))
-            return
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        def end(*_: object) -> None:
+            self._signals += 1
+            limits = self.gateway.settings.limits
+            if self._signals <= 2:  # any more would only put the deadline off
+                _exit_after(limits.drain_again + (limits.drain if self._signals == 1 else 0.0), self._log_fd)
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the process is about to
+                loop.call_soon_threadsafe(self.stop)
+
+        # Not `add_signal_handler`: a second signal must be heard while something blocks the loop.
+        for name in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)):
+            signal.signal(name, end)
+        if hasattr(signal, "SIGHUP"):  # Windows has none
+            loop.add_signal_handler(signal.SIGHUP, self.reload)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     def reload(self) -> None:
         """Read the configuration again now."""
@@ -189,9 +202,18 @@ class Process:
             self.stop()
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Within a bounded time: what hangs must not keep the process, its store and its locks."""
+        closing = asyncio.create_task(self._close())
+        await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
+        if closing.done():
+            closing.result()
+            self.observer.note("info", "stopped")
+        else:
+            self.observer.note("error", "not closed", detail=f"still closing after {CLOSE_SECONDS:g} s")
+        self.observer.close()
+
+    async def _close(self) -> None:
+        await stop(*self._tasks)
         if not self.gateway.draining:
             self.gateway.draining = True
             await self.server.drain(0)
@@ -205,8 +227,6 @@ class Process:
         await self._http.close()
         await self.gateway.relay.delivery.drain(_LAST_WORDS)
         await self.state.close()
-        self.observer.note("info", "stopped")
-        self.observer.close()
 
     def _changed(self, settings: Settings) -> None:
         """Raises ConfigError where the new settings would open a door that is shut."""
@@ -342,3 +362,9 @@ class Process:
         )
         started = time.time()
         read("start_time_seconds", "When the process started.", lambda: {(): started})
+
+
+def _exit_after(drain_seconds: float, log_fd: int) -> None:
+    """End the process if it has not ended by then, and log where it hangs. It is a thread without Python's
+    lock that does it: nothing here can keep it from that."""
+    faulthandler.dump_traceback_later(drain_seconds + CLOSE_SECONDS + GRACE_SECONDS, file=log_fd, exit=True)

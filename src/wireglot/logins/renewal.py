@@ -119,7 +119,8 @@ class Renewal:
 
     async def _obtained(self) -> Grant:
         try:
-            return await asyncio.wait_for(_beside(self._obtain), self._patience)
+            async with asyncio.timeout(self._patience):
+                return await _beside(self._obtain)
         except TimeoutError:
             told = f"no answer within {self._patience:.0f} s"
             raise LoginFailed(told, "check the network of this machine, and `proxy`") from None

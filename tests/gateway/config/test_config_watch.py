@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, written
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.gateway.config import ConfigError, ConfigProblem, Watcher, load
 from wireglot.gateway.settings import Settings
 
@@ -159,6 +159,25 @@ def test_now_loads_soon_and_unchanged(tmp_path: Path, with_file: bool) -> None:
 
     asyncio.run(ask())
     assert seen.counts == (1, 0)
+
+
+def test_a_task_that_is_cancelled_while_it_is_asked_for_a_load_ends(tmp_path: Path) -> None:
+    """However many turns of the loop lie between the two."""
+
+    async def work(turns: int) -> None:
+        seen = Seen(written(tmp_path, "[providers.demo]\n"))
+        seen.watcher.interval = DEADLINE_SECONDS
+        task = asyncio.create_task(seen.watcher.run())
+        await asyncio.sleep(0.001)
+        seen.watcher.now()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=DEADLINE_SECONDS)
+        assert done, turns
+
+    for turns in range(6):
+        asyncio.run(work(turns))
 
 
 def test_the_task_finds_a_change_by_itself(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,87 @@ def test_a_stream_that_began_before_the_signal_may_use_all_its_time(tmp_path: Pa
             assert time.monotonic() - began >= 0.1
             told_in_stream(A, Answered(200, rest.headers, first + rest.body, rest.whole))
             assert served.process.wait(DEADLINE_SECONDS) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_a_reload_right_before_the_end_keeps_no_process_running(tmp_path: Path, workers: int) -> None:
+    """FAULTS 103: both signals may arrive in one turn of the loop, and the reload must not swallow the
+    cancellation that follows. It is a matter of chance, so this is repeated."""
+    with ScriptedUpstream() as upstream:
+        for attempt in range(8 if workers == 1 else 2):
+            folder = tmp_path / str(attempt)
+            folder.mkdir()
+            with serving(upstream, folder, "--workers", str(workers)) as served:
+                if workers > 1:
+                    victim = workers_of(served)[0]
+                    os.kill(victim, signal.SIGKILL)  # its replacement loads the configuration when it starts
+                    wait_until(partial(_is_replaced, served, victim))
+                    wait_until(lambda: b'state="answered"} %d' % workers in served.get("/metrics")[1])
+                served.process.send_signal(signal.SIGHUP)
+                served.process.send_signal(signal.SIGTERM)
+                assert served.process.wait(DEADLINE_SECONDS) == 0
+                assert b'"event":"not closed"' not in served.log.read_bytes()
+
+
+def _is_replaced(served: Served, worker: int) -> bool:
+    return worker not in workers_of(served)
+
+
+STUCK = """
+import asyncio, contextlib, sys, time
+from pathlib import Path
+from wireglot.cli.event_loop import run_loop
+from wireglot.gateway import config, run
+
+path, where, how = sys.argv[1:]
+
+async def hang():
+    while how == "awaits":
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+    time.sleep(1e6)
+
+class Stuck(run.Process):
+    def stop(self):
+        super().stop()
+        if where == "drain":
+            self._drains.append(asyncio.create_task(hang()))
+
+    async def _close(self):
+        await hang()
+
+async def serve():
+    settings = config.load(Path(path), overrides={"server": {"port": 0, "log": "json"}})
+    await Stuck(settings, path=Path(path)).serve()
+
+run.CLOSE_SECONDS = run.GRACE_SECONDS = 0.2
+run_loop(serve())
+"""
+
+
+@pytest.mark.parametrize("how", ["awaits", "blocks"])
+@pytest.mark.parametrize("where", ["drain", "close"])
+def test_a_process_that_hangs_at_its_end_ends_all_the_same(tmp_path: Path, where: str, how: str) -> None:
+    """FAULTS 104: by a second signal while requests have time to finish, by itself when it closes."""
+    with ScriptedUpstream() as upstream:
+        config = tmp_path / "wireglot.toml"
+        config.write_text(every_dialect(upstream) + "[limits]\ndrain = 300\ndrain_again = 0.1\n")
+        environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+        log = tmp_path / "log"
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [sys.executable, "-c", STUCK, str(config), where, how], stderr=sink, stdout=sink, env=environ
+            )
+        served = Served(process, log)
+        try:
+            served.wait()
+            process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not listens(served.port))
+            if where == "drain":
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(DEADLINE_SECONDS) == 1
+            assert b"most recent call first" in log.read_bytes(), "the log says where it was"
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait(DEADLINE_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.gateway.state.background_kit import ONCE, client
 from tests.gateway.state.quotas_kit import Desk
 from tests.gateway.state.test_admin import SECRET, admin, create
 from tests.waiting import DEADLINE_SECONDS, until, wait_until
+from wireglot.gateway.state import tasks
 from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT
@@ -288,3 +290,26 @@ def test_counters_that_are_down_keep_nothing_from_being_stored(monkeypatch: pyte
         state.store_health.check()
         answered = client(gateway).responses.create(model="demo-gemini", input="Hello", store=True)
         assert client(gateway).responses.retrieve(answered.id).id == answered.id
+
+
+def test_a_task_that_swallows_its_cancellation_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tasks, "_STOP_SECONDS", 0.01)
+
+    async def work() -> None:
+        over = asyncio.Event()
+
+        async def deaf() -> None:
+            while not over.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await over.wait()
+
+        task = asyncio.create_task(deaf())
+        await asyncio.sleep(0)
+        await stop(task)
+        assert not task.done()
+        over.set()
+        await task
+
+    asyncio.run(work())

@@ -74,7 +74,8 @@ class Watcher:
                 looks = self.path is not None or self._kept is not None
                 timeout = self.interval if looks else None
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), timeout)
+                    async with asyncio.timeout(timeout):
+                        await self._wake.wait()
             self._wake.clear()
             asked, self._asked = self._asked, False
             try:

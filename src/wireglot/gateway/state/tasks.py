@@ -11,6 +11,8 @@ from wireglot.stores.base import StoreDown
 
 _PAUSE_SECONDS: Final = 1.0
 """After an error of work that waits for its own turn: it must not spin."""
+_STOP_SECONDS: Final = 5.0
+"""For a cancelled task to end."""
 
 
 class Guarded:
@@ -48,8 +50,12 @@ class Guarded:
 
 
 async def stop(*tasks: asyncio.Task[None] | None) -> None:
-    """End them, however they end: whoever closes has more to close."""
+    """Cancel them and wait for a bounded time: one that does not end must not keep others from closing."""
     found = [task for task in tasks if task is not None]
     for task in found:
         task.cancel()
-    await asyncio.gather(*found, return_exceptions=True)
+    if found:
+        done, _ = await asyncio.wait(found, timeout=_STOP_SECONDS)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # marks it as seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Final
@@ -102,10 +103,9 @@ class HttpServer:
         hub = self._hub
         if not hub.connections and not hub.tasks:
             return
-        try:
-            await asyncio.wait_for(hub.empty.wait(), seconds)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await hub.empty.wait()
 
     def _connect(self) -> ServerConnection:
         return ServerConnection(self._hub)

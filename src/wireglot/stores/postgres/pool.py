@@ -90,8 +90,8 @@ class PostgresPool:
         if address.hosts:
             options["connect"] = HostConnector(address).connect
         try:
-            pool = await asyncio.wait_for(
-                asyncpg.create_pool(
+            async with asyncio.timeout(connect_seconds * 2):
+                pool = await asyncpg.create_pool(
                     address.dsn,
                     min_size=1,
                     max_size=8,
@@ -100,9 +100,7 @@ class PostgresPool:
                     server_settings=settings,
                     reset=_as_it_is,
                     **options,
-                ),
-                connect_seconds * 2,
-            )
+                )
         except ssl.SSLError as problem:  # one of them is a ValueError, too
             raise down(problem, at_open=True) from None
         except (ValueError, asyncpg.ClientConfigurationError):
@@ -209,7 +207,8 @@ class PostgresPool:
 
     async def close(self) -> None:
         try:
-            await asyncio.wait_for(self._pool.close(), self._connect_seconds)
+            async with asyncio.timeout(self._connect_seconds):
+                await self._pool.close()
         except FAILURES:
             self._pool.terminate()
 

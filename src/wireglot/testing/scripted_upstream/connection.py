@@ -273,7 +273,8 @@ class Connection(asyncio.Protocol):
         if seconds <= 0:
             return
         try:
-            await asyncio.wait_for(self._left.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._left.wait()
         except TimeoutError:
             return
         raise PeerLeft

@@ -237,7 +237,8 @@ class Work:
         while not self._is_ending():
             await self.event_log.dirty.wait()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.event_log.full.wait(), _GATHER_SECONDS)
+                async with asyncio.timeout(_GATHER_SECONDS):
+                    await self.event_log.full.wait()
             if self._is_ending():
                 break
             if not told and self.event_log.opening is not None:

@@ -122,7 +122,8 @@ class Follower:
             await asyncio.sleep(min(self._poll_seconds, seconds))
         else:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._tape.changed.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._tape.changed.wait()
 
     async def _has_ended(self) -> bool:
         kept = await self._look()
