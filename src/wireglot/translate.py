@@ -24,7 +24,7 @@ from wireglot.providers.carried import MinterNamer, brought_back, with_minter
 from wireglot.providers.event_restorer import EventRestorer
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
-from wireglot.providers.spec import limits_for
+from wireglot.providers.spec import limits_for, may_reason
 from wireglot.wire.json import BadJson, decode
 
 Body = dict[str, Any] | bytes | str
@@ -79,6 +79,8 @@ def plan(
     stated = limits is not None or bool(provider)
     if limits is None:
         limits = limits_for(target, name, provider or context.provider, source == target)
+    if limits.thinking == "none" or not may_reason(target, name):
+        context = msgspec.structs.replace(context, reasons=False)
     # A model that demands its signatures must be told where they are another's, even in its own dialect.
     bent = limits.call_signatures and _carries_foreign_state(request, server.family)
     if source == target and not stated and not bent:

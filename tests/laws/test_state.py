@@ -12,6 +12,7 @@ from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
@@ -144,3 +145,28 @@ def test_two_signed_thoughts_come_back_through_a_chat_client(streamed: bool) -> 
     }
     back = translate_request(body, source="openai-chat", target="anthropic").value
     assert back["messages"][1]["content"] == [*thoughts, used]
+
+
+@pytest.mark.parametrize("model", ["gpt-5.5", "o3", "unknown", "gpt-4o"])
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_who_stores_nothing_upstream_asks_for_state_and_names_no_item_without_it(case, model):
+    """R-DA-18: whatever the client says of thinking. A model that does not reason refuses to be asked."""
+    if case.dialect == "openai-responses":
+        return
+    try:
+        body = translate_request(
+            case.body, source=case.dialect, target="openai-responses", model=model, provider="openai"
+        ).value
+    except Unsupported:
+        return
+    assert body["store"] is False
+    assert ("reasoning.encrypted_content" in body.get("include", ())) is (model != "gpt-4o")
+    reasoned = False
+    for item in body["input"]:
+        own = item.get("type") in ("reasoning", "function_call", "custom_tool_call")
+        if item.get("type") == "reasoning":
+            reasoned = True
+        elif own or item.get("role") == "assistant":
+            assert reasoned or "id" not in item
+        else:
+            reasoned = False

@@ -91,9 +91,11 @@ def lines(rows: Iterable[Any]) -> list[str]:
 def _timeless(row: dict[str, Any]) -> dict[str, Any]:
     """Milliseconds until the first byte may be 0, which a journal does not write down. Fields are read by
     their names, so their order says nothing. Which losses a request had is up to the translation of the day, and
-    newer versions give thoughts back to a Gemini that wrote them: without a loss, in a longer prompt."""
+    newer versions give thoughts back to a Gemini that wrote them, to OpenAI's models and to servers that only show
+    theirs: without a loss, in a longer prompt."""
     row = {name: row[name] for name in sorted(row) if name != "first_byte"}
-    if row.get("upstream_dialect") == "gemini" != row["dialect"]:
+    gives_back = row["dialect"] == "openai-chat" and row.get("provider") in ("gpt", "chat")
+    if gives_back or row.get("upstream_dialect") == "gemini" != row["dialect"]:
         row.pop("losses", None)
         for count in ("cache_read", "input", "cost"):
             row[count] = f"some {type(row.get(count) or 0).__name__}"

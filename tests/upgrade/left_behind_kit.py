@@ -30,7 +30,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "left_behind"
 RELEASED = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
 THIS_TREE = "this tree"
 
-_MADE_UP = re.compile(r"\b(resp|msg|rs|fc|cmp|req|gen)_(wg)?[0-9a-f]{20,}")
+_MADE_UP = re.compile(r"\b(resp|msg|rs|fc|cmp|req|gen)_(wg|demo)?[0-9a-f]{18,}")
+_INCLUDED = ',"include":["reasoning.encrypted_content"]'
 _TIER = re.compile(r',"(service_tier|serviceTier)":"(default|standard)"(?=})')
 _ASKED_MODEL = re.compile(r'("role":"assistant","model":")[\w-]+/')
 _TIME = re.compile(r'"(created|created_at|completed_at)":\d+')
@@ -114,6 +115,11 @@ def _spend_today(database: Path, caller: str) -> None:
     now = int(time.time() * 1000)
     connection.execute("UPDATE usage SET started = ?, finished = ? WHERE caller = ?", (now, now, caller))
     connection.close(True)
+
+
+def asked_for_state(body: str, before: str) -> str:
+    """What went out, without what newer versions ask Responses for whatever the client says of thinking."""
+    return body if _INCLUDED in before else body.replace(_INCLUDED, "")
 
 
 def plain(text: str) -> str:

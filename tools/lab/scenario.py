@@ -261,9 +261,11 @@ class Clients:
     async def _vault(self) -> None:
         """Clients that send back what they show, and nothing else."""
         tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
-        say = {"role": "user", "content": "[[demo:think]] [[demo:tool look {}]]"}
         go_on = {"role": "user", "content": "[[demo:strict]] What did you find?"}
         for model in (CLAUDE, GEMINI, GPT, CHAT):
+            # The demo model gives equal answers equal ids, and one of them is kept: GPT is asked otherwise.
+            asked = "[[demo:think]] [[demo:tool look {}]]" + (" Go on." if model == GPT else "")
+            say = {"role": "user", "content": asked}
             body: dict[str, Any] = {"model": model, "messages": [say], "tools": [tool]}
             answer = await self._asked("ada", "/v1/chat/completions", body)
             calls = [

@@ -91,10 +91,11 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Items in neutral terms, with the tools that they bring along."""
     without_state: Callable[[Request], Request]
     """The request without what it says of state."""
-    told: Callable[[Request, Document, bool], Request]
+    told: Callable[[Request, Document], Request]
     """The request, whose answer says this of itself (its id, whether it is stored): as it says it when the
-    answer ends, since what is stored is known no sooner. True: its history holds
-    state that the upstream must be asked for again."""
+    answer ends, since what is stored is known no sooner."""
+    hides_state: Callable[[Request], bool]
+    """Whether the answer to such a request does not show its client the reasoning state it came with."""
     instructions: Callable[[str], Message]
     is_instructions: Callable[[Message], bool]
     """Instructions are those of one request alone: they are not part of its history."""

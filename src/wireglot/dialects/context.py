@@ -56,6 +56,8 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     """How much of one event of a stream is held before the stream is given up."""
     memory: Memory | None = None
     """What the client's requests have in common. Nothing may differ where it is missing, but the time."""
+    reasons: bool = True
+    """Whether the model may reason: False only where it is known that it does not."""
     first_event: int = 0
     """The number of the first event, in a stream that others began (Responses counts its events)."""
 

@@ -216,6 +216,13 @@ def limits_of(spec: ProviderSpec, dialect: str, model: str, own: bool = False) -
     return limits
 
 
+@lru_cache(maxsize=256)
+def may_reason(dialect: str, model: str) -> bool:
+    """False only for a model that the file of its vendor lists as one that does not think, on any host."""
+    vendor = _vendor_of(dialect, model)
+    return vendor is None or limits_of(vendor, dialect, model).thinking != "none"
+
+
 def _careful(spec: ProviderSpec, dialect: str, model: str) -> Limits:
     if spec.home or not spec.careful:
         return _resold(spec, dialect, model)

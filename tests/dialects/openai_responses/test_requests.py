@@ -3,7 +3,9 @@
 import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT, comes_back, losses, parse, render
+from wireglot.dialects.context import Context
 from wireglot.dialects.openai_responses import DIALECT
+from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import (
     CacheMark,
     Extra,
@@ -19,6 +21,7 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
+from wireglot.translate import translate_request
 
 USER = Message("user", (Text("hi"),))
 
@@ -341,11 +344,35 @@ def test_system_text_of_several_blocks_stays_several():
 
 def test_a_stateless_request_asks_for_encrypted_reasoning():
     """R-DA-18"""
-    body = render(Request("m", (USER,), thinking=Thinking(effort="low")))
-    assert body["store"] is False
-    assert body["include"] == ["reasoning.encrypted_content"]
-    # A model that does not reason refuses the include.
-    assert "include" not in render(Request("m", (USER,)))
+    for thinking in (Thinking(), Thinking(effort="low"), Thinking("on"), Thinking("off")):
+        body = render(Request("m", (USER,), thinking=thinking))
+        assert body["store"] is False
+        assert body["include"] == ["reasoning.encrypted_content"]
+
+
+def test_a_model_that_does_not_reason_is_not_asked_for_it():
+    """It refuses the include."""
+    for model, asked in (("gpt-4o", None), ("gpt-5.5", ["reasoning.encrypted_content"])):
+        body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+        for provider in (None, "openai", "azure"):
+            told = translate_request(body, source="openai-chat", target="openai-responses", provider=provider)
+            assert told.value.get("include") == asked
+
+
+def test_an_item_of_another_account_goes_without_its_id():
+    """Its reasoning is left out there, and OpenAI refuses the one without the other."""
+    thought = Reasoning("", Signature("gAAAA", Origin(NAME, "openai", "", "theirs"), "rs_1"))
+    call = ToolCall("c1", "f", "{}", extra=Extra(NAME, form={"id": "fc_1"}))
+    messages = (
+        USER,
+        Message("assistant", (thought, call)),
+        Message("user", (ToolResult("c1", (Text("1"),)),)),
+    )
+    request = Request("m", messages, extra=Extra(NAME, form={"store": False}))
+    for account, id in (("theirs", "fc_1"), ("ours", None)):
+        context = Context(provider="openai", account=account)
+        items = DIALECT.render_request(request, context).value["input"]
+        assert next(item for item in items if item["type"] == "function_call").get("id") == id
 
 
 def test_user_text_is_input_and_assistant_text_is_output():

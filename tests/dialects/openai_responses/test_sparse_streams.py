@@ -219,7 +219,8 @@ def test_clones_spell_a_status_in_their_own_ways(status, stop):
 
 def test_a_request_of_another_dialect_asks_for_its_log_probabilities():
     request = Request("m", (Message("user", (Text("x"),)),), sampling=Sampling(logprobs=True))
-    assert DIALECT.render_request(request, CONTEXT).value["include"] == ["message.output_text.logprobs"]
+    sent = DIALECT.render_request(request, CONTEXT).value["include"]
+    assert sent == ["reasoning.encrypted_content", "message.output_text.logprobs"]
     own = {"model": "m", "input": "x", "include": ["message.output_text.logprobs"]}
     assert DIALECT.parse_request(own, CONTEXT).sampling.logprobs is True
 

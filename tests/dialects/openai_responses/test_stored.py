@@ -118,21 +118,50 @@ def test_what_the_gateway_keeps_is_taken_out_of_a_request():
 
 
 @pytest.mark.parametrize(
-    ("body", "sealed", "include"),
+    ("body", "include", "hidden"),
     [
-        ({}, False, None),
-        ({}, True, ["reasoning.encrypted_content"]),
-        ({"reasoning": {"effort": "low"}}, False, ["reasoning.encrypted_content"]),
-        ({"include": ["a"]}, True, ["a", "reasoning.encrypted_content"]),
-        ({"include": [{"odd": []}]}, True, [{"odd": []}, "reasoning.encrypted_content"]),
-        ({"include": ["a", "reasoning.encrypted_content"]}, True, ["a", "reasoning.encrypted_content"]),
+        ({}, ["reasoning.encrypted_content"], True),
+        ({"reasoning": {"effort": "low"}}, ["reasoning.encrypted_content"], True),
+        ({"include": None}, ["reasoning.encrypted_content"], True),
+        ({"include": ["a"]}, ["a", "reasoning.encrypted_content"], True),
+        ({"include": [{"odd": []}]}, [{"odd": []}, "reasoning.encrypted_content"], True),
+        ({"include": ["reasoning.encrypted_content", "a"]}, ["reasoning.encrypted_content", "a"], False),
     ],
 )
-def test_a_request_that_we_store_is_not_stored_upstream_and_asks_for_its_reasoning(body, sealed, include):
-    request = STORED.told(parsed(store=True, **body), {"id": "resp_ours", "store": True}, sealed)
+def test_a_request_that_we_store_is_not_stored_upstream_and_asks_for_its_reasoning(body, include, hidden):
+    request = STORED.told(parsed(store=True, **body), {"id": "resp_ours", "store": True})
     sent = DIALECT.render_request(request, CONTEXT).value
     assert sent["store"] is False
-    assert sent.get("include") == include
+    assert sent["include"] == include
+    assert STORED.hides_state(request) is hidden
+    assert not STORED.hides_state(parsed(store=False, **body))
+
+
+def test_a_model_that_does_not_reason_is_not_asked_for_reasoning():
+    request = STORED.told(parsed(store=True), {"id": "resp_ours", "store": True})
+    assert "include" not in DIALECT.render_request(request, replace(CONTEXT, reasons=False)).value
+
+
+@pytest.mark.parametrize("encrypted", ["gAAAA", None])
+def test_items_have_their_ids_only_behind_the_reasoning_they_were_made_with(encrypted):
+    """OpenAI: "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item"."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    if encrypted is not None:
+        thought["encrypted_content"] = encrypted
+    text = [{"type": "output_text", "text": "Let me see.", "annotations": []}]
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": text}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c1", "output": "1"}
+    later = {"type": "message", "id": "msg_2", "role": "assistant", "content": text}
+    request = parsed(input=[thought, said, call, result, later])
+    ours = DIALECT.render_request(STORED.told(request, {"id": "resp_ours"}), CONTEXT)
+    kept = ["rs_1", "msg_1", "fc_1", None, None] if encrypted is not None else [None] * 4
+    assert [item.get("id") for item in ours.value["input"]] == kept
+    lost = [] if encrypted is not None else ["reasoning.signature"]
+    assert [loss.feature for loss in ours.losses] == lost
+    # Who stores upstream has the items there, by their ids.
+    theirs = DIALECT.render_request(request, CONTEXT).value["input"]
+    assert [item.get("id") for item in theirs] == ["rs_1", "msg_1", "fc_1", None, "msg_2"]
 
 
 def test_instructions_are_told_from_other_messages():

@@ -43,6 +43,8 @@ class Client(ABC):
 
     unique_ids = False
     """Whether the dialect insists on call ids that are unique in a conversation, whatever the model does."""
+    wish: dict[str, Any] = {}
+    """What the client says of thinking and of where state is kept."""
 
     def __init__(self, model: str, url: str = "", key: str = "client-key") -> None:
         self.model = model
@@ -82,7 +84,7 @@ class Client(ABC):
 
 class AnthropicClient(Client):
     unique_ids = True
-    thinking: dict[str, Any] = {"type": "enabled", "budget_tokens": 2048}
+    wish: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
 
     @cached_property
     def sdk(self) -> anthropic.Anthropic:
@@ -103,8 +105,8 @@ class AnthropicClient(Client):
             "model": self.model,
             "max_tokens": 8000,
             "tools": tools,
-            "thinking": self.thinking,
             "messages": self.history,
+            **self.wish,
         }
         if streaming:
             with self.sdk.messages.stream(**options) as stream:
@@ -132,6 +134,8 @@ class OpenAiClient(Client):
 class ChatClient(OpenAiClient):
     """It sends back every field of an answer, those that OpenAI does not have too."""
 
+    wish: dict[str, Any] = {"reasoning_effort": "medium"}
+
     def give(self, calls: tuple[SeenCall, ...], streaming: bool) -> Seen:
         self.history += [
             {"role": "tool", "tool_call_id": call.id, "content": result_of(call.arguments)} for call in calls
@@ -143,8 +147,8 @@ class ChatClient(OpenAiClient):
         options: dict[str, Any] = {
             "model": self.model,
             "tools": [{"type": "function", "function": {"name": name, **parameters}} for name in TOOLS],
-            "reasoning_effort": "medium",
             "messages": self.history,
+            **self.wish,
         }
         if streaming:
             with self.sdk.chat.completions.stream(**options) as stream:
@@ -187,6 +191,12 @@ class ForgetfulChatClient(ChatClient):
 
 
 class ResponsesClient(OpenAiClient):
+    wish: dict[str, Any] = {
+        "reasoning": {"effort": "medium", "summary": "auto"},
+        "include": ["reasoning.encrypted_content"],
+        "store": False,
+    }
+
     def give(self, calls: tuple[SeenCall, ...], streaming: bool) -> Seen:
         self.history += [
             {"type": "function_call_output", "call_id": call.id, "output": result_of(call.arguments)}
@@ -201,10 +211,8 @@ class ResponsesClient(OpenAiClient):
                 {"type": "function", "name": name, "parameters": TOOL_SCHEMA, "strict": False}
                 for name in TOOLS
             ],
-            "reasoning": {"effort": "medium", "summary": "auto"},
-            "include": ["reasoning.encrypted_content"],
-            "store": False,
             "input": self.history,
+            **self.wish,
         }
         if streaming:
             # By hand: the SDK's own helper copies the whole response with every event.
@@ -213,7 +221,7 @@ class ResponsesClient(OpenAiClient):
             events.close()
         else:
             response = self.sdk.responses.create(**options)
-        self.history += response.output
+        self._remember(response)
         return Seen(
             response.output_text,
             tuple(
@@ -224,8 +232,17 @@ class ResponsesClient(OpenAiClient):
             self.headers,
         )
 
+    def _remember(self, response: Any) -> None:
+        self.history += response.output
+
 
 class GeminiClient(Client):
+    wish: dict[str, Any] = {
+        "thinking_config": types.ThinkingConfig(
+            include_thoughts=True, thinking_level=types.ThinkingLevel.MEDIUM
+        )
+    }
+
     @cached_property
     def sdk(self) -> genai.Client:
         options = types.HttpOptions(base_url=self.url, client_args=self._http)
@@ -257,9 +274,7 @@ class GeminiClient(Client):
             "config": types.GenerateContentConfig(
                 tools=[types.Tool(function_declarations=declarations)],
                 automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-                thinking_config=types.ThinkingConfig(
-                    include_thoughts=True, thinking_level=types.ThinkingLevel.MEDIUM
-                ),
+                **self.wish,
             ),
         }
         parts: list[types.Part] = []
@@ -281,6 +296,59 @@ def _parts(response: types.GenerateContentResponse) -> list[types.Part]:
     content = response.candidates[0].content if response.candidates else None
     return list(content.parts or ()) if content is not None else []
 
+
+class Undemanding(AnthropicClient):
+    wish: dict[str, Any] = {}
+
+
+class Adaptive(AnthropicClient):
+    wish: dict[str, Any] = {"thinking": {"type": "adaptive"}}
+
+
+class UndemandingChat(ForgetfulChatClient):
+    wish: dict[str, Any] = {}
+
+
+class SwitchedChat(ForgetfulChatClient):
+    """As Kimi Code's provider `kimi` asks: no effort, but a switch."""
+
+    wish: dict[str, Any] = {"extra_body": {"thinking": {"type": "enabled", "keep": "all"}}}
+
+
+class UndemandingResponses(ResponsesClient):
+    """OpenAI's SDK as its first example has it: the server stores by default, and nothing is included."""
+
+    wish: dict[str, Any] = {}
+
+
+class ChainedResponses(UndemandingResponses):
+    """It sends only what is new, and the id of the answer before."""
+
+    last = ""
+
+    def _ask(self, streaming: bool) -> Seen:
+        self.wish = {"previous_response_id": self.last} if self.last else {}
+        return super()._ask(streaming)
+
+    def _remember(self, response: Any) -> None:
+        self.last = response.id
+        self.history = []
+
+
+class UndemandingGemini(GeminiClient):
+    wish: dict[str, Any] = {}
+
+
+UNDEMANDING: Final[dict[str, type[Client]]] = {
+    "messages-undemanding": Undemanding,
+    "messages-adaptive": Adaptive,
+    "chat-undemanding": UndemandingChat,
+    "chat-switched": SwitchedChat,
+    "responses-undemanding": UndemandingResponses,
+    "responses-chained": ChainedResponses,
+    "gemini-undemanding": UndemandingGemini,
+}
+"""Clients that say nothing of how much to think, or nothing that names an effort."""
 
 CLIENTS: Final[dict[str, type[Client]]] = {
     "anthropic": AnthropicClient,

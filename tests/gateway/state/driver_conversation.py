@@ -15,7 +15,7 @@ import msgspec
 from tests.gateway.state.client_shapes import SHAPES
 from tests.gateway.state.doubles import Claude, Double, Gemini, Kimi, OpenAi
 from tests.gateway.state.doubles.script import asked
-from tests.gateway.state.driver import CLIENTS, Client, Seen
+from tests.gateway.state.driver import CLIENTS, UNDEMANDING, Client, Seen
 from wireglot.testing.live_gateway import LiveGateway
 
 
@@ -41,6 +41,7 @@ UPSTREAMS: Final = {
 VARIANTS: Final = {
     "claude-adaptive": Upstream(Claude, *_CLAUDE, "claude-opus-5"),
     "claude-interleaved": Upstream(partial(Claude, interleaved=True), *_CLAUDE, "claude-opus-5"),
+    "openai-quiet": Upstream(partial(OpenAi, quiet=True), "openai", "openai-responses", "/v1", "gpt-5.5"),
     "kimi-k3": Upstream(partial(Kimi, recurring=True), *_KIMI, "kimi-k3"),
 }
 """Other families of the same providers, with ways of their own."""
@@ -116,7 +117,7 @@ class Conversation:
         self.token = secrets.token_hex(4)
         self.house = house
         self.model = model
-        self.client: Client = ({**CLIENTS, **SHAPES})[client](model, house.gateway.url)
+        self.client: Client = ({**CLIENTS, **SHAPES, **UNDEMANDING})[client](model, house.gateway.url)
         self.seen: list[tuple[str, Seen]] = []
         self._questions = 0
 

@@ -17,7 +17,7 @@ from tests.gateway.state.driver_conversation import UPSTREAMS, VARIANTS, Convers
 from wireglot.wire.json import encode
 
 CLAUDES = ("claude", "claude-adaptive", "claude-interleaved")
-OWN = {("codex-stripped", "openai")} | {
+OWN = {("codex-stripped", "openai"), ("codex-stripped", "openai-quiet")} | {
     (shape, claude)
     for shape in ("claude-code-stripped", "qwen-code", "qwen-code-front")
     for claude in CLAUDES

@@ -266,22 +266,25 @@ def upstream(family: str, reasoning: str = "own", dialect: str = "") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("client", "target", "needs"),
+    ("client", "hides", "target", "needs"),
     [
-        (about(returns="all"), upstream("b"), False),
-        (about(returns="all", drops_thoughts=True), upstream("a", "text"), False),
-        (about(), upstream("b"), True),
-        (about(), upstream("b", "text"), True),
-        (about(), upstream("a"), False),
-        (about(), upstream("a", "text"), False),
-        (about(drops_thoughts=True), upstream("a"), False),
-        (about(drops_thoughts=True), upstream("a", "text"), True),
+        (about(returns="all"), False, upstream("b"), False),
+        (about(returns="all", drops_thoughts=True), False, upstream("a", "text"), False),
+        (about(returns="all"), True, upstream("a"), False),
+        (about(), False, upstream("b"), True),
+        (about(), False, upstream("b", "text"), True),
+        (about(), False, upstream("a"), False),
+        (about(), False, upstream("a", "text"), False),
+        (about(), True, upstream("a"), True),
+        (about(drops_thoughts=True), False, upstream("a"), False),
+        (about(drops_thoughts=True), False, upstream("a", "text"), True),
     ],
 )
-def test_state_is_lost_between_families_and_where_a_client_drops_what_is_only_text(
-    client: Any, target: Any, needs: bool
+def test_state_is_lost_between_families_and_where_a_client_drops_or_does_not_see_it(
+    client: Any, hides: bool, target: Any, needs: bool
 ) -> None:
-    assert _needs(client, target) is needs
+    asking: Any = SimpleNamespace(job=SimpleNamespace(surface=client), hides_state=hides)
+    assert _needs(asking, target) is needs
 
 
 @pytest.mark.parametrize(

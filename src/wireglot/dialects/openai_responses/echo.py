@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_responses.output import TOLD
 from wireglot.dialects.openai_responses.render_request import stated_tools
 from wireglot.dialects.openai_responses.settings import render_output
 from wireglot.dialects.openai_responses.spelling import NAME
@@ -49,9 +50,6 @@ ECHOED = frozenset(
     }
 )
 """What an upstream's response repeats (or derives): spelling, to be given back to its own dialect only."""
-
-TOLD = "told"
-"""Of a request's form: what its answer says of itself, whoever gives it (its id, whether it is stored)."""
 
 _DEFAULTS: dict[str, Any] = {
     "background": False,

@@ -57,6 +57,8 @@ class ItemFrames:
         self.sequence = context.first_event
         self.items: list[Item] = []
         self.ids = ItemIds("", context)
+        self.hides_state = False
+        """Whether reasoning items are shown without their state."""
         self._context = context
         self._newest: Item | None = None  # complete, but its closing event is still held
 

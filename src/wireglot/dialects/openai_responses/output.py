@@ -11,6 +11,11 @@ from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import PHASE, Extra, Media, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+
+ENCRYPTED = "reasoning.encrypted_content"
+TOLD = "told"
+"""Of a request's form: what its answer says of itself, whoever gives it (its id, whether it is stored)."""
 
 PREFIXES = {
     "message": "msg",
@@ -57,15 +62,40 @@ def native_id(extra: Extra | None) -> Any:
     return own_form(extra, NAME).get("id")
 
 
+def is_raw(reasoning: Reasoning) -> bool:
+    """Open-weight models show all of their reasoning. A summary that nobody signed is of use to nobody."""
+    return own_form(reasoning.extra, NAME).get("source") == "content"
+
+
+def without_ids(extra: Extra) -> Extra:
+    """OpenAI demands the reasoning that an item was made with, by the item's id: without one it is text."""
+    form = {key: value for key, value in extra.form.items() if key != "id"}
+    item = form.get("item")
+    if type(item) is dict and "id" in item:
+        form["item"] = {key: value for key, value in item.items() if key != "id"}
+    return extra if form == extra.form else Extra(extra.dialect, extra.fields, form)
+
+
+def hides_state(request: Request | None) -> bool:
+    """Whether the client has not asked for the reasoning state that its answer brings. Then the gateway,
+    which stores its responses, keeps the state for it."""
+    form = own_form(request.extra, NAME) if request is not None else {}
+    asked = form.get("include")
+    return TOLD in form and not (type(asked) is list and ENCRYPTED in asked)
+
+
 def reasoning_id(part: Reasoning, signature: Signature | None) -> Any:
     if signature is not None and signature.origin.dialect == NAME and signature.id:
         return signature.id
     return native_id(part.extra)
 
 
-def encrypted_content(part: Reasoning, signature: Signature | None, context: Context) -> str | None:
-    """The state of a reasoning item: raw if OpenAI minted it, else in our envelope."""
-    if signature is None:
+def encrypted_content(
+    part: Reasoning, signature: Signature | None, context: Context, *, hidden: bool
+) -> str | None:
+    """The state of a reasoning item: raw if OpenAI minted it, else in our envelope. `hidden`: OpenAI's own is
+    not shown."""
+    if signature is None or (hidden and signature.origin.dialect == NAME):
         return None
     if part.redacted:
         return context.seal(signature, "redacted")

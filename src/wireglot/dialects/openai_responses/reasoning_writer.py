@@ -76,7 +76,7 @@ class ReasoningWriter(ItemFrames):
         signature = reasoning.signature
         if signature is not None and signature.id and signature.origin.dialect == NAME:
             declare_id(signature.id, item.value["id"], part.path, self.losses)
-        encrypted = encrypted_content(reasoning, signature, self._context)
+        encrypted = encrypted_content(reasoning, signature, self._context, hidden=self.hides_state)
         value = render_reasoning(_as_streamed(reasoning, part), item.value["id"], encrypted)
         value.setdefault("summary", [])
         item.value = value

@@ -90,6 +90,22 @@ def render_call(call: ToolCall, identifier: str | None, status: str | None) -> d
     return put_back(item, call.extra)
 
 
+def render_image_call(media: Media, identifier: str | None) -> dict[str, Any]:
+    form = own_form(media.extra, NAME)
+    item: dict[str, Any] = {"type": "image_generation_call"}
+    if identifier is not None:
+        item["id"] = identifier
+    item["status"] = form.get("status", "completed")
+    if form and "status" not in form:
+        del item["status"]
+    item["result"] = media.data
+    if "output_format" in form:
+        item["output_format"] = form["output_format"]
+    elif not form:
+        item["output_format"] = media.mime.removeprefix("image/") or "png"
+    return put_back(item, media.extra)
+
+
 def no_arguments(call: ToolCall) -> str:
     """What stands for a call without arguments: the field must be JSON, unless it was empty before."""
     form = own_form(call.extra, NAME)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from wireglot.dialects.base import Context, Rendered, is_minted
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.client_calls import brings_tools
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
 from wireglot.dialects.openai_responses.mcp import is_within
-from wireglot.dialects.openai_responses.output import (
-    same_message,
-)
+from wireglot.dialects.openai_responses.output import ENCRYPTED, TOLD, is_raw, same_message, without_ids
 from wireglot.dialects.openai_responses.parts import is_plain
 from wireglot.dialects.openai_responses.render_items import (
     declare_signature,
     render_call,
     render_foreign,
+    render_image_call,
     render_message,
     render_reasoning,
     render_result,
@@ -33,7 +34,6 @@ from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
 from wireglot.wire.memory import Memory, remembered, written
 
-_ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 
 
@@ -42,7 +42,9 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     form = own_form(request.extra, NAME)
     own = request.extra is not None and request.extra.dialect == NAME
     body: dict[str, Any] = {"model": request.model}
-    writer = _Input(request, context, losses)
+    # What the gateway has stored, and what comes from another dialect, is not kept at the provider.
+    unstored = not own or TOLD in form
+    writer = _Input(request, context, losses, unstored=unstored)
     writer.write(body)
 
     tools = _render_tools(request, own, losses, context.memory)
@@ -85,11 +87,9 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
             if key in form:
                 body[key] = form[key]
     else:
-        # Nothing is kept at the provider, so reasoning must come back in the answer (R-DA-18).
         body["store"] = False
-        include = [_ENCRYPTED] if reasoning is not None or writer.replays else []
-        if request.sampling.logprobs:
-            include.append(_LOGPROBS)
+    if unstored:
+        include = _included(request, form.get("include"), context)
         if include:
             body["include"] = include
     losses_of_extra(request.extra, NAME, "$", losses)
@@ -101,6 +101,17 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         if not body.get(key):
             body.pop(key, None)
     return Rendered(body, tuple(losses))
+
+
+def _included(request: Request, asked: Any, context: Context) -> list[Any]:
+    """What the answer must bring. Models reason by default, and where nothing is stored their state comes in
+    the answer or not at all (R-DA-18). Those that do not reason refuse to be asked for it."""
+    include = list(asked) if type(asked) is list else []
+    if context.reasons and ENCRYPTED not in include:
+        include.append(ENCRYPTED)
+    if request.sampling.logprobs and _LOGPROBS not in include:
+        include.append(_LOGPROBS)
+    return include
 
 
 def _render_tools(request: Request, own: bool, losses: list[Loss], memory: Memory | None) -> Any:
@@ -197,17 +208,23 @@ def _render_tier(request: Request, form: dict[str, Any], body: dict[str, Any], l
 
 
 class _Input:
-    """Messages as items. `replays` tells whether reasoning of this provider goes back to it."""
+    """Messages as items. `unstored`: the provider has kept none of them under their ids."""
 
-    def __init__(self, request: Request, context: Context, losses: list[Loss]) -> None:
+    def __init__(self, request: Request, context: Context, losses: list[Loss], *, unstored: bool) -> None:
         self.messages = request.messages
         self.native = request.extra is not None and request.extra.dialect == NAME
         self.context = context
         self.losses = losses
         self.items: list[Any] = []
         self.names: dict[str, str] = {}
-        self.replays = False
-        self.written = WrittenTurns(context, self.names, losses, NAME, self.native)
+        self.unstored = unstored
+        self.reasoned = not unstored
+        """Whether items of the answer that is being written may have ids: OpenAI refuses the id of an item
+        that comes without the reasoning it was made with."""
+        self.written = {
+            reasoned: WrittenTurns(context, self.names, losses, NAME, self.native, unstored, reasoned)
+            for reasoned in (False, True)
+        }
 
     def write(self, body: dict[str, Any]) -> None:
         messages = list(enumerate(self.messages))
@@ -250,19 +267,20 @@ class _Input:
         losses_of_extra(message.extra, NAME, path, self.losses)
 
     def write_turn(self, message: Message, number: int) -> None:
-        known = self.written.find(message, number)
+        if message.role != "assistant":
+            self.reasoned = not self.unstored
+        written = self.written[self.reasoned]
+        known = written.find(message, number)
         if known is not None:
             self.items += known.items
-            self.replays = self.replays or known.told
+            self.reasoned = known.told
             return
-        began = self.written.begin(message)
-        before, replays = len(self.items), self.replays
-        self.replays = False
+        began = written.begin(message)
+        before = len(self.items)
         self.write_message(message, f"$.messages[{number}]")
         if began is not None:
             self.items[before:] = map(written_once, self.items[before:])
-            self.written.keep(message, number, began, self.items[before:], told=self.replays)
-        self.replays = self.replays or replays
+            written.keep(message, number, began, self.items[before:], told=self.reasoned)
 
     def write_message(self, message: Message, path: str) -> None:
         self.declare(message, path)
@@ -310,6 +328,8 @@ class _Input:
         item = render_message(message, group, path, self.losses)
         group.clear()
         if item is not None:
+            if message.role == "assistant" and not self.reasoned:
+                item.pop("id", None)
             self.items.append(item)
         return True
 
@@ -339,10 +359,17 @@ class _Input:
         declare_signature(part, path, self.losses)
         if part.cache is not None:
             self.losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "calls take no breakpoint"))
+        if part.extra is not None and not self.reasoned:
+            part = msgspec.structs.replace(part, extra=without_ids(part.extra))
         form = own_form(part.extra, NAME)
         return render_call(part, _usable(form.get("id")), form.get("status"))
 
     def reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
+        item = self.own_reasoning(part, path)
+        self.reasoned = item is not None
+        return item
+
+    def own_reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
         """Only what this provider minted goes back to it: encrypted items, or its own items as they came."""
         signature = part.signature
         form = own_form(part.extra, NAME)
@@ -351,9 +378,13 @@ class _Input:
             losses_of_extra(part.extra, NAME, path, self.losses)
             if part.redacted:
                 self.losses.append(Loss(path, "reasoning.redacted", "approximated", "encrypted reasoning"))
-            self.replays = True
             return render_reasoning(part, signature.id or identifier, signature.data)
-        if signature is None and form and not (form.get("id") and identifier is None):
+        if (
+            signature is None
+            and form
+            and not (form.get("id") and identifier is None)
+            and (not self.unstored or is_raw(part))
+        ):
             return render_reasoning(part, identifier, None)
         losses_of_extra(part.extra, NAME, path, self.losses)
         if part.redacted:
@@ -372,23 +403,10 @@ class _Input:
         # A reasoning item without encrypted content is refused unless the provider has stored it (R-DA-18).
         if part.text:
             self.losses.append(Loss(path, "reasoning.text", "dropped", "not minted by this provider"))
+        elif identifier is not None and signature is None:
+            detail = "its encrypted content was not kept"
+            self.losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", detail))
         return None
-
-
-def render_image_call(media: Media, identifier: str | None) -> dict[str, Any]:
-    form = own_form(media.extra, NAME)
-    item: dict[str, Any] = {"type": "image_generation_call"}
-    if identifier is not None:
-        item["id"] = identifier
-    item["status"] = form.get("status", "completed")
-    if form and "status" not in form:
-        del item["status"]
-    item["result"] = media.data
-    if "output_format" in form:
-        item["output_format"] = form["output_format"]
-    elif not form:
-        item["output_format"] = media.mime.removeprefix("image/") or "png"
-    return put_back(item, media.extra)
 
 
 def _usable(identifier: Any) -> str | None:

@@ -39,6 +39,7 @@ from wireglot.dialects.openai_responses.output import (
     carrier,
     declare_id,
     encrypted_content,
+    hides_state,
     message_fields,
     message_form,
     native_id,
@@ -48,8 +49,12 @@ from wireglot.dialects.openai_responses.output import (
     same_message,
 )
 from wireglot.dialects.openai_responses.parts import render_text
-from wireglot.dialects.openai_responses.render_items import render_call, render_foreign, render_reasoning
-from wireglot.dialects.openai_responses.render_request import render_image_call
+from wireglot.dialects.openai_responses.render_items import (
+    render_call,
+    render_foreign,
+    render_image_call,
+    render_reasoning,
+)
 from wireglot.dialects.openai_responses.settings import parse_tier, render_tier
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.unknown_fields import WITHOUT
@@ -181,7 +186,9 @@ def render_response(
     status, why = render_stop(response.stop, response.content, losses)
     run = client_run(request.tools) if request is not None else {}
     ids = ItemIds(identifier, context)
-    output = render_output_items(response.content, ids, context, losses, status, run)
+    output = render_output_items(
+        response.content, ids, context, losses, status, run, hides_state=hides_state(request)
+    )
     body = shell(response, identifier, context, request)
     finish_body(body, response, status, why, context)
     body["output"] = output
@@ -264,6 +271,8 @@ def render_output_items(
     losses: list[Loss],
     status: str,
     own_tools: Mapping[str, Tool],
+    *,
+    hides_state: bool = False,
 ) -> list[dict[str, Any]]:
     """`own_tools`: the tools of the client whose calls are items of their own, by name."""
     items: list[dict[str, Any]] = []
@@ -286,7 +295,8 @@ def render_output_items(
                     items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
                 items.append(render_output_call(part, ids, len(items), path, losses, own_tools))
             case Reasoning():
-                items.append(_reasoning(part, ids, len(items), context, path=path, losses=losses))
+                encrypted = encrypted_content(part, part.signature, context, hidden=hides_state)
+                items.append(_reasoning(part, ids, len(items), encrypted, path=path, losses=losses))
             case Media():
                 item = render_output_media(part, ids, len(items), path, losses)
                 if item is not None:
@@ -367,14 +377,14 @@ def render_output_call(
 
 
 def _reasoning(
-    part: Reasoning, ids: ItemIds, position: int, context: Context, path: str, losses: list[Loss]
+    part: Reasoning, ids: ItemIds, position: int, encrypted: str | None, path: str, losses: list[Loss]
 ) -> dict[str, Any]:
     losses_of_extra(part.extra, NAME, path, losses)
     native = reasoning_id(part, part.signature)
     identifier = ids.take("reasoning", position, native)
     if part.signature is not None and part.signature.id:
         declare_id(native, identifier, path, losses)
-    return render_reasoning(part, identifier, encrypted_content(part, part.signature, context))
+    return render_reasoning(part, identifier, encrypted)
 
 
 def render_output_media(

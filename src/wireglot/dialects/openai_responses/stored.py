@@ -13,7 +13,7 @@ from wireglot.dialects.body import BadField, Body
 from wireglot.dialects.capabilities import StateOptions, Stored
 from wireglot.dialects.context import Context
 from wireglot.dialects.openai_responses.compaction import COMPACTION
-from wireglot.dialects.openai_responses.echo import TOLD
+from wireglot.dialects.openai_responses.output import TOLD, hides_state
 from wireglot.dialects.openai_responses.parse_request import parse_request
 from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.openai_responses.response import render_response
@@ -38,7 +38,6 @@ _WITH_STATUS: Final = frozenset(
     {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"}
 )
 _BARE_REFERENCE: Final = re.compile(rb'\{\s*"id"\s*:\s*"[^"\\]*"\s*\}')
-_ENCRYPTED: Final = "reasoning.encrypted_content"
 
 
 # --- what a request says
@@ -84,14 +83,9 @@ def without_state(request: Request) -> Request:
     return replace(request, extra=replace(extra, fields=fields, form=form))
 
 
-def told(request: Request, says: dict[str, Any], sealed: bool) -> Request:
+def told(request: Request, says: dict[str, Any]) -> Request:
     extra = request.extra or Extra(NAME)
-    form = {**extra.form, "store": False, TOLD: says}
-    if request.thinking.extra is not None or sealed:
-        include = form.get("include")
-        asked = include if isinstance(include, list) else []
-        form["include"] = asked if _ENCRYPTED in asked else [*asked, _ENCRYPTED]
-    return replace(request, extra=replace(extra, form=form))
+    return replace(request, extra=replace(extra, form={**extra.form, "store": False, TOLD: says}))
 
 
 def instructions(text: str) -> Message:
@@ -200,6 +194,7 @@ STORED: Final = Stored(
     parse_items=parse_items,
     without_state=without_state,
     told=told,
+    hides_state=hides_state,
     instructions=instructions,
     is_instructions=is_instructions,
     unstored=Extra(NAME, form={"store": False}),

@@ -16,6 +16,7 @@ from wireglot.dialects.openai_responses.outcome import render_stop, render_usage
 from wireglot.dialects.openai_responses.output import (
     SEAM,
     ItemIds,
+    hides_state,
     response_id,
 )
 from wireglot.dialects.openai_responses.response import finish_body, render_body_tier, respell, shell
@@ -46,6 +47,7 @@ class ResponsesWriter:
         self._context = context
         self._request = request
         self._items = ItemWriter(context, client_run(request.tools) if request is not None else {})
+        self._items.hides_state = hides_state(request)
         self.losses = self._items.losses
         self._start: Start | None = None
         self._shell: dict[str, Any] = {}

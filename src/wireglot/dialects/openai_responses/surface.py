@@ -7,10 +7,10 @@ from typing import Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
 from wireglot.dialects.envelope import BODY_MARK
-from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_responses.counts import COUNTS
 from wireglot.dialects.openai_responses.failed_search import failed_search
+from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
@@ -20,7 +20,6 @@ from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
 from wireglot.dialects.usage_checks import UsageFields
-from wireglot.ir.content import Extra, Reasoning
 from wireglot.ir.errors import ApiError
 
 _UNSIGNED: Final = b'"rs_wg'
@@ -41,6 +40,7 @@ _MARKS: Final = StreamMarks(
     more=re.compile(rb'"response\.(?:output|completed|incomplete|failed)'),
     start=re.compile(rb'"response\.created"'),
 )
+_NO_STATE: Final = re.compile(r"encrypted.?content is not supported", re.IGNORECASE)
 
 _OWN_PATHS: Final = (
     Route("POST", "/v1/responses", "generate"),
@@ -70,18 +70,9 @@ def is_refusal(error: ApiError) -> bool:
     return error.code == "invalid_encrypted_content" or _STATE_REFUSED.search(error.message) is not None
 
 
-def is_raw(reasoning: Reasoning) -> bool:
-    """Open-weight models show all of their reasoning. A summary that nobody signed is of use to nobody."""
-    return own_form(reasoning.extra, NAME).get("source") == "content"
-
-
-def without_ids(extra: Extra) -> Extra:
-    """OpenAI demands the reasoning that an item was made with, by the item's id: without one it is text."""
-    form = {key: value for key, value in extra.form.items() if key != "id"}
-    item = form.get("item")
-    if type(item) is dict and "id" in item:
-        form["item"] = {key: value for key, value in item.items() if key != "id"}
-    return extra if form == extra.form else Extra(extra.dialect, extra.fields, form)
+def has_no_state(error: ApiError) -> bool:
+    """As OpenAI and Azure say it of models that do not reason."""
+    return _NO_STATE.search(error.message) is not None
 
 
 _USAGE: Final = UsageFields(
@@ -141,7 +132,11 @@ SURFACE: Final = Surface(
     marks=_MARKS,
     glance=glance,
     reasoning=ReasoningState(
-        returns="own", takes_unsigned=is_raw, is_refusal=is_refusal, without_state=without_ids
+        returns="own",
+        takes_unsigned=is_raw,
+        is_refusal=is_refusal,
+        has_none=has_no_state,
+        without_state=without_ids,
     ),
     models=MODELS,
     counts=COUNTS,

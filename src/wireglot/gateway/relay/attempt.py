@@ -139,7 +139,10 @@ def _translated(
     )
     if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
         return _declared(exchange, target, _raw(job, target, credential, context))
-    rendered = told(lambda: dialect(target.dialect).render_request(planned.upstream, planned.context))
+    writing = planned.context
+    if not exchange.asks_state:
+        writing = msgspec.structs.replace(writing, reasons=False)
+    rendered = told(lambda: dialect(target.dialect).render_request(planned.upstream, writing))
     losses = exchange.located(planned.losses + planned.retraced(rendered.losses), asked)
     if refused:
         losses = exchange.located(refused, exchange.request()) + losses

@@ -20,6 +20,7 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
 
+_MAX_TARGETS: Final = 4096
 _ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})
 """Refusals of a request come as 400, as 404 (an item that is not stored), in streams without a status, and as
 the reason why an answer stopped."""
@@ -54,6 +55,40 @@ def goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFai
         return helps(exchange.request(), target.dialect, exchange.record.passthrough)
     except RequestError:
         return False  # only its own vendor can read it
+
+
+def has_no_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
+    """Whether the upstream says that its model has no reasoning state, which we asked it for."""
+    says = target.surface.reasoning.has_none
+    if says is None or failed.blame not in _ABOUT_REQUEST or exchange.record.passthrough:
+        return False
+    return says(failed.error)
+
+
+class RefusedState:
+    """How an upstream is asked again that has refused reasoning state, or to be asked for any."""
+
+    def __init__(self) -> None:
+        self._without: set[str] = set()
+        """Names of targets whose models have said that they have none."""
+
+    def begin(self, exchange: Exchange, target: Target) -> None:
+        exchange.stripped = False  # what one upstream refuses may be another's own
+        exchange.asks_state = target.name not in self._without
+
+    def goes_on(self, exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
+        """Whether the conversation goes on without it, each way once."""
+        if not exchange.stripped and goes_on_without_state(exchange, target, failed):
+            exchange.stripped = True  # it is another account's, or forgotten
+            exchange.record.noted("reasoning state refused: left out")
+            return True
+        if exchange.asks_state and has_no_state(exchange, target, failed):
+            if len(self._without) >= _MAX_TARGETS:  # model names are clients' words
+                self._without.clear()
+            self._without.add(target.name)
+            exchange.asks_state = False
+            return True
+        return False
 
 
 def judged(failed: AttemptFailed) -> AttemptFailed:

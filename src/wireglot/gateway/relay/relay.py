@@ -69,6 +69,7 @@ class Relay:
         self._health = health
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
+        self._refused_state = refusals.RefusedState()
         self.delivery = Delivery()
         sides = [known.upstream for known in surfaces() if known.upstream is not None]
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
@@ -174,7 +175,7 @@ class Relay:
         tried = unanswered = 0
         earlier: AttemptFailed | None = None
         probe = False
-        exchange.stripped = False  # what one upstream refuses may be another's own
+        self._refused_state.begin(exchange, target)
         try:
             while True:
                 closed_for = 0.0 if probe else breaker.wait(loop.time(), caller)
@@ -191,12 +192,9 @@ class Relay:
                         exchange.tap.attempt_failed(failed.error.message)
                     exchange.record.attempt_failed()
                     unanswered += failed.blame == "answer"
-                    if not exchange.stripped and refusals.goes_on_without_state(exchange, target, failed):
-                        # Another account's, or forgotten: the conversation goes on without it, once.
+                    if self._refused_state.goes_on(exchange, target, failed):
                         breaker.succeeded(policy, loop.time(), caller)
                         probe, earlier = False, None
-                        exchange.stripped = True
-                        exchange.record.noted("reasoning state refused: left out")
                         continue
                     now = loop.time()
                     again = refusals.is_same(earlier, failed)

@@ -54,12 +54,14 @@ class Exchange:
         "_sealed",
         "_unread",
         "_weight",
+        "asks_state",
         "client",
         "ending",
         "estimates",
         "feeder",
         "foreseen",
         "held",
+        "hides_state",
         "invented",
         "job",
         "losses",
@@ -116,6 +118,10 @@ class Exchange:
         """Headers of the provider that go on to the client."""
         self.rewritten = False
         """The request is more than its body: turns or reasoning were put back into it."""
+        self.asks_state = True
+        """The upstream is asked for the reasoning state of its answer: not one whose model has none."""
+        self.hides_state = False
+        """The client does not see the reasoning state of its answer, not even that of its own dialect."""
         self.stripped = False
         """The upstream refused the reasoning state of old turns: it is left out."""
         self._document: dict[str, Any] | None = None

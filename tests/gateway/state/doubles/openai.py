@@ -16,11 +16,14 @@ _PREFIXES = {"reasoning": "rs", "function_call": "fc", "message": "msg", "functi
 
 
 class OpenAi(Double):
-    """`demanding`: calls that name their item must come with the reasoning that led to them."""
+    """`demanding`: calls that name their item must come with the reasoning that led to them. `quiet`: summaries
+    are shown only to those who ask for them. `plain`: a model that does not reason, whatever its name."""
 
-    def __init__(self, *, demanding: bool = True) -> None:
+    def __init__(self, *, demanding: bool = True, quiet: bool = False, plain: bool = False) -> None:
         super().__init__()
         self.demanding = demanding
+        self.quiet = quiet
+        self.plain = plain
         self._reasons: dict[str, str] = {}
         """The reasoning item that each other item, and each call, was made with."""
 
@@ -56,7 +59,13 @@ class OpenAi(Double):
             )
         step = self.script.step(conversation, len(answers))
         encrypted = "reasoning.encrypted_content" in body.get("include", ())
+        if encrypted and self.plain:
+            raise Refused("Encrypted content is not supported with this model.", "invalid_request_error")
         output = self._output(step, account, encrypted)
+        if self.quiet and not (body.get("reasoning") or {}).get("summary"):
+            output[0]["summary"] = []
+        if self.plain:
+            del output[0]
         self.say(step, tuple(item["call_id"] for item in output if item["type"] == "function_call"))
         return {
             "id": f"resp_{secrets.token_hex(12)}",
@@ -122,6 +131,8 @@ class OpenAi(Double):
             self._reasons[items[-1]["call_id"]] = identifier
         for item in items[1:]:
             self._reasons[item["id"]] = identifier
+        if self.plain:
+            self._reasons.clear()
         return items
 
     def frames(self, answer: dict[str, Any], body: dict[str, Any]) -> Iterable[bytes]:
@@ -142,14 +153,14 @@ class OpenAi(Double):
                 case "reasoning":
                     opened = {"id": item["id"], "type": "reasoning", "summary": []}
                     yield event("response.output_item.added", output_index=index, item=opened)
-                    part = item["summary"][0]
-                    at = {**place, "summary_index": 0}
-                    empty = {**part, "text": ""}
-                    yield event("response.reasoning_summary_part.added", **at, part=empty)
-                    for piece in halves(part["text"]):
-                        yield event("response.reasoning_summary_text.delta", **at, delta=piece)
-                    yield event("response.reasoning_summary_text.done", **at, text=part["text"])
-                    yield event("response.reasoning_summary_part.done", **at, part=part)
+                    for part in item["summary"]:
+                        at = {**place, "summary_index": 0}
+                        empty = {**part, "text": ""}
+                        yield event("response.reasoning_summary_part.added", **at, part=empty)
+                        for piece in halves(part["text"]):
+                            yield event("response.reasoning_summary_text.delta", **at, delta=piece)
+                        yield event("response.reasoning_summary_text.done", **at, text=part["text"])
+                        yield event("response.reasoning_summary_part.done", **at, part=part)
                 case "message":
                     opened = {**item, "status": "in_progress", "content": []}
                     yield event("response.output_item.added", output_index=index, item=opened)

@@ -70,7 +70,7 @@ class ReasoningVault:
         job = exchange.job
         if job.asked.operation != "generate":
             return False
-        return any(_needs(job.surface, target) for target in exchange.targets)
+        return any(_needs(exchange, target) for target in exchange.targets)
 
     async def recall(self, exchange: Exchange) -> None:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
@@ -247,7 +247,7 @@ class _KeepsReasoning:
             return True
         limits = target.limits
         thinks = limits.thinking != "none" or limits.call_signatures
-        return thinks and _needs(self._exchange.job.surface, target)
+        return thinks and _needs(self._exchange, target)
 
     def wants(self, response: Response) -> bool:
         return self._gives_up or bool(self._worth(response))
@@ -318,14 +318,15 @@ class Recalled:
         await self._inner.answer(exchange)
 
 
-def _needs(client: Surface, target: Target) -> bool:
-    """Whether answers of this upstream hold state that clients of this dialect may not bring back."""
+def _needs(exchange: Exchange, target: Target) -> bool:
+    """Whether answers of this upstream hold state that this client may not bring back."""
+    client = exchange.job.surface
     about = client.reasoning
     if about.returns == "all":
         return False
-    return target.surface.family != client.family or (
-        about.drops_thoughts and target.limits.reasoning == "text"
-    )
+    if target.surface.family != client.family:
+        return True
+    return exchange.hides_state or (about.drops_thoughts and target.limits.reasoning == "text")
 
 
 def _minter(target: Target, reasoning: Reasoning) -> Origin | None:
@@ -354,7 +355,9 @@ def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]], by
             continue
         _rename_results(messages, turn.end, found_again.renamed)
         first = messages[turn.start]
-        messages[turn.start : turn.end] = [Message("assistant", found_again.content, first.name, first.extra)]
+        # Where each item is a message, the first one's extra is that item's, not the turn's.
+        extra = None if exchange.hides_state and turn.end - turn.start > 1 else first.extra
+        messages[turn.start : turn.end] = [Message("assistant", found_again.content, first.name, extra)]
         changed.append(turn)
     if changed:
         exchange.rewrite(msgspec.structs.replace(request, messages=tuple(messages)))

@@ -35,7 +35,7 @@ from wireglot.gateway.state.responses.unstored import WHY
 from wireglot.gateway.state.store_health import NOT_HELD, NOT_STORED, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Message, Reasoning
+from wireglot.ir.content import Message
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool, Request
 from wireglot.providers.carried import with_minter
@@ -108,6 +108,7 @@ class Chain:
             shown["background"] = True
         stored = stored_of(job)
         exchange.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, shown, stored))
+        exchange.hides_state = stored.hides_state(exchange.request())
         stem = Stem(job.context, identifier, "input")
         kept = KeptResponse(
             {},
@@ -367,7 +368,7 @@ def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> 
     leading = 1 if messages and stored.is_instructions(messages[0]) else 0
     messages = (*messages[:leading], *joined_turns([*past.messages, *messages[leading:]]))
     whole = replace(own, messages=messages, tools=with_tools(own.tools, past.tools))
-    return stored.told(whole, shown, any(map(_is_sealed, past.messages)))
+    return stored.told(whole, shown)
 
 
 def _options(exchange: Exchange) -> StateOptions:
@@ -377,7 +378,3 @@ def _options(exchange: Exchange) -> StateOptions:
     except BadField as fault:
         place = fault.path.removeprefix("$.")
         raise RequestError("bad", fault.message, code=fault.code, param=place) from None
-
-
-def _is_sealed(message: Message) -> bool:
-    return any(isinstance(part, Reasoning) and part.signature is not None for part in message.content)
