@@ -3,13 +3,15 @@
 python -m clients.launched [--only REGEX]
 
 PASS means: it read a file by tool (or echoed) through a gateway that was started for it, its status came
-back, its own settings, which pointed elsewhere, are as they were to the byte, and neither the gateway nor any
+back, no file of a home with settings of all clients differs and the new ones are the client's own, the
+settings of its project, which pointed elsewhere, are the same to the byte, and neither the gateway nor any
 file of the command is left. The exit code is 1 if a client failed, 2 if one is not installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -43,6 +45,61 @@ _READ_FILE = "[[call-tool:read_file]]"
 _OTHER_OPENAI = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": NOWHERE}, "models": {"x": {}}}
 
 
+SETTINGS: Mapping[str, str] = {
+    ".aider.conf.yml": "dark-mode: true\n",
+    ".bashrc": "export EDITOR=vi\n",
+    ".claude.json": json.dumps({"hasCompletedOnboarding": True, "theme": "dark", "numStartups": 3}),
+    ".claude/settings.json": json.dumps({"model": "opus", "permissions": {"allow": ["Bash(ls:*)"]}}),
+    ".codex/config.toml": 'model = "gpt-5.5"\n',
+    ".config/io.datasette.llm/default_model.txt": "gpt-4o-mini",
+    ".config/io.datasette.llm/keys.json": json.dumps({"openai": "sk-the-users-own"}),
+    ".config/opencode/opencode.json": json.dumps(
+        {"$schema": "https://opencode.ai/config.json", "autoupdate": False}  # it adds the first by itself
+    ),
+    ".gemini/settings.json": json.dumps({"ui": {"theme": "GitHub"}}),
+    ".kimi-code/config.toml": 'default_model = "kimi-k3"\n',
+    ".qwen/settings.json": json.dumps({"$version": 4, "privacy": {"usageStatisticsEnabled": False}}),
+}
+"""A home with typical settings of every client."""
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "aider": (".aider/",),
+    "claude": (
+        *(".claude.json", ".claude/", ".cache/claude"),
+        *(".config/mimeapps.list", ".local/share/applications/claude-code"),  # of its screen
+    ),
+    "codex": (".codex/",),
+    "gemini": (".gemini/",),
+    "kimi": (".kimi-code/",),
+    "llm": (".config/io.datasette.llm/",),
+    "opencode": (".config/opencode/", ".local/share/opencode/", ".local/state/opencode/", ".cache/opencode/"),
+    "qwen": (".qwen/",),
+}
+"""Where a client keeps its history, caches and ids."""
+_REWRITTEN = (".claude.json",)
+"""History that has its file among the settings."""
+_WIREGLOT = ".local/share/wireglot"
+
+
+def snapshot(home: Path) -> dict[str, str]:
+    """The hash of every file in a home, by its name there, but for those of Wireglot itself."""
+    found = {}
+    for folder, below, names in os.walk(home):
+        if Path(folder) == home / _WIREGLOT:
+            below.clear()
+            continue
+        for file in (Path(folder, name) for name in names):
+            if file.is_file():
+                found[str(file.relative_to(home))] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return found
+
+
+def foreign_changes(client: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Files that differ, are gone, or are new, and are not the client's own history."""
+    changed = [name for name, digest in before.items() if after.get(name) != digest]
+    new = [name for name in after if name not in before and not name.startswith(_OWN[client])]
+    return sorted({*changed, *new} - set(_REWRITTEN))
+
+
 @dataclass(frozen=True)
 class Launched:
     """One client: what it is given, and settings of its own that lead nowhere."""
@@ -70,7 +127,7 @@ LAUNCHED: tuple[Launched, ...] = (
         lambda prompt: ["-p", prompt, "--dangerously-skip-permissions"],
         {
             ".claude/settings.json": json.dumps(
-                {"env": {"ANTHROPIC_BASE_URL": NOWHERE, "ANTHROPIC_MODEL": "nothing"}}
+                {"model": "opus", "env": {"ANTHROPIC_BASE_URL": NOWHERE, "ANTHROPIC_MODEL": "nothing"}}
             )
         },
         options=("--model", "demo/demo"),
@@ -182,13 +239,21 @@ _SCREENS = (
         screen="Claude Code",
     ),
     Launched("codex-screen", CODEX, lambda prompt: [], screen="OpenAI Codex"),
+    Launched(
+        "gemini-screen",
+        GEMINI_CLI,
+        lambda prompt: [],
+        env={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+        screen="Gemini CLI",
+    ),
 )
 
 
 def on_screen(launched: Launched, folder: Path) -> str:
     """A question typed into the client's own screen, its answer, and Ctrl-C. Why it failed, or nothing."""
     with Seat("", "", folder) as seat:
-        _written(seat.home, _trusting(launched, seat.project))
+        written(seat.home, {**SETTINGS, **_trusting(launched, seat.project)})
+        home = snapshot(seat.home)
         temporary = seat.home.parent / "tmp"
         client = launched.name.partition("-")[0]
         command = [sys.executable, "-m", "wireglot.cli", "run", client]
@@ -209,6 +274,10 @@ def on_screen(launched: Launched, folder: Path) -> str:
             return "the answer was not shown"
         if status is None:
             return "Ctrl-C did not end it"
+        # A screen takes notes where it keeps which projects are trusted.
+        after = {**snapshot(seat.home), **{name: home[name] for name in _trusting(launched, seat.project)}}
+        if changed := foreign_changes(client, home, after):
+            return f"changed: {', '.join(changed)}"
         return _left_behind(shown, temporary)
 
 
@@ -216,17 +285,20 @@ def _trusting(launched: Launched, project: Path) -> dict[str, str]:
     """What each keeps once a person has said that the project may be trusted."""
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     claude = {"hasCompletedOnboarding": True, "theme": "dark", "projects": {str(project): trusted}}
+    codex = f'[projects."{project}"]\ntrust_level = "trusted"\n\n[tui]\nscreen_reader_detection_done = true\n'
     return {
         "claude-screen": {".claude.json": json.dumps(claude)},
-        "codex-screen": {".codex/config.toml": f'[projects."{project}"]\ntrust_level = "trusted"\n'},
-    }[launched.name]
+        "codex-screen": {".codex/config.toml": codex},
+    }.get(launched.name, {})
 
 
 def one(launched: Launched, folder: Path) -> str:
     """Why it failed; nothing if it passed."""
     with Seat("", "", folder) as seat:
-        given = _written(seat.home, launched.home) | _written(seat.project, launched.project)
+        written(seat.home, {**SETTINGS, **launched.home})
+        given = written(seat.project, launched.project)
         before = {path: path.read_bytes() for path in given}
+        home = snapshot(seat.home)
         prompt = f"{seat.prompt} {launched.hint}" if launched.tools else f"[[demo:echo]] {seat.final}"
         client = launched.name.partition("-")[0]
         run = [sys.executable, "-m", "wireglot.cli", "run", client, *launched.options]
@@ -244,6 +316,7 @@ def one(launched: Launched, folder: Path) -> str:
         if shown.count(seat.final) < (1 if launched.tools else 2 if prompt in shown else 1):
             return "the final text was not shown"
         changed = [path.name for path, content in before.items() if path.read_bytes() != content]
+        changed += foreign_changes(client, home, snapshot(seat.home))
         if changed:
             return f"changed: {', '.join(changed)}"
         return _left_behind(shown, temporary)
@@ -270,7 +343,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _written(below: Path, files: Mapping[str, str]) -> set[Path]:
+def written(below: Path, files: Mapping[str, str]) -> set[Path]:
     for name, text in files.items():
         path = below / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,16 +6,27 @@ docs/howto tells the same for people who do it by hand; clients/launched.py runs
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.cli.import_.document import Node, Unreadable
+from wireglot.cli.import_.json5 import read_json5
 from wireglot.cli.run.llm_plugin import plugin_files
 
 FOLDER: Final = "{folder}"
 """Stands in a value for the folder with a client's files."""
 _MODELS_MOST: Final = 300
+_CLAUDE_CONTEXT: Final = 200_000
+"""Tokens that every Claude model takes without a request for more."""
+_GEMINI_LOGINS: Final = ("gemini-api-key", "oauth-personal")
+"""Those that variables alone lead to a gateway."""
+_GEMINI_HISTORY: Final = ("tmp", "history")
+_GEMINI_BESIDE: Final = (".agents", ".env")
+"""What it reads in the home, beside its own folder."""
 
 
 class Door(msgspec.Struct, frozen=True):
@@ -45,6 +56,12 @@ class Pointing(msgspec.Struct, frozen=True):
     """Each with its value; one that the user gives too is left out."""
     files: dict[str, str] = {}
     """For a folder that ends with the client."""
+    links: dict[str, str] = {}
+    """Names in that folder that lead to places in the user's home."""
+    history: tuple[str, ...] = ()
+    """Folders in the user's home that a link leads to; the client would make them by itself."""
+    optional: tuple[str, ...] = ()
+    """Variables that name a place in that folder, and are left out where there is none."""
 
     def arguments(self, own: tuple[str, ...]) -> list[str]:
         """The options, before the user's own arguments."""
@@ -90,6 +107,11 @@ def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
     variables = {"ANTHROPIC_BASE_URL": door.url, "ANTHROPIC_AUTH_TOKEN": door.key}
     if door.model:
         variables |= dict.fromkeys((*named, *classes), door.model)
+        # If its Opus class is a model with a larger context on request, it rewrites `"model": "opus"` in the
+        # user's settings to `opus[1m]` (2.1.326). It assumes that of every name that it does not know, but of
+        # no Claude that always has the larger context; this variable would take it from those.
+        if not ("claude" in door.model and door.context > _CLAUDE_CONTEXT):
+            variables["CLAUDE_CODE_DISABLE_1M_CONTEXT"] = "1"
     if door.model and door.context:  # it takes a million for granted where it does not know a name
         variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = str(door.context)
     elsewhere = (
@@ -123,10 +145,13 @@ def _codex(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def _gemini(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """However it logs in, by an API key or with Google: only its settings say which, and they stay its own.
+    """However it logs in, by an API key or with Google: only its settings say which.
 
     Where they say nothing it takes the first that the environment has. Google's comes before one of its names
-    for a base URL, which it would refuse then (0.61).
+    for a base URL, which it would refuse then. Its screen takes none: it asks, and writes the answer into the
+    user's settings, our key into the keychain, and removes a login with Google (0.61). Then it is given a
+    home of links to the user's, in which only the settings are another file. A file of system settings would
+    have to belong to root.
     """
     variables = {
         "GOOGLE_GEMINI_BASE_URL": door.url,
@@ -137,7 +162,60 @@ def _gemini(door: Door, environ: Mapping[str, str]) -> Pointing:
         "GEMINI_DEFAULT_AUTH_TYPE": "gemini-api-key",
     }
     unset = ("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
-    return Pointing(_named(variables, "GEMINI_MODEL", door), unset=unset)
+    pointing = Pointing(_named(variables, "GEMINI_MODEL", door), unset=unset)
+    home = environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "")
+    return _with_gemini_home(pointing, home) if home else pointing
+
+
+def _with_gemini_home(pointing: Pointing, home: str) -> Pointing:
+    own = os.path.join(home, ".gemini")
+    settings = _gemini_settings(os.path.join(own, "settings.json"))
+    if settings is None:
+        return pointing
+    names = {*_GEMINI_HISTORY, "installation_id"}
+    with suppress(OSError):
+        names |= set(os.listdir(own))
+    links = {f".gemini/{name}": os.path.join(own, name) for name in sorted(names - {"settings.json"})}
+    beside = {name: os.path.join(home, name) for name in _GEMINI_BESIDE}
+    links |= {name: place for name, place in beside.items() if os.path.exists(place)}
+    folder = {
+        "GEMINI_CLI_HOME": FOLDER,
+        # It writes this one by renaming another, which would take the place of a link.
+        "GEMINI_CLI_TRUSTED_FOLDERS_PATH": os.path.join(own, "trustedFolders.json"),
+    }
+    return msgspec.structs.replace(
+        pointing,
+        set=folder | pointing.set,
+        files={".gemini/settings.json": json.dumps(settings)},
+        links=links,
+        history=tuple(os.path.join(own, name) for name in _GEMINI_HISTORY),
+        optional=tuple(folder),
+    )
+
+
+def _gemini_settings(place: str) -> dict[str, Any] | None:
+    """The user's settings with another login; None where theirs will do, or they cannot be read."""
+    try:
+        with open(place, encoding="utf-8") as file:
+            document = _plain(read_json5(file.read()))
+    except FileNotFoundError:
+        document = {}
+    except (OSError, UnicodeDecodeError, Unreadable):
+        return None
+    if not isinstance(document, dict):
+        return None
+    security = document.get("security", {})
+    auth = security.get("auth", {}) if isinstance(security, dict) else None
+    if not isinstance(auth, dict) or auth.get("selectedType") in _GEMINI_LOGINS:
+        return None
+    login = {**auth, "selectedType": _GEMINI_LOGINS[0]}
+    return {**document, "security": {**security, "auth": login}}
+
+
+def _plain(node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return {name: _plain(field) for name, field in node.value.items()}
+    return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value
 
 
 def _opencode(door: Door, environ: Mapping[str, str]) -> Pointing:

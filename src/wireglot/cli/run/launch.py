@@ -218,6 +218,10 @@ def _placed(pointing: Pointing, folder: Path | None) -> Pointing:
         file.parent.mkdir(mode=0o700, exist_ok=True)
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
             opened.write(text)
+    for made in pointing.history:
+        os.makedirs(made, mode=0o700, exist_ok=True)
+    for name, target in pointing.links.items():
+        (folder / name).symlink_to(target)
     return msgspec.structs.replace(
         pointing,
         set={name: value.replace(FOLDER, str(folder)) for name, value in pointing.set.items()},
@@ -273,7 +277,7 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
 
 def _print_env(task: Launch, path: Path | None) -> int:
     """Variables for a shell. Nothing is started, and no file is written."""
-    if any(FOLDER in value for value in task.point(Door("", "")).set.values()):
+    if _needs_folder(task.point(Door("", ""))):
         complain(f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`")
         return UNUSABLE
     url = task.url or running_url(path, os.environ)
@@ -299,6 +303,8 @@ def _print_env(task: Launch, path: Path | None) -> int:
     for name in pointing.unset:
         print(f"unset {name}")
     for name, value in pointing.set.items():
+        if name in pointing.optional:
+            continue
         # A secret that the shell has already is not written out.
         same = value == os.environ.get(KEY)
         print(f'export {name}="${KEY}"' if same and name != KEY else f"export {name}={shlex.quote(value)}")
@@ -307,6 +313,10 @@ def _print_env(task: Launch, path: Path | None) -> int:
         told = shlex.join([task.program, *(text for option in options for text in option)])
         complain(f"it also needs options: {told}")
     return OK
+
+
+def _needs_folder(pointing: Pointing) -> bool:
+    return any(FOLDER in value for name, value in pointing.set.items() if name not in pointing.optional)
 
 
 def _ask_client_key(url: str) -> str:
