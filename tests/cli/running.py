@@ -5,10 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from wireglot.cli import main
 from wireglot.cli.examples import conversation
+from wireglot.cli.trust import trust
 
 COMMAND = [sys.executable, "-m", "wireglot.cli"]
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
@@ -26,6 +28,14 @@ def run(*arguments: str, given: bytes | str | dict[str, Any] = b"") -> subproces
     finally:
         sys.stdin, sys.stdout, sys.stderr = kept
     return subprocess.CompletedProcess(arguments, status, _written(stdout), _written(stderr))
+
+
+def configure(text: str, folder: Path = Path()) -> Path:
+    """A wireglot.toml in a folder, as its user has written and approved it."""
+    file = folder / "wireglot.toml"
+    file.write_text(text)
+    assert trust(file)
+    return file
 
 
 def _written(stream: io.TextIOWrapper) -> bytes:

@@ -8,9 +8,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.cli.running import complaint, run
+from tests.cli.running import complaint, configure, run
 from tests.gateway.faults.faults_kit import BY_NAME, ask
 from tests.waiting import wait_until
+from wireglot.cli.trust import trust
 from wireglot.testing.live_gateway import LiveGateway
 
 SECRET = "the-secret-of-the-owner-0123456789"
@@ -32,6 +33,7 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[LiveGateway]:
     with LiveGateway(TOML, folder=tmp_path) as running:
+        assert trust(tmp_path / "wireglot.toml")
         yield running
 
 
@@ -144,7 +146,7 @@ def test_an_unusable_command_line_is_told_in_one_line(arguments: tuple[str, ...]
 def test_what_cannot_be_done_is_told_in_one_line(
     arguments: tuple[str, ...], said_there: str, tmp_path: Path
 ) -> None:
-    Path("wireglot.toml").write_text(f'[providers.demo]\n[keys]\nconfigured = "sha256:{"0" * 64}"\n')
+    configure(f'[providers.demo]\n[keys]\nconfigured = "sha256:{"0" * 64}"\n')
     done = run("keys", *arguments)
     assert done.returncode == 1
     assert done.stdout == b""
@@ -161,7 +163,7 @@ def test_a_gateway_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_keys_in_memory_would_be_lost() -> None:
-    Path("wireglot.toml").write_text('[providers.demo]\n[store]\nurl = "memory:"\n')
+    configure('[providers.demo]\n[store]\nurl = "memory:"\n')
     assert "store.url" in complaint(run("keys", "create", "me"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import complaint, run
+from tests.cli.running import complaint, configure, run
 from wireglot.demo.service import Target, serve, target_of
 from wireglot.dialects.base import ListedModel
 from wireglot.dialects.registry import surface
@@ -165,7 +165,8 @@ def test_a_model_that_ignores_the_tool_fails_the_tool_checks():
 
 def test_without_a_url_a_gateway_of_its_own_is_asked(tmp_path, monkeypatch):
     """A configuration that turns on nothing but the demo, wherever the tests run."""
-    (tmp_path / "wireglot.toml").write_text("[providers.demo]\n")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    configure("[providers.demo]\n", tmp_path)
     monkeypatch.chdir(tmp_path)
     done = run("smoke", "--provider", "demo")
     told = done.stdout.decode()
@@ -175,7 +176,8 @@ def test_without_a_url_a_gateway_of_its_own_is_asked(tmp_path, monkeypatch):
 
 
 def test_without_a_url_a_broken_configuration_is_told(tmp_path, monkeypatch):
-    (tmp_path / "wireglot.toml").write_text("[server]\nprot = 1\n")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    configure("[server]\nprot = 1\n", tmp_path)
     monkeypatch.chdir(tmp_path)
     done = run("smoke")
     assert done.returncode == 2

@@ -19,6 +19,8 @@ from tools.docs_blocks import stand_ins
 from tools.docs_blocks.blocks import ROOT
 from tools.docs_blocks.terminal import Terminal
 from tools.docs_blocks.worker import PythonWorker
+from wireglot.cli.trust import trust
+from wireglot.gateway.config.environment import CONFIG_FILE
 
 _BLOCK_SECONDS: Final = 300
 _START_SECONDS: Final = 60
@@ -107,6 +109,8 @@ class Desk:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         path.chmod(0o600)
+        if path.name == CONFIG_FILE:
+            trust(path, self.variables)  # a reader who writes it by hand is asked once, and says yes
         return path
 
     # Shell

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 from wireglot.cli.event_loop import run_loop
+from wireglot.cli.trust import NO_FILE, ConfigFile
 from wireglot.gateway import config
 from wireglot.gateway.run import Process
 
@@ -30,7 +30,7 @@ def key_of_its_own(caller: str) -> tuple[str, dict[str, Any]]:
 def ask_own_gateway(
     ask: Callable[[str, int], int],
     *,
-    path: Path | None = None,
+    file: ConfigFile = NO_FILE,
     environ: Mapping[str, str] = os.environ,
     create_secret: bool = True,
     more: Mapping[str, Any] = {},
@@ -38,8 +38,10 @@ def ask_own_gateway(
     """What `ask` gives for the host and port of a gateway with this configuration, or a ConfigError.
     `more`: what is laid over it."""
     overrides = {**_OVERRIDES, **more}
-    settings = config.load(path, environ=environ, overrides=overrides, create_secret=create_secret)
-    with _running(lambda: Process(settings, path=path, environ=environ, overrides=overrides)) as address:
+    settings = config.load(
+        file.path, environ=environ, overrides=overrides, create_secret=create_secret, content=file.content
+    )
+    with _running(lambda: Process(settings, environ=environ, overrides=overrides, watches=False)) as address:
         return ask(*address)
 
 

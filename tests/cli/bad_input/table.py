@@ -392,7 +392,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "config": {
         "typo": (
             Case("confg check", 2, "there is no command confg: did you mean config? (see wireglot --help)"),
-            Case("config chek", 2, "ACTION: expected check, got chek: did you mean check? (see wireglot config --help)"),
+            Case("config chek", 2, "ACTION: expected one of check, trust, got chek: did you mean check? (see wireglot config --help)"),
             Case("config check demo.toml --config wrong.toml", 2, "both demo.toml and --config name a file: say one of them"),
             Case("config check wrong.toml", 1, "", out="wrong.toml: 1 problem\n"),
         ),

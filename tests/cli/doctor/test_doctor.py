@@ -21,7 +21,7 @@ from tests.cli.provider_double import (
     modes_are_obeyed,
     set_apart,
 )
-from tests.cli.running import run
+from tests.cli.running import configure, run
 from wireglot import __version__
 from wireglot.cli.doctor.case import Case
 from wireglot.cli.doctor.checks.listed import CHECKS
@@ -70,9 +70,7 @@ def free_port() -> int:
 
 
 def configured(base_url: str, more: str = "", port: int = 0) -> Path:
-    file = Path("wireglot.toml")
-    file.write_text(CONFIG.format(base_url=base_url, port=port) + more)
-    return file
+    return configure(CONFIG.format(base_url=base_url, port=port) + more)
 
 
 def findings(*arguments: str, status: int | None = None) -> list[dict[str, Any]]:
@@ -154,7 +152,7 @@ def test_a_host_without_a_list_of_models_is_asked_what_nobody_answers(double: Pr
 def test_each_key_of_a_pool_is_tried(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTHER_KEY", BAD_KEY)
     file = configured(double.base("good"))
-    file.write_text(
+    configure(
         file.read_text().replace('api_key = "env:MINE_KEY"', 'api_keys = ["env:MINE_KEY", "env:OTHER_KEY"]')
     )
     assert [grade for grade, _ in of("keys", findings())] == ["ok", "problem"]
@@ -258,14 +256,12 @@ def test_which_of_several_files_it_is_is_told(home: Path) -> None:
     own.parent.mkdir(parents=True)
     own.write_text("[providers.demo]\n")
     assert of("configuration", findings())[0] == ("ok", f"{own} loads: 1 provider")
-    Path("wireglot.toml").write_text("[providers.demo]\n")
+    configure("[providers.demo]\n")
     assert of("configuration", findings())[0] == ("ok", f"wireglot.toml (and not {own}) loads: 1 provider")
 
 
 def test_stored_client_keys_count(home: Path) -> None:
-    Path("wireglot.toml").write_text(
-        '[server]\nhost = "0.0.0.0"\nport = 0\nrequire_key = true\n[providers.demo]\n'
-    )
+    configure('[server]\nhost = "0.0.0.0"\nport = 0\nrequire_key = true\n[providers.demo]\n')
     assert ("ok", "only this machine can call, and needs no client key") in of(
         "safety", findings("--config", os.devnull)
     )
@@ -279,7 +275,7 @@ def test_stored_client_keys_count(home: Path) -> None:
 
 
 def test_every_problem_of_a_configuration_is_told_and_the_rest_waits_for_it() -> None:
-    Path("wireglot.toml").write_text('[server]\nport = "x"\n[providers.openai]\napi_key = "env:NOT_SET"\n')
+    configure('[server]\nport = "x"\n[providers.openai]\napi_key = "env:NOT_SET"\n')
     found = findings()
     assert [grade for grade, _ in of("configuration", found)] == ["problem", "problem"]
     assert not of("keys", found)

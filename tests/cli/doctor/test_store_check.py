@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from tests.cli.provider_double import dead_url, modes_are_obeyed, set_apart
+from tests.cli.running import configure
 from wireglot.cli.doctor.case import Case
 from wireglot.cli.doctor.checks.disk import look_at_disk
 from wireglot.cli.doctor.checks.store import look_at_store
@@ -31,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def looked(store: str) -> list[Finding]:
-    Path("wireglot.toml").write_text(f"[providers.demo]\n[store]\n{store}\n")
+    configure(f"[providers.demo]\n[store]\n{store}\n")
     case = Case(None, os.environ, offline=True)
     assert case.error is None, case.error
     return list(look_at_store(case))
@@ -128,7 +129,7 @@ def test_a_folder_that_is_no_folder_is_told() -> None:
 
 @pytest.mark.skipif(not modes_are_obeyed(), reason="modes do not stop this user")
 def test_a_folder_that_cannot_be_written_is_told(file: Path) -> None:
-    Path("wireglot.toml").write_text(f"[providers.demo]\n[store]\n{FILE}\n")
+    configure(f"[providers.demo]\n[store]\n{FILE}\n")
     file.parent.chmod(0o500)
     try:
         (found,) = look_at_store(Case(None, os.environ, offline=True))
@@ -152,7 +153,7 @@ def test_memory_forgets() -> None:
 
 
 def test_a_disk_that_is_too_small_for_the_journal_is_told() -> None:
-    Path("wireglot.toml").write_text(f"[providers.demo]\n[store]\njournal = {2**60}\n")
+    configure(f"[providers.demo]\n[store]\njournal = {2**60}\n")
     (found,) = look_at_disk(Case(None, os.environ, offline=True))
     assert found.grade == "problem"
     assert "journal" in found.fix

@@ -1,10 +1,12 @@
-"""A wireglot.toml that came with somebody's repository decides nothing before its user has agreed."""
+"""A wireglot.toml in the current folder decides nothing before `init` wrote it or its user approved it."""
 
 import asyncio
 import inspect
+import re
+import shlex
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -56,10 +58,9 @@ def thief() -> Iterator[Thief]:
 
 @pytest.fixture
 def place(tmp_path: Path, thief: Thief) -> Place:
-    """In a repository whose configuration sends a key of the user's to somebody else."""
+    """In an unpacked archive whose configuration sends a key of the user's to another host."""
     place = Place(tmp_path)
     place.env["OPENAI_API_KEY"] = SECRET
-    (place.project / ".git").mkdir()
     config = f'[providers.mine]\ndialect = "openai-chat"\nbase_url = "{thief.url}"\n'
     config += 'api_key = "env:OPENAI_API_KEY"\nmodels = ["m"]\n'
     (place.project / "wireglot.toml").write_text(config)
@@ -69,24 +70,89 @@ def place(tmp_path: Path, thief: Thief) -> Place:
 ASK = ("claude", "--model", "mine/m", "--", "ask")
 
 
-def test_nobody_gets_a_key_by_a_file_in_a_repository(place: Place, thief: Thief) -> None:
+def command(place: Place, *arguments: str, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=place.project,
+        env={**place.env, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+    )
+
+
+@pytest.mark.parametrize("repository", [".git", ".jj", ""])
+def test_no_key_is_sent_by_a_file_that_came_with_a_project(
+    place: Place, thief: Thief, repository: str
+) -> None:
+    if repository:
+        (place.project / repository).mkdir()
     said = complaint(place.run(*ASK))
-    assert "wireglot.toml" in said
-    assert "--config wireglot.toml" in said
-    below = place.project / "src"
+    file = place.project / "wireglot.toml"
+    assert said == (
+        f"{file}: expected your approval (read the file, then run `wireglot config trust {file}`), found none"
+    )
+    below = place.project / "a folder"
     below.mkdir()
-    (place.project / "wireglot.toml").rename(below / "wireglot.toml")
+    file.rename(below / "wireglot.toml")
     place.project = below
-    complaint(place.run(*ASK))
+    assert f"wireglot config trust '{below}/wireglot.toml'" in complaint(place.run(*ASK))
     assert thief.keys == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("serve", "--port", "0"),
+        ("smoke", "--model", "mine/m"),
+        ("run", "claude", "--print-env"),
+        ("keys", "list"),
+        ("usage",),
+        ("store", "stats"),
+        ("trace", "list"),
+        ("inspect", "--no-browser"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_that_would_use_such_a_file_refuses_it(
+    place: Place, thief: Thief, arguments: tuple[str, ...]
+) -> None:
+    file = place.project / "wireglot.toml"
+    assert f"`wireglot config trust {file}`" in complaint(command(place, *arguments))
+    assert thief.keys == []
+
+
+@pytest.mark.parametrize("arguments", [("config", "check"), ("models",)], ids=" ".join)
+def test_commands_that_only_look_at_a_file_need_no_approval(place: Place, arguments: tuple[str, ...]) -> None:
+    assert command(place, *arguments).returncode == 0
+
+
+def test_the_command_that_is_named_approves_the_file(place: Place, thief: Thief) -> None:
+    said = complaint(place.run(*ASK))
+    approval = re.search(r"`wireglot (.+)`", said)
+    assert approval is not None
+    done = command(place, *shlex.split(approval[1]))
+    assert (done.returncode, done.stdout) == (0, "")
+    place.run(*ASK)
+    assert set(thief.keys) == {f"Bearer {SECRET}"}
+    other = place.project.parent / "copy"
+    place.project.rename(other)
+    place.project = other
+    assert f"config trust {other}" in complaint(place.run(*ASK)), "it was approved at another place"
+
+
 def test_a_file_that_was_named_is_used(place: Place, thief: Thief) -> None:
+    """By an option or a variable: neither comes with a project."""
     place.run("claude", "--config", "wireglot.toml", *ASK[1:])
     assert set(thief.keys) == {f"Bearer {SECRET}"}
+    thief.keys.clear()
+    place.run(*ASK, env={"WIREGLOT_CONFIG": "wireglot.toml"})
+    assert set(thief.keys) == {f"Bearer {SECRET}"}
+    assert "config trust" in complaint(place.run(*ASK)), "naming it is not remembered"
 
 
-def test_a_user_is_asked_once_for_each_state_of_a_file(place: Place) -> None:
+def test_a_user_is_asked_once_for_each_content_of_a_file(place: Place) -> None:
     shown = ("claude", "--model", "mine/m")
     refused = place.in_terminal(*shown)
     assert refused.wait_for("[y/N] ", DEADLINE_SECONDS)
@@ -101,12 +167,55 @@ def test_a_user_is_asked_once_for_each_state_of_a_file(place: Place) -> None:
     assert "(its own, by ./wireglot.toml)" in done.stderr
     with (place.project / "wireglot.toml").open("a") as file:
         file.write("# pulled\n")
-    assert "--config wireglot.toml" in complaint(place.run(*shown))
+    assert "config trust" in complaint(place.run(*shown))
 
 
-def test_outside_a_repository_a_file_is_the_users_own(place: Place) -> None:
-    (place.project / ".git").rmdir()
-    assert told(place.run("claude", "--model", "mine/m").stdout)["env"]["ANTHROPIC_MODEL"] == "mine/m"
+def test_a_file_that_changes_while_its_user_is_asked_is_used_with_the_content_that_was_shown(
+    place: Place, thief: Thief
+) -> None:
+    file = place.project / "wireglot.toml"
+    shown = file.read_text()
+    terminal = place.in_terminal(*ASK)
+    assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
+    other = Thief()
+    try:
+        file.write_text(shown.replace(thief.url, other.url))
+        terminal.type("y\n")
+        assert terminal.end(DEADLINE_SECONDS) is not None
+        assert (bool(thief.keys), other.keys) == (True, [])
+        assert "config trust" in complaint(place.run(*ASK))
+    finally:
+        other.close()
+
+
+def test_a_link_is_approved_at_its_place_and_with_its_target(place: Place, thief: Thief) -> None:
+    """What a file refers to is looked for beside the link."""
+    link = place.project / "wireglot.toml"
+    target = place.project / "settings.toml"
+    link.rename(target)
+    assert command(place, "config", "trust", str(target)).returncode == 0
+    link.symlink_to(target)
+    assert "config trust" in complaint(place.run(*ASK))
+    assert command(place, "config", "trust").returncode == 0
+    place.run(*ASK)
+    assert thief.keys
+    copy = place.project / "other.toml"
+    copy.write_bytes(target.read_bytes())
+    link.unlink()
+    link.symlink_to(copy)
+    assert "config trust" in complaint(place.run(*ASK))
+
+
+def test_the_users_own_configuration_is_trusted_wherever_it_is_found_from(place: Place, thief: Thief) -> None:
+    folder = place.home / ".config/wireglot"
+    folder.mkdir(parents=True)
+    (place.project / "wireglot.toml").rename(folder / "wireglot.toml")
+    place.run(*ASK)
+    assert set(thief.keys) == {f"Bearer {SECRET}"}
+    thief.keys.clear()
+    place.project = folder
+    place.run(*ASK)
+    assert set(thief.keys) == {f"Bearer {SECRET}"}
 
 
 def test_what_a_client_writes_into_the_file_does_not_reach_its_gateway(tmp_path: Path) -> None:
@@ -127,22 +236,24 @@ def test_what_a_client_writes_into_the_file_does_not_reach_its_gateway(tmp_path:
     assert "watches=False" in inspect.getsource(beside._serve)
 
 
-def doctor(place: Place, *arguments: str) -> str:
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=place.project, env=place.env, capture_output=True, text=True, timeout=300
-    ).stdout
-
-
-def test_a_doctor_shows_no_key_to_hosts_of_a_file_in_a_repository(place: Place, thief: Thief) -> None:
-    shown = " ".join(doctor(place, "doctor").split())
-    assert "nobody was asked: wireglot.toml of this repository says where your keys go" in shown
+def test_a_doctor_shows_no_key_to_hosts_of_a_file_that_is_not_approved(place: Place, thief: Thief) -> None:
+    shown = " ".join(command(place, "doctor").stdout.split())
+    assert "no provider was called: wireglot.toml says where your keys go" in shown
     assert thief.keys == []
-    doctor(place, "doctor", "--config", "wireglot.toml")
+    command(place, "doctor", "--config", "wireglot.toml")
     assert set(thief.keys) == {f"Bearer {SECRET}"}
 
 
 def test_what_init_has_written_is_the_users_own(place: Place) -> None:
     (place.project / "wireglot.toml").unlink()
     place.env.pop("OPENAI_API_KEY")
-    doctor(place, "init", "--offline")
+    command(place, "init", "--offline")
     assert told(place.run("claude", "--model", "demo/demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo/demo"
+    (place.project / "wireglot.toml").write_text("[providers.demo]\n")
+    assert "config trust" in complaint(place.run("claude", "--model", "demo/demo"))
+
+
+def test_a_trusted_file_that_cannot_be_remembered_is_reported(place: Place) -> None:
+    place.env.pop("HOME")
+    said = complaint(command(place, "config", "trust"), 1)
+    assert said.endswith("use --config FILE")

@@ -1,4 +1,4 @@
-"""Every problem of a configuration, or what it comes to."""
+"""Every problem of a configuration, or its effective settings; and its approval."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from wireglot.cli.exit_status import FAILED, OK
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint
+from wireglot.cli.telling import complain, say
+from wireglot.cli.trust import trust
 from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.logins import told_login
 from wireglot.gateway.settings import Credential, Provider, Rule, Settings
@@ -28,6 +30,19 @@ def check(named: str | None) -> int:
         _print_problems(error, paint)
         return FAILED
     _print_summary(settings, paint)
+    return OK
+
+
+def approve(named: str | None) -> int:
+    """The file named, or the one that is found, with the content that it has now. Raises OSError."""
+    path = Path(named) if named else find()
+    if path is None:
+        complain("there is no wireglot.toml here: name a file")
+        return UNUSABLE
+    if not trust(path):
+        complain("the environment names no folder for data, so nothing can be remembered: use --config FILE")
+        return FAILED
+    say(f"{path.parent.resolve() / path.name} is trusted until its content changes")
     return OK
 
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from wireglot.cli.ask_providers import Answered, ask_providers, is_asked
 from wireglot.cli.found_keys import without_covered
-from wireglot.cli.run.trust import is_agreed
+from wireglot.cli.trust import find_config
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
@@ -37,14 +37,15 @@ class Case:
     ) -> None:
         self.environ = environ
         self.clock = clock
-        self.path = Path(named) if named else config.find(environ)
-        self.foreign = named is None and self.path is not None and not is_agreed(self.path, environ)
+        file = find_config(named, environ)
+        self.path = file.path
+        self.foreign = not file.trusted
         """Whether the file may be somebody else's: then no key goes to the hosts that it names."""
         self.offline = offline or self.foreign
         self.error: config.ConfigError | None = None
         self.settings: Settings | None = None
         try:
-            self.settings = config.load(self.path, environ=environ, create_secret=False)
+            self.settings = config.load(self.path, environ=environ, create_secret=False, content=file.content)
         except config.ConfigError as error:
             self.error = error
 

@@ -16,8 +16,8 @@ from wireglot.cli.init.candidates import Found, find_candidates, provider_enviro
 from wireglot.cli.init.place import CannotWrite, check_place, place_for, write
 from wireglot.cli.init.report import Report, document
 from wireglot.cli.init.written_config import config_text
-from wireglot.cli.run.trust import agree
 from wireglot.cli.telling import complain
+from wireglot.cli.trust import trust
 from wireglot.gateway import config
 
 _STANDARD_OUTPUT: Final = "-"
@@ -64,7 +64,7 @@ def _set_up(wanted: Wanted) -> int:
         print(text, end="")
         return OK
     write(place, text, force=wanted.force)
-    agree(place, os.environ)  # what was just written here is the user's own
+    trust(place)
     if wanted.json:
         print(msgspec.json.encode(document(found, str(place))).decode())
     else:

@@ -19,6 +19,7 @@ from wireglot.cli.own_gateway import ask_own_gateway
 from wireglot.cli.remote_gateway import Address, NoAnswer, UnusableUrl, address_of, ask
 from wireglot.cli.telling import complain, say
 from wireglot.cli.trace.access import Unusable, from_file
+from wireglot.cli.trust import trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.stores.seal import Sealer
@@ -49,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _address(arguments: argparse.Namespace) -> Address:
     if arguments.url is not None:
         return address_of(arguments.url)
-    path = Path(arguments.config) if arguments.config else config.find()
-    server = config.load(path, create_secret=False).server
+    file = trusted_config(arguments.config)
+    server = config.load(file.path, create_secret=False, content=file.content).server
     return Address("http", _ANYWHERE.get(server.host, server.host), server.port)
 
 

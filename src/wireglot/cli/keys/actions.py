@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +16,7 @@ from wireglot.cli.remote_gateway import UnusableKey, UnusableUrl
 from wireglot.cli.store.wipe import wiped
 from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain, say
+from wireglot.cli.trust import trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring
@@ -65,8 +65,8 @@ def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
         if url is not None:
             asyncio.run(_do(task, AtGateway(url)))
             return OK
-        path = Path(config_file) if config_file else config.find()
-        return asyncio.run(_in_the_store(config.load(path), task))
+        file = trusted_config(config_file)
+        return asyncio.run(_in_the_store(config.load(file.path, content=file.content), task))
     except (config.ConfigError, UnusableUrl, UnusableKey, _NothingToChange, _NotSure) as problem:
         complain(problem)
         return UNUSABLE

@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +24,7 @@ from wireglot.cli.run.folder import ClientFolder
 from wireglot.cli.serve.allocator import give_large_blocks_back
 from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
+from wireglot.cli.trust import ConfigFile
 from wireglot.gateway import config
 from wireglot.gateway.run import Process
 from wireglot.stores import StoreDown, StoreUnusable
@@ -41,7 +41,7 @@ class DidNotStart(Exception):
 class Own(msgspec.Struct, frozen=True):
     """The gateway to start."""
 
-    path: Path | None
+    file: ConfigFile
     environ: Mapping[str, str]
     overrides: Mapping[str, Any]
     log: str | None = None
@@ -106,12 +106,14 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
         give_up(own.environ)
         give_large_blocks_back()
         raise_limit()
-        settings = config.load(own.path, environ=own.environ, overrides=own.overrides)
+        settings = config.load(
+            own.file.path, environ=own.environ, overrides=own.overrides, content=own.file.content
+        )
 
         async def work() -> None:
             process = Process(
                 settings,
-                path=own.path,
+                path=own.file.path,
                 environ=own.environ,
                 overrides=own.overrides,
                 log_fd=log if log >= 0 else 2,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from wireglot.cli.argument_parser import near
 from wireglot.cli.paint import one_line
+from wireglot.cli.trust import ConfigFile
 from wireglot.gateway import config
 from wireglot.gateway.pages.models import listed, models
 from wireglot.gateway.settings import Settings
@@ -49,9 +49,9 @@ class Chooser:
     """`ask_key` is given a provider's title and the variable of its key, and gives "" if it cannot ask."""
 
     def __init__(
-        self, path: Path | None, environ: Mapping[str, str], ask_key: Callable[[str, str], str]
+        self, file: ConfigFile, environ: Mapping[str, str], ask_key: Callable[[str, str], str]
     ) -> None:
-        self._path = path
+        self._file = file
         self._environ = dict(environ)
         self._ask_key = ask_key
 
@@ -100,7 +100,13 @@ class Chooser:
         return Choice(settings, self._environ, {}, wanted)
 
     def _load(self, overrides: Mapping[str, Any]) -> Settings:
-        return config.load(self._path, environ=self._environ, overrides=overrides, create_secret=False)
+        return config.load(
+            self._file.path,
+            environ=self._environ,
+            overrides=overrides,
+            create_secret=False,
+            content=self._file.content,
+        )
 
 
 def leads(settings: Settings, model: str, dialect: str) -> bool:

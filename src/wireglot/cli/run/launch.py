@@ -31,8 +31,8 @@ from wireglot.cli.run.clients import (
 )
 from wireglot.cli.run.folder import ClientFolder
 from wireglot.cli.run.joined import ANY_KEY, KEY, CannotJoin, Joined, join, running_url
-from wireglot.cli.run.trust import NotAgreed, check_agreed
 from wireglot.cli.telling import complain
+from wireglot.cli.trust import ConfigFile, find_config, trusted_config
 from wireglot.gateway import config
 
 _CALLER: Final = "wireglot-run"
@@ -120,12 +120,12 @@ def launch(task: Launch) -> int:
             how = f": {CLIENTS[task.client].install}" if task.client else ""
             complain(f"{one_line(task.program)} is not installed, or not on the PATH{how}")
             return NOT_FOUND
-    path = Path(task.config) if task.config else config.find()
     try:
+        found = find_config(task.config)
         if task.print_env:
-            return _print_env(task, path)
-        return _start(task, _found(task, path))
-    except (config.ConfigError, NoModel, NotAgreed, UnusableUrl, UnusableKey) as problem:
+            return _print_env(task, found)
+        return _start(task, _found(task, found))
+    except (config.ConfigError, NoModel, UnusableUrl, UnusableKey) as problem:
         complain(problem)
         return UNUSABLE
     except (CannotJoin, NoAnswer, DidNotStart) as problem:
@@ -133,8 +133,8 @@ def launch(task: Launch) -> int:
         return FAILED
 
 
-def _found(task: Launch, path: Path | None) -> _Found:
-    url = task.url or ("" if task.private else running_url(path, os.environ))
+def _found(task: Launch, file: ConfigFile) -> _Found:
+    url = task.url or ("" if task.private else running_url(file.path, os.environ))
     refusal = ""
     if url:
         joined = join(url, _ask_client_key)
@@ -143,9 +143,7 @@ def _found(task: Launch, path: Path | None) -> _Found:
             return _joined(task, joined)
         if task.url:
             raise NoModel(refusal)
-    return _private(
-        task, path, f"the gateway at {url} does not serve {one_line(task.model)}" if refusal else ""
-    )
+    return _private(task, f"the gateway at {url} does not serve {one_line(task.model)}" if refusal else "")
 
 
 def _joined(task: Launch, joined: Joined) -> _Found:
@@ -159,10 +157,9 @@ def _joined(task: Launch, joined: Joined) -> _Found:
     return _Found(Door(joined.url, joined.key, model, context, names), "it runs")
 
 
-def _private(task: Launch, path: Path | None, remark: str) -> _Found:
-    if not task.config:
-        check_agreed(path, os.environ)
-    choice = Chooser(path, os.environ, ask_key).choose(task.model, task.dialect, task.own_model)
+def _private(task: Launch, remark: str) -> _Found:
+    file = trusted_config(task.config)
+    choice = Chooser(file, os.environ, ask_key).choose(task.model, task.dialect, task.own_model)
     key, keys = key_of_its_own(_CALLER)
     server = {
         "host": "127.0.0.1",
@@ -175,9 +172,9 @@ def _private(task: Launch, path: Path | None, remark: str) -> _Found:
         overrides["models"] = {task.own_models: choice.model}
     return _Found(
         Door("", key, choice.model, choice.context(task.dialect), choice.names(task.dialect)),
-        f"its own, by {_told_place(path)}" if path is not None else "its own",
+        f"its own, by {_told_place(file.path)}" if file.path is not None else "its own",
         choice.remark or remark,
-        Own(path, choice.environ, overrides, task.log),
+        Own(file, choice.environ, overrides, task.log),
     )
 
 
@@ -275,19 +272,20 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
     return line if len(line) <= width else line.replace(f" ({what})", "", 1)
 
 
-def _print_env(task: Launch, path: Path | None) -> int:
+def _print_env(task: Launch, file: ConfigFile) -> int:
     """Variables for a shell. Nothing is started, and no file is written."""
     if _needs_folder(task.point(Door("", ""))):
         complain(f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`")
         return UNUSABLE
-    url = task.url or running_url(path, os.environ)
+    url = task.url or running_url(file.path, os.environ)
     if url:
         joined = join(url, _ask_client_key)
         if task.model and (refusal := joined.refusal(task.model)):
             raise NoModel(refusal)
         door = _joined(task, joined).door
     else:
-        choice = Chooser(path, os.environ, lambda whose, variable: "").choose(
+        file = trusted_config(task.config)
+        choice = Chooser(file, os.environ, lambda whose, variable: "").choose(
             task.model, task.dialect, task.own_model
         )
         server = choice.settings.server

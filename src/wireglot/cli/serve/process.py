@@ -19,6 +19,7 @@ from wireglot.cli.serve.allocator import give_large_blocks_back, holes_given_bac
 from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
 from wireglot.cli.telling import complain
+from wireglot.cli.trust import trusted_config
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
@@ -38,9 +39,10 @@ def serve(
     """With the configuration named, or the one that is found, and what the command line puts in its place.
     `options`: those that were given, by the variables that carry them to the workers. `record_until`: a
     moment (unix seconds) up to which all bodies are recorded."""
-    path = Path(named) if named else config.find()
     try:
-        settings = config.load(path, overrides=overrides)
+        file = trusted_config(named)
+        path = file.path
+        settings = config.load(path, overrides=overrides, content=file.content)
     except config.ConfigError as error:
         complain(_in_words_of(options, error))
         return UNUSABLE

@@ -26,6 +26,7 @@ def smoke_other(url: str, key: str, provider: str | None, model: str | None) -> 
 def smoke_own(key: str, provider: str | None, model: str | None) -> int:
     """With the configuration that `wireglot serve` would find."""
     from wireglot.cli.own_gateway import ask_own_gateway, key_of_its_own
+    from wireglot.cli.trust import trusted_config
     from wireglot.gateway import config
     from wireglot.stores import StoreDown, StoreUnusable
 
@@ -39,7 +40,7 @@ def smoke_own(key: str, provider: str | None, model: str | None) -> int:
 
     try:
         usable_key(key, "--key")
-        return ask_own_gateway(ask, path=config.find(), more=more)
+        return ask_own_gateway(ask, file=trusted_config(None), more=more)
     except (config.ConfigError, UnusableKey) as problem:
         complain(problem)
         return UNUSABLE

@@ -19,6 +19,7 @@ from wireglot.cli.paint import Paint, count
 from wireglot.cli.store.wipe import wiped
 from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain, say
+from wireglot.cli.trust import trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.sweeper import prune
@@ -29,9 +30,9 @@ from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = Path(arguments.config) if arguments.config else config.find()
     try:
-        settings = config.load(path, create_secret=False)
+        file = trusted_config(arguments.config)
+        settings = config.load(file.path, create_secret=False, content=file.content)
         return asyncio.run(_run(settings, arguments))
     except config.ConfigError as error:
         complain(error)

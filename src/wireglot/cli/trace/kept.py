@@ -10,6 +10,7 @@ import msgspec
 from wireglot.cli.paint import one_line
 from wireglot.cli.telling import complain
 from wireglot.cli.trace.access import Listed, NoTrace, Unusable
+from wireglot.cli.trust import trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.observe.log import Level
 from wireglot.gateway.settings import Settings
@@ -25,8 +26,8 @@ class OnDisk:
 
     def __init__(self, config_file: str | None) -> None:
         """Raises ConfigError, Unusable."""
-        path = Path(config_file) if config_file else config.find()
-        settings = config.load(path, create_secret=False)
+        file = trusted_config(config_file)
+        settings = config.load(file.path, create_secret=False, content=file.content)
         self._shelf = TraceShelf(_folder(settings), _sealer(settings), _warn)
 
     def rows(self, filters: dict[str, str], limit: int) -> Listed:

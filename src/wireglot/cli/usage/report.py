@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -24,6 +23,7 @@ from wireglot.cli.remote_gateway import (
 )
 from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain
+from wireglot.cli.trust import trusted_config
 from wireglot.cli.usage.table import chart_lines, table_lines
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
@@ -110,8 +110,8 @@ def _show(reports: Reports, *, as_json: bool) -> None:
 
 
 def _here(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
-    path = Path(arguments.config) if arguments.config else config.find()
-    settings = config.load(path, create_secret=False)
+    file = trusted_config(arguments.config)
+    settings = config.load(file.path, create_secret=False, content=file.content)
     url = settings.store.url.value
     if url.startswith("memory:"):
         raise _Unusable("the store is in the gateway's memory: ask the gateway itself with --url")

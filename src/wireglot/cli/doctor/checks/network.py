@@ -8,6 +8,7 @@ from typing import Final
 from wireglot.cli.ask_providers import Answered
 from wireglot.cli.doctor.case import Case
 from wireglot.cli.doctor.finding import Finding, ok, problem, warning
+from wireglot.cli.trust import trust_command
 from wireglot.gateway.config.urls import is_local
 from wireglot.gateway.settings import Provider
 
@@ -16,10 +17,10 @@ _SLOW_MILLISECONDS: Final = 3000
 
 
 def look_at_network(case: Case) -> Iterator[Finding]:
-    if case.foreign:
+    if case.foreign and case.path is not None:
         yield warning(
-            f"nobody was asked: {case.file} of this repository says where your keys go",
-            f"look at it, then name it: wireglot doctor --config {case.file}",
+            f"no provider was called: {case.file} says where your keys go, and you have not approved it",
+            f"look at it, then: {trust_command(case.path)}",
         )
         return
     if case.offline:

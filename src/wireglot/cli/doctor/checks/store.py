@@ -18,6 +18,9 @@ from wireglot.stores.open import sqlite_path
 def look_at_store(case: Case) -> Iterator[Finding]:
     store = case.loaded.store
     scheme, _, rest = store.url.value.partition(":")
+    if case.foreign and (scheme not in ("memory", "sqlite") or store.shared.value):
+        yield ok(f"no database was called: {case.file} is not approved")
+        return
     match scheme:
         case "memory":
             yield _of_memory(case, store.url)

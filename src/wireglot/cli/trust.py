@@ -1,0 +1,127 @@
+"""The configuration of a command, and whether it may be used: it says where keys and prompts go.
+
+Commands are run in projects, and a project may have come from others: cloned, unpacked, pulled. A
+wireglot.toml in the current folder is used if `wireglot init` wrote it on this machine, or its user approved
+it with exactly this content. A file that is named, by --config or WIREGLOT_CONFIG, or is in the user's own
+configuration, was chosen by that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wireglot.cli.paint import one_line
+from wireglot.cli.run.asking import can_ask
+from wireglot.gateway import config
+from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, data_dir
+
+_TRUSTED: Final = "agreed"
+_FILE_MAX_BYTES: Final = 1024 * 1024
+
+
+class ConfigFile(msgspec.Struct, frozen=True):
+    """A configuration, as it was read once: what was approved is what is loaded."""
+
+    path: Path | None
+    content: bytes | None = None
+    """None: the file is named, and is read when it is loaded."""
+    trusted: bool = True
+
+
+NO_FILE: Final = ConfigFile(None)
+
+
+def find_config(named: str | None, environ: Mapping[str, str] = os.environ) -> ConfigFile:
+    """The file named, or the one that is found. It may be one that is not trusted."""
+    path = Path(named) if named else config.find(environ)
+    if path is None or named or environ.get(CONFIG_VARIABLE) or path != Path(CONFIG_FILE):
+        return ConfigFile(path)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return ConfigFile(path)  # loading it says why
+    own = config_dir(environ)
+    trusted = (own is not None and _place(path) == _place(own / CONFIG_FILE)) or (
+        _line(path, content) in _trusted_lines(environ)
+    )
+    return ConfigFile(path, content, trusted)
+
+
+def trusted_config(named: str | None, environ: Mapping[str, str] = os.environ) -> ConfigFile:
+    """The same, after its user was asked. ConfigError where it is not trusted."""
+    found = find_config(named, environ)
+    if found.trusted:
+        return found
+    assert found.path is not None
+    assert found.content is not None
+    if can_ask() and _says_yes(found.path):
+        _record(found.path, found.content, environ)
+        return msgspec.structs.replace(found, trusted=True)
+    place = str(_place(found.path))
+    expected = f"your approval (read the file, then run `{trust_command(found.path)}`)"
+    raise config.ConfigError([config.ConfigProblem(place, expected, "none")], place)
+
+
+def trust_command(path: Path) -> str:
+    return f"wireglot config trust {shlex.quote(str(_place(path)))}"
+
+
+def trust(path: Path, environ: Mapping[str, str] = os.environ) -> bool:
+    """Approve the file with the content that it has now; False where nothing can be kept. Raises OSError."""
+    return _record(path, path.read_bytes(), environ)
+
+
+def _record(path: Path, content: bytes, environ: Mapping[str, str]) -> bool:
+    home = data_dir(environ)
+    if home is None:
+        return False
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(home / _TRUSTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        return False
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(_line(path, content) + b"\n")
+    return True
+
+
+def _trusted_lines(environ: Mapping[str, str]) -> list[bytes]:
+    home = data_dir(environ)
+    try:
+        return (home / _TRUSTED).read_bytes()[-_FILE_MAX_BYTES:].splitlines() if home is not None else []
+    except OSError:
+        return []
+
+
+def _place(path: Path) -> Path:
+    """Where the file is, itself a link or not: what it refers to is looked for beside it."""
+    return path.parent.resolve() / path.name
+
+
+def _line(path: Path, content: bytes) -> bytes:
+    """A file at its place with its content; of a link, where it leads too."""
+    places = dict.fromkeys((_place(path), path.resolve()))
+    return hashlib.sha256(b"\0".join([*map(os.fsencode, places), content])).hexdigest().encode()
+
+
+def _says_yes(path: Path) -> bool:
+    place, target = _place(path), path.resolve()
+    leads = f" (which leads to {one_line(str(target))})" if target != place else ""
+    print(
+        f"wireglot: {one_line(str(place))}{leads} says where your keys and prompts go, and you have not "
+        "approved it. `wireglot config check` shows what it sets.",
+        "Use it with this content? [y/N] ",
+        sep="\n",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
