@@ -30,6 +30,7 @@ from wireglot.gateway.state.state import State
 from wireglot.gateway.state.tasks import stop
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
+from wireglot.stores import described
 
 _LAST_WORDS = 2.0
 """Seconds in which answers that are being written down may be."""
@@ -71,10 +72,12 @@ class Process:
         settle: float = SETTLE_SECONDS,
         watches: bool = True,
         record_until: float = 0.0,
+        operator_key: str = "",
     ) -> None:
         """`settle`: seconds for which a configuration must stand still that is asked for by a signal.
         `watches`: whether it takes up what is written into its files while it runs. `record_until`: a moment
-        (unix seconds) up to which all bodies are recorded."""
+        (unix seconds) up to which all bodies are recorded. `operator_key`: for commands of the user who runs
+        it; the same for all workers."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
@@ -84,6 +87,7 @@ class Process:
         self._settle = settle
         self._watches = watches
         self._record_until = record_until
+        self._operator_key = operator_key
         self._settings = (place is not None and place.inherited()) or settings
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
@@ -104,6 +108,7 @@ class Process:
         self.state = await State.open(settings, self.observer, self._pace)
         self._http = HttpTransport(lambda: self.gateway.settings.limits)
         demo = DemoTransport()
+        self.state.keys.operator_key = self._operator_key
         self.gateway = Gateway(
             settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
         )
@@ -279,7 +284,11 @@ class Process:
         if not self._is_first:
             return contextlib.nullcontext()
         config = str(self._path.absolute()) if self._path is not None else ""
-        return announced(RunningGateway(self.url, os.getpid(), __version__, config), self._environ)
+        store = described(self.gateway.settings.store.url.value)
+        running = RunningGateway(
+            self.url, os.getpid(), __version__, config=config, store=store, key=self._operator_key
+        )
+        return announced(running, self._environ)
 
     def _announce(self) -> None:
         settings = self.gateway.settings

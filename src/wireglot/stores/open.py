@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from wireglot.stores.base import Counters, Documents, Engine, FleetLog, StoreUnusable, Vault
@@ -71,3 +72,15 @@ def sqlite_path(rest: str) -> str:
     if rest.startswith("///"):
         return rest[2:]
     return rest.removeprefix("//")
+
+
+def described(url: str) -> str:
+    """A store as people may see it: the path of its file, or its URL without user, password and options."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "memory":
+        return "memory"
+    if scheme == "sqlite":
+        return os.path.abspath(sqlite_path(rest))
+    place = rest.removeprefix("//").partition("?")[0]
+    host, slash, path = place.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -53,6 +53,20 @@ STORES: Final = {
 }
 
 
+def _wrong_secrets(line: str) -> tuple[Case, ...]:
+    """What every command of the admin API says of a secret that does not authorize it."""
+    return (
+        Case(f"{line} --url {{gateway}}", 2, NO_SECRET),
+        Case(f"{line} --url {{gateway}}", 1, NO_SUCH_SECRET, env={"WIREGLOT_ADMIN_SECRET": WRONG}),
+        Case(
+            f"{line} --url {{gateway}}",
+            2,
+            f"WIREGLOT_ADMIN_SECRET: {UNSENDABLE}",
+            env={"WIREGLOT_ADMIN_SECRET": "hush hush\n"},
+        ),
+    )
+
+
 def _stores(line: str) -> tuple[Case, ...]:
     """What every command that reads the store says of one that cannot be."""
     return (*(Case(f"{line} --config {name}", 1, says) for name, says in STORES.items()),)
@@ -104,16 +118,7 @@ def _keys(
             *typos,
         ),
         "missing file": (*_configs_of_actions(line), *_stores(line)),
-        "wrong key": (
-            Case(f"{line} --url {{gateway}}", 2, NO_SECRET),
-            Case(f"{line} --url {{gateway}}", 1, NO_SUCH_SECRET, env={"WIREGLOT_ADMIN_SECRET": WRONG}),
-            Case(
-                f"{line} --url {{gateway}}",
-                2,
-                f"WIREGLOT_ADMIN_SECRET: {UNSENDABLE}",
-                env={"WIREGLOT_ADMIN_SECRET": "hush hush\n"},
-            ),
-        ),
+        "wrong key": _wrong_secrets(line),
         "dead host": _dead_hosts(line, LOCAL_KEYS, most=action == "list"),
         "port in use": NO_PORTS,
         "no terminal": quiet,
@@ -204,8 +209,13 @@ def _store(
             Case(f"{before} memory.toml {action}", 2, memory),
             *files,
         ),
-        "wrong key": "it opens the store as its owner; the password of a server's is part of store.url",
-        "dead host": (Case(f"{before} {dead} {action}", 1, STORES[dead]),),
+        "wrong key": _wrong_secrets(line)
+        if _command(action) in ("stats", "wipe")
+        else "it opens the store as its owner; the password of a server's is part of store.url",
+        "dead host": (
+            Case(f"{before} {dead} {action}", 1, STORES[dead]),
+            *(_dead_hosts(line, LOCAL_KEYS) if _command(action) in ("stats", "wipe") else ()),
+        ),
         "port in use": NO_PORTS,
         "no terminal": quiet,
         "broken pipe": left,

@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.local_gateway import operated_gateway, reachable
 from wireglot.cli.own_gateway import ask_own_gateway
 from wireglot.cli.remote_gateway import Address, NoAnswer, UnusableUrl, address_of, ask
 from wireglot.cli.telling import complain, say
@@ -50,6 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _address(arguments: argparse.Namespace) -> Address:
     if arguments.url is not None:
         return address_of(arguments.url)
+    running = operated_gateway(arguments.config)
+    if running is not None:
+        return address_of(reachable(running.url))
     file = trusted_config(arguments.config)
     server = config.load(file.path, create_secret=False, content=file.content).server
     return Address("http", _ANYWHERE.get(server.host, server.host), server.port)

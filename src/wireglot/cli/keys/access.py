@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
+from wireglot.cli.local_gateway import ADMIN_SECRET
 from wireglot.cli.remote_gateway import NoAnswer, UnusableKey, address_of, ask, usable_key
 from wireglot.gateway.state.keys.ring import Keyring, told
 
-_SECRET: Final = "WIREGLOT_ADMIN_SECRET"
 _ROOT: Final = "/v1/admin/keys"
 _REFUSED: Final = 400
 _UNAUTHORIZED: Final = 401
@@ -68,12 +68,12 @@ class InStore:
 class AtGateway:
     """Through the admin API of a gateway that runs."""
 
-    def __init__(self, url: str) -> None:
-        """Raises UnusableUrl, UnusableKey."""
+    def __init__(self, url: str, key: str = "") -> None:
+        """Raises UnusableUrl, UnusableKey. `key`: where it is not the admin secret of the environment."""
         self._address = address_of(url)
-        self._secret = usable_key(os.environ.get(_SECRET, ""), _SECRET)
+        self._secret = key or usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
         if not self._secret:
-            raise UnusableKey(f"--url needs the admin secret of that gateway in {_SECRET}")
+            raise UnusableKey(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
 
     async def list(self) -> list[dict[str, Any]]:
         found = self._ask("GET", "").get("data")
@@ -102,7 +102,7 @@ class AtGateway:
         except NoAnswer as problem:
             raise AdminFailed(str(problem)) from None
         if answer.status == _UNAUTHORIZED:
-            raise AdminFailed(f"{self._address.url} does not take the admin secret in {_SECRET}")
+            raise AdminFailed(f"{self._address.url} does not take the admin secret in {ADMIN_SECRET}")
         found = answer.document()
         if "error" in found or answer.status >= _REFUSED or not found:
             where = "" if "error" in found else f"{self._address.url}: "

@@ -11,6 +11,7 @@ import msgspec
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.keys.access import AdminFailed, AtGateway, InStore, Keys
+from wireglot.cli.local_gateway import StoreNote, operated_gateway, reachable
 from wireglot.cli.paint import Paint, count, one_line
 from wireglot.cli.remote_gateway import UnusableKey, UnusableUrl
 from wireglot.cli.store.wipe import wiped
@@ -60,10 +61,14 @@ _OPEN: Final = (
 
 
 def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
-    """In the store of a configuration, or with `url` through the gateway there."""
+    """At the gateway of `url`, or the one that runs here; else in the store of the configuration."""
     try:
         if url is not None:
             asyncio.run(_do(task, AtGateway(url)))
+            return OK
+        running = operated_gateway(config_file)
+        if running is not None:
+            asyncio.run(_do(task, AtGateway(reachable(running.url), running.key)))
             return OK
         file = trusted_config(config_file)
         return asyncio.run(_in_the_store(config.load(file.path, content=file.content), task))
@@ -81,12 +86,14 @@ async def _in_the_store(settings: Settings, task: Task) -> int:
     if settings.store.url.value.startswith("memory:"):
         complain("the store is in the gateway's memory: set store.url, or name a gateway with --url")
         return UNUSABLE
+    note = StoreNote(settings)
     engine = await open_engine(settings.store.url.value)
     try:
         ring = Keyring(engine.keys, {key.name for key in settings.keys})
         await _do(task, InStore(ring, lambda caller: wiped(settings, engine, caller)))
     finally:
         await engine.close()
+    note.say()
     return OK
 
 

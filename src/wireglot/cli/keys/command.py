@@ -43,9 +43,9 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "keys",
         help="make and revoke keys for clients",
-        description="Make and revoke keys for clients of the gateway, in the store of a configuration "
-        "or, with --url, through a running gateway. All of it may be done while the gateway runs; every "
-        "process of it knows within seconds.",
+        description="Make and revoke keys for clients of the gateway that runs on this machine, or of the "
+        "one at --url; if none runs, in the store of the configuration. All of it may be done while the "
+        "gateway runs; every process of it knows within seconds.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

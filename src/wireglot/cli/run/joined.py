@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
-from wireglot.cli.remote_gateway import Address, Answer, NoAnswer, UnusableKey, address_of, ask, usable_key
+from wireglot.cli.remote_gateway import Address, Answer, UnusableKey, address_of, ask, usable_key
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
-from wireglot.gateway.observe.running import find_running
 
 KEY: Final = "WIREGLOT_KEY"
 ANY_KEY: Final = "none"
@@ -93,25 +91,3 @@ def join(url: str, ask_key: Callable[[str], str]) -> Joined:
             raise UnusableKey(f"the gateway at {joined.url} wants a client key: {fix}")
         raise CannotJoin(f"the gateway at {joined.url} does not take the client key: {fix}")
     return joined
-
-
-def running_url(config: Path | None, environ: Mapping[str, str]) -> str:
-    """Where a gateway of this user runs with this configuration, or any if there is none; else nothing."""
-    wanted = str(config.absolute()) if config is not None else ""
-    for running in find_running(environ):
-        url = _reachable(running.url)
-        if wanted in ("", running.config) and _answers(url):
-            return url
-    return ""
-
-
-def _answers(url: str) -> bool:
-    try:
-        return Joined(address_of(url)).is_wireglot()
-    except NoAnswer:
-        return False
-
-
-def _reachable(url: str) -> str:
-    """One that listens everywhere is asked here."""
-    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -14,6 +14,7 @@ import msgspec
 
 from wireglot.cli.argument_parser import near
 from wireglot.cli.exit_status import FAILED, NOT_EXECUTABLE, NOT_FOUND, OK, UNUSABLE
+from wireglot.cli.local_gateway import running_url
 from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.paint import count, one_line
 from wireglot.cli.remote_gateway import NoAnswer, UnusableKey, UnusableUrl
@@ -30,7 +31,7 @@ from wireglot.cli.run.clients import (
     by_family,
 )
 from wireglot.cli.run.folder import ClientFolder
-from wireglot.cli.run.joined import ANY_KEY, KEY, CannotJoin, Joined, join, running_url
+from wireglot.cli.run.joined import ANY_KEY, KEY, CannotJoin, Joined, join
 from wireglot.cli.telling import complain
 from wireglot.cli.trust import ConfigFile, find_config, trusted_config
 from wireglot.gateway import config

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import errno
 import os
+import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +28,8 @@ from wireglot.gateway.observe.running import find_running
 from wireglot.gateway.run import Place, Process
 from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+
+_KEY_BYTES: Final = 32
 
 
 def serve(
@@ -52,7 +55,12 @@ def serve(
     Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
     if settings.server.workers > 1:
         return _supervised(settings, path, overrides, record_until)
-    return _serve(settings, path, overrides, None, record_until)
+    return _serve(settings, path, overrides, None, record_until, _new_key())
+
+
+def _new_key() -> str:
+    """For `wireglot keys` and its siblings, which find it where they find the gateway."""
+    return secrets.token_urlsafe(_KEY_BYTES)
 
 
 def _in_words_of(options: Mapping[str, str], error: config.ConfigError) -> config.ConfigError:
@@ -80,8 +88,10 @@ async def _try_store(settings: Settings) -> None:
 def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any], record_until: float) -> int:
     from wireglot.gateway.supervisor import Supervisor
 
+    key = _new_key()
+
     def work(shared: Settings, place: Place) -> int:
-        return _serve(shared, path, overrides, place, record_until)
+        return _serve(shared, path, overrides, place, record_until, key)
 
     supervisor = Supervisor(settings, work)
     try:
@@ -99,9 +109,17 @@ def _serve(
     overrides: dict[str, Any],
     place: Place | None,
     record_until: float,
+    operator_key: str,
 ) -> int:
     async def work() -> None:
-        process = Process(settings, path=path, overrides=overrides, place=place, record_until=record_until)
+        process = Process(
+            settings,
+            path=path,
+            overrides=overrides,
+            place=place,
+            record_until=record_until,
+            operator_key=operator_key,
+        )
         async with holes_given_back():
             await process.serve()
 

@@ -10,12 +10,15 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+from urllib.parse import quote
 
 import msgspec
 
-from wireglot.cli.exit_status import OK, UNUSABLE
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.local_gateway import ADMIN_SECRET, StoreNote, operated_gateway, reachable
 from wireglot.cli.paint import Paint, count
+from wireglot.cli.remote_gateway import NoAnswer, UnusableKey, UnusableUrl, address_of, ask, usable_key
 from wireglot.cli.store.wipe import wiped
 from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain, say
@@ -28,15 +31,36 @@ from wireglot.stores.base import Engine
 from wireglot.stores.records import KindStats, Stats
 from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
 
+_DONE: Final = 200
+_UNAUTHORIZED: Final = 401
+_AT_GATEWAY: Final = {
+    "stats": ("GET", "/v1/admin/store"),
+    "wipe": ("DELETE", "/v1/admin/callers/{caller}/data"),
+}
+"""What a gateway does itself. The rest needs the store, which it may use meanwhile."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     try:
+        if arguments.url is not None:
+            if arguments.config is not None:
+                raise UnusableUrl("--url and --config exclude each other")
+            secret = usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
+            if not secret:
+                raise UnusableKey(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
+            return _at_gateway(arguments.url, secret, arguments)
+        running = operated_gateway(arguments.config) if arguments.action in _AT_GATEWAY else None
+        if running is not None:
+            return _at_gateway(reachable(running.url), running.key, arguments)
         file = trusted_config(arguments.config)
         settings = config.load(file.path, create_secret=False, content=file.content)
         return asyncio.run(_run(settings, arguments))
-    except config.ConfigError as error:
+    except (config.ConfigError, UnusableKey, UnusableUrl) as error:
         complain(error)
         return UNUSABLE
+    except NoAnswer as problem:
+        complain(problem)
+        return FAILED
     except (StoreDown, StoreUnusable) as problem:
         return store_failed(problem)
     except BadTransfer as problem:
@@ -44,10 +68,27 @@ def run(arguments: argparse.Namespace) -> int:
         return UNUSABLE
 
 
+def _at_gateway(url: str, key: str, arguments: argparse.Namespace) -> int:
+    method, path = _AT_GATEWAY[arguments.action]
+    address = address_of(url)
+    caller = quote(getattr(arguments, "caller", ""), safe="")
+    answer = ask(address, method, path.format(caller=caller), key=key)
+    if answer.status != _DONE:
+        refused = f" does not take the admin secret in {ADMIN_SECRET}"
+        complain(address.url + (refused if answer.status == _UNAUTHORIZED else f": {answer.complaint()}"))
+        return FAILED
+    if arguments.action == "stats":
+        _print_stats(msgspec.json.decode(answer.body, type=Stats), arguments.json)
+    else:
+        _print_removed(arguments.caller, answer.document().get("removed", {}))
+    return OK
+
+
 async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
     if settings.store.url.value.startswith("memory:"):
         complain("the store is in the gateway's memory: there is nothing to see here")
         return UNUSABLE
+    note = StoreNote(settings)
     async with _opened(settings) as engine:
         match arguments.action:
             case "stats":
@@ -66,6 +107,7 @@ async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
                 await _import(engine, arguments.file)
             case _:
                 await _wipe(settings, engine, arguments.caller)
+    note.say()
     return OK
 
 
@@ -79,7 +121,10 @@ async def _opened(settings: Settings) -> AsyncIterator[Engine]:
 
 
 async def _wipe(settings: Settings, engine: Engine, caller: str) -> None:
-    removed = await wiped(settings, engine, caller)
+    _print_removed(caller, await wiped(settings, engine, caller))
+
+
+def _print_removed(caller: str, removed: dict[str, int]) -> None:
     rows = {kind: number for kind, number in removed.items() if number}
     print(f"there was nothing of {caller!r}" if not rows else "removed " + _listed(rows))
 

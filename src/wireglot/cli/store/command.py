@@ -11,7 +11,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "store",
         help="look after what the gateway remembers",
-        description="Look after the store of a configuration. All of it may be done while the gateway runs.",
+        description="Look after the store of the gateway that runs here, or else of a configuration. All of "
+        "it may be done while the gateway runs.",
     )
     add_config(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do with it")
@@ -45,7 +46,13 @@ def add_command(commands: Commands) -> None:
     wipe.add_argument(
         "caller", metavar="CALLER", help='the name of its key ("local" where there are no keys)'
     )
-    parser.set_defaults(run=run)
+    for action in (stats, wipe):
+        action.add_argument(
+            "--url",
+            metavar="URL",
+            help="use the admin API of the gateway there; its secret is in WIREGLOT_ADMIN_SECRET",
+        )
+    parser.set_defaults(run=run, url=None)
 
 
 def run(arguments: argparse.Namespace) -> int:

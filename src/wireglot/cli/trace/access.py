@@ -9,13 +9,13 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from wireglot.cli.local_gateway import ADMIN_SECRET, operated_gateway, reachable
 from wireglot.cli.paint import one_line
 from wireglot.cli.remote_gateway import Address, Answer, address_of, ask, usable_key
 from wireglot.traces.file import BYTES_MOST, SUFFIX, BadTrace, read_trace
 from wireglot.traces.trace import Row, Trace
 
 _API: Final = "/inspector/api"
-_ADMIN: Final = "WIREGLOT_ADMIN_SECRET"
 _KEY: Final = "WIREGLOT_KEY"
 _DONE: Final = 200
 _UNAUTHORIZED: Final = 401
@@ -63,11 +63,14 @@ def from_file(name: str) -> Trace:
 class AtGateway:
     """Through the inspector of a gateway that runs."""
 
-    def __init__(self, url: str) -> None:
-        """Raises UnusableUrl, UnusableKey."""
+    def __init__(self, url: str, key: str = "") -> None:
+        """Raises UnusableUrl, UnusableKey. `key`: where it is none of the environment's."""
         self.address: Address = address_of(url)
-        self._named = _ADMIN if os.environ.get(_ADMIN) else _KEY
-        self._secret = usable_key(os.environ.get(self._named, ""), self._named)
+        self._named = ADMIN_SECRET if os.environ.get(ADMIN_SECRET) else _KEY
+        self._secret = key or usable_key(os.environ.get(self._named, ""), self._named)
+
+    def has_inspector(self) -> bool:
+        return ask(self.address, "GET", f"{_API}/session", key=self._secret).status == _DONE
 
     def rows(self, filters: dict[str, str], limit: int) -> Listed:
         found: list[Row] = []
@@ -111,7 +114,7 @@ class AtGateway:
             if self._secret:
                 raise NoTrace(f"{self.address.url} does not take what {self._named} holds")
             raise Unusable(
-                f"{self.address.url} wants its admin secret in {_ADMIN}, or a client key in {_KEY}"
+                f"{self.address.url} wants its admin secret in {ADMIN_SECRET}, or a client key in {_KEY}"
             )
         if answer.status == _NOT_FOUND and answer.document().get("error"):
             raise NoTrace(answer.complaint())
@@ -127,3 +130,12 @@ class AtGateway:
             return msgspec.json.decode(answer.body, type=kind)
         except msgspec.DecodeError:
             raise NoTrace(self._no_inspector()) from None
+
+
+def at_running_gateway(config_file: str | None) -> AtGateway | None:
+    """The gateway that runs here, unless its inspector is off."""
+    running = operated_gateway(config_file)
+    if running is None:
+        return None
+    found = AtGateway(reachable(running.url), running.key)
+    return found if found.has_inspector() else None

@@ -14,7 +14,15 @@ from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint, one_line
 from wireglot.cli.remote_gateway import NoAnswer, UnusableKey, UnusableUrl
 from wireglot.cli.telling import complain, say
-from wireglot.cli.trace.access import AtGateway, NoTrace, Source, Unusable, from_file, is_file
+from wireglot.cli.trace.access import (
+    AtGateway,
+    NoTrace,
+    Source,
+    Unusable,
+    at_running_gateway,
+    from_file,
+    is_file,
+)
 from wireglot.cli.trace.answers import compared, compared_lines
 from wireglot.cli.trace.resend import send_again
 from wireglot.cli.trace.show import Shown
@@ -45,6 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _source(arguments: argparse.Namespace) -> Source:
     if arguments.url is not None:
         return AtGateway(arguments.url)
+    running = at_running_gateway(arguments.config)
+    if running is not None:
+        return running
     from wireglot.cli.trace.kept import OnDisk
 
     return OnDisk(arguments.config)

@@ -28,8 +28,9 @@ def add_command(commands: Commands) -> None:
         "trace",
         help="look at recorded exchanges, both sides of each",
         description="Look at recorded exchanges: what the client asked, what went upstream, what came back, "
-        "what the client got, and what was lost between them. They are read from the store of a "
-        "configuration (the gateway may run meanwhile), from a gateway that runs elsewhere, or from a file.",
+        "what the client got, and what was lost between them. They are read from the gateway that "
+        "runs on this machine or the one at --url; if none runs, from the store of the configuration; or "
+        "from a file.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from wireglot.cli.local_gateway import StoreNote
 from wireglot.cli.paint import one_line
 from wireglot.cli.telling import complain
 from wireglot.cli.trace.access import Listed, NoTrace, Unusable
@@ -28,9 +29,16 @@ class OnDisk:
         """Raises ConfigError, Unusable."""
         file = trusted_config(config_file)
         settings = config.load(file.path, create_secret=False, content=file.content)
-        self._shelf = TraceShelf(_folder(settings), _sealer(settings), _warn)
+        folder = _folder(settings)
+        self._note = StoreNote(settings, folder=str(folder))
+        self._shelf = TraceShelf(folder, _sealer(settings), _warn)
 
     def rows(self, filters: dict[str, str], limit: int) -> Listed:
+        found = self._rows(filters, limit)
+        self._note.say()
+        return found
+
+    def _rows(self, filters: dict[str, str], limit: int) -> Listed:
         text = filters.get("q", "").lower()
         wanted = msgspec.convert({name: value for name, value in filters.items() if name != "q"}, Wanted)
         rows: list[Row] = []
@@ -55,6 +63,7 @@ class OnDisk:
                 f"no recorded exchange {one_line(id)[:64]}: see `wireglot trace list`; where a gateway runs, "
                 "name it with --url"
             )
+        self._note.say()
         return trace
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from wireglot.cli.exit_status import FAILED, OK
 from wireglot.cli.paint import one_line
 from wireglot.cli.telling import say
-from wireglot.cli.trace.access import AtGateway, NoTrace, Unusable, is_file
+from wireglot.cli.trace.access import AtGateway, NoTrace, Unusable, at_running_gateway, is_file
 from wireglot.cli.trace.answers import compared, compared_lines
 from wireglot.cli.trace.table import upstream_of
 from wireglot.traces.trace import Trace
@@ -21,9 +21,10 @@ _MILLION: Final = 1_000_000
 
 def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
     """Raises Unusable where nobody agrees."""
-    if arguments.url is None:
+    url = arguments.url
+    gateway = at_running_gateway(arguments.config) if url is None else AtGateway(url)
+    if gateway is None:
         raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
-    gateway = AtGateway(arguments.url)
     asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row) or trace.row.asked}
     say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
     if not arguments.yes and not _agreed():

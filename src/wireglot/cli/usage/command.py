@@ -19,8 +19,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "usage",
         help="tell what was used, and what it cost",
-        description="Tell what was used, and what it cost: from the store of a configuration (the gateway "
-        "may run meanwhile), or from a gateway that runs elsewhere.",
+        description="Report what was used, and what it cost: from the gateway that runs on this machine or "
+        "the one at --url; if none runs, from the store of the configuration.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

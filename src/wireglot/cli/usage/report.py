@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.local_gateway import ADMIN_SECRET, StoreNote, operated_gateway, reachable
 from wireglot.cli.paint import one_line
 from wireglot.cli.remote_gateway import (
     Address,
@@ -31,7 +32,7 @@ from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
 from wireglot.stores import StoreDown, StoreUnusable, open_engine
 
 _KEY: Final = "WIREGLOT_KEY"
-_ADMIN_SECRET: Final = "WIREGLOT_ADMIN_SECRET"
+_ADMIN_PATH: Final = "/v1/admin/usage"
 _DONE: Final = 200
 _UNAUTHORIZED: Final = 401
 _OPTIONS: Final = {"group_by": "--by", "start": "--since", "end": "--until"}
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         _check(arguments)
         for question in questions:
             query_of(question)
-        reports = _there(arguments, questions) if arguments.url else _here(arguments, questions)
+        reports = _reports(arguments, questions)
     except BadParameter as wrong:
         option = _OPTIONS.get(wrong.name, f"--{wrong.name}")
         told = str(wrong).removeprefix(f"{wrong.name}: ")
@@ -106,6 +107,16 @@ def _show(reports: Reports, *, as_json: bool) -> None:
         print(line)
 
 
+def _reports(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
+    if arguments.url:
+        return _there(arguments, questions)
+    running = operated_gateway(arguments.config)
+    if running is None:
+        return _here(arguments, questions)
+    address = address_of(reachable(running.url))
+    return [_get(address, _ADMIN_PATH, running.key, each, ADMIN_SECRET) for each in questions]
+
+
 # From the store itself.
 
 
@@ -115,7 +126,10 @@ def _here(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
     url = settings.store.url.value
     if url.startswith("memory:"):
         raise _Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
-    return asyncio.run(_read(settings, questions))
+    note = StoreNote(settings, " --admin")
+    reports = asyncio.run(_read(settings, questions))
+    note.say()
+    return reports
 
 
 async def _read(settings: Settings, questions: list[Asked]) -> Reports:
@@ -133,7 +147,7 @@ def _there(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
     address = address_of(arguments.url)
     path, name, given = "/v1/usage", _KEY, arguments.api_key or ""
     if arguments.admin:
-        path, name, given = "/v1/admin/usage", _ADMIN_SECRET, ""
+        path, name, given = _ADMIN_PATH, ADMIN_SECRET, ""
     secret = usable_key(given or os.environ.get(name, ""), "--api-key" if given else name)
     if arguments.admin and not secret:
         raise _Unusable(f"--admin: set {name} to the admin secret of that gateway")
@@ -145,7 +159,7 @@ def _there(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
 def _get(address: Address, path: str, secret: str, asked: Asked, name: str) -> dict[str, Any]:
     answer = ask(address, "GET", f"{path}?{urlencode(asked, errors='replace')}", key=secret)
     if answer.status == _UNAUTHORIZED:
-        fix = f"give one that it knows in {'' if name == _ADMIN_SECRET else '--api-key or '}{name}"
+        fix = f"give one that it knows in {'' if name == ADMIN_SECRET else '--api-key or '}{name}"
         if not secret:
             raise UnusableKey(f"{address.url} wants a key: {fix}")
         raise _Failed(f"{address.url} does not take the key: {fix}")

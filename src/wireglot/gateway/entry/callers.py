@@ -45,6 +45,11 @@ class StoredKeys(Protocol):
         """Whether any key was ever made: from then on every caller needs one."""
         ...
 
+    @property
+    def operator_key(self) -> str:
+        """Authorizes like the admin secret, for commands of the user who runs the process; "": none does."""
+        ...
+
     def find(self, digest: str) -> ClientKey | None:
         """None: there is no such key, or it opens nothing any more. A Fault where nobody can tell."""
         ...
@@ -54,6 +59,7 @@ class NoStoredKeys:
     """Where keys are in the configuration alone."""
 
     required = False
+    operator_key = ""
 
     def find(self, digest: str) -> ClientKey | None:
         return None
@@ -114,6 +120,8 @@ class Gatekeeper:
         return ADMIN
 
     def _check_admin(self, head: Head, secrets: list[str], settings: Settings) -> None:
+        if self.is_operator(secrets):
+            return
         secret = settings.server.admin_secret.value
         if not secret:
             raise RequestError(
@@ -127,6 +135,10 @@ class Gatekeeper:
         self._check_failures(peer, settings.limits.auth_failures)
         self._failed(peer)
         raise RequestError("auth", "missing or wrong admin secret")
+
+    def is_operator(self, secrets: list[str]) -> bool:
+        key = self._stored.operator_key
+        return bool(key) and _holds(secrets, [key])
 
     def metrics(self, head: Head, settings: Settings) -> Caller:
         """Whoever may read the metrics: they tell of all callers, so no client's key opens them."""
@@ -153,7 +165,7 @@ class Gatekeeper:
     def known(self, peer: str, secrets: list[str], settings: Settings) -> Caller:
         """Whose one of these secrets is: the admin's, or a client key's. Guesses are counted by peer."""
         admin = settings.server.admin_secret.value
-        if admin and _holds(secrets, [admin]):
+        if (admin and _holds(secrets, [admin])) or self.is_operator(secrets):
             return ADMIN
         for offered in secrets:
             if len(offered) <= _KEY_LETTERS_MOST:

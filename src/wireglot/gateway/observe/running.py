@@ -1,7 +1,8 @@
 """Which gateways of this user run on this machine, for other commands to find them.
 
 Each one holds a lock on a small file below the user's data for as long as it lives, however it ends: who
-finds the lock held knows that the gateway runs, and that this user started it. No open port says that.
+finds the lock held knows that the gateway runs, and that this user started it. No open port says that. The
+file also holds a key for the gateway's admin API: who can read it can read the store, too.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ except ImportError:  # Windows: nobody is found there
 
 _FOLDER: Final = "running"
 _FILE_MAX_BYTES: Final = 64 * 1024
+SYSTEM_DATA: Final = Path("/var/lib/wireglot")
+"""Data of the service that docs/operations.md describes, which root can read."""
 
 
 class RunningGateway(msgspec.Struct, frozen=True):
@@ -34,6 +37,10 @@ class RunningGateway(msgspec.Struct, frozen=True):
     version: str
     config: str = ""
     """Where its configuration is; empty if it has none."""
+    store: str = ""
+    """Where it keeps its data, without a password."""
+    key: str = ""
+    """For its admin API; as long as it lives."""
 
 
 @contextlib.contextmanager
@@ -53,11 +60,18 @@ def announced(running: RunningGateway, environ: Mapping[str, str]) -> Iterator[N
             os.close(descriptor)
 
 
-def find_running(environ: Mapping[str, str], *, tidy: bool = True) -> list[RunningGateway]:
-    """The newest first. `tidy`: files of those that have gone are removed."""
-    home = data_dir(environ)
-    if home is None or fcntl is None:
+def find_running(
+    environ: Mapping[str, str], *, tidy: bool = True, system: Path | None = None
+) -> list[RunningGateway]:
+    """The newest first. `tidy`: files of those that have gone are removed. `system`: data of a service, which
+    come after the user's own."""
+    homes = dict.fromkeys(home for home in (data_dir(environ), system) if home is not None)
+    if not homes or fcntl is None:
         return []
+    return [running for home in homes for running in _running_in(home, tidy=tidy and home != system)]
+
+
+def _running_in(home: Path, *, tidy: bool) -> list[RunningGateway]:
     found = []
     with contextlib.suppress(OSError):
         for place in (home / _FOLDER).iterdir():

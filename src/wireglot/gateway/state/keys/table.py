@@ -51,6 +51,8 @@ class KeyTable:
         self._any = False
         self._held: frozenset[tuple[str, int]] = frozenset()
         """Names of those that are neither revoked nor deleted, with the moments they were made."""
+        self.operator_key = ""
+        """Of no client, and in no store: for commands of the user who runs the process."""
         self.down = False
         """Whether the store did not answer when it was last asked."""
         self._distrusted = False
