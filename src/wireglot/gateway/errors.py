@@ -108,7 +108,9 @@ def error_headers(error: ApiError, status: int, *, final: bool = False) -> Heade
         headers.append(("retry-after", str(wait if error.code == QUOTA else min(RETRY_AFTER_MAX, wait))))
     if error.kind == "auth":
         headers.append(("www-authenticate", "Bearer"))
-    if final:
+    # Claude Code (2.1.326) repeats a 401 for three minutes without a word, and the SDKs of Anthropic and
+    # OpenAI every 5xx: neither the same key nor what is not supported here works the next time.
+    if final or error.kind == "auth" or status == 501:
         headers.append(("x-should-retry", "false"))
     return headers
 

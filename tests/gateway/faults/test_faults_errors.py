@@ -180,7 +180,7 @@ def test_an_error_has_its_status_body_and_headers(stage: Stage, kind: str, clien
         headers = answered.headers
         assert ("www-authenticate" in headers) == (kind == "auth")
         assert headers.get("connection") == ("close" if kind == "too_large" else None)
-        assert headers.get("x-should-retry") == ("false" if kind == "upstream_auth" else None)
+        assert headers.get("x-should-retry") == ("false" if kind in ("auth", "upstream_auth") else None)
         match kind:
             case "auth":
                 assert headers["www-authenticate"] == "Bearer"

@@ -113,6 +113,27 @@ def test_a_rejected_upstream_key_is_not_blamed_on_the_client(stage: Stage, sdk: 
     assert "upstream-key" not in message
 
 
+def test_an_sdk_that_retries_does_not_repeat_what_is_not_supported(stage: Stage) -> None:
+    """Both vendors' SDKs repeat every 5xx, but not one with `x-should-retry: false`."""
+    claude, gpt = stage.claude.with_options(max_retries=2), stage.gpt.with_options(max_retries=2)
+    asked: Any = [{"role": "user", "content": "x"}]
+    calls: list[Callable[[], Any]] = [
+        lambda: claude.messages.create(model=f"{FRAIL}-501-a", max_tokens=9, messages=asked),
+        lambda: gpt.chat.completions.create(model=f"{FRAIL}-501-c", messages=asked),
+        lambda: gpt.responses.create(model=f"{FRAIL}-501-r", input="x"),
+    ]
+    for call in calls:
+        stage.upstream.reset()
+        stage.upstream.otherwise = Behaviour(status=501, body=b"")
+        with pytest.raises((anthropic.APIStatusError, openai.APIStatusError)) as caught:
+            call()
+        problem: Any = caught.value
+        assert problem.status_code == 501
+        assert problem.response.headers["x-should-retry"] == "false"
+        assert len(stage.upstream.requests) == 1
+    stage.upstream.reset()
+
+
 @pytest.mark.parametrize("sdk", SDKS)
 def test_the_wait_an_upstream_asks_for_is_told(stage: Stage, sdk: str) -> None:
     stage.upstream.next(Behaviour(error=429, retry_after=7))
@@ -221,6 +242,7 @@ def test_a_wrong_client_key_is_refused_by_every_sdk(dialect: str) -> None:
         with pytest.raises(anthropic.AuthenticationError) as refused:
             claude.messages.create(model=MODEL, max_tokens=9, messages=[{"role": "user", "content": "x"}])
         assert refused.value.request_id
+        assert refused.value.response.headers["x-should-retry"] == "false"
         gpt = openai.OpenAI(
             base_url=f"{gateway.url}/v1",
             api_key="wrong",
