@@ -13,6 +13,7 @@ from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable, ProviderTable
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
 from wireglot.gateway.setting_tables.breaker import BreakerPolicy
+from wireglot.gateway.setting_tables.safeguards import SafeguardSettings
 from wireglot.gateway.setting_tables.trace import TraceSettings
 from wireglot.gateway.settings import (
     ClientKey,
@@ -43,6 +44,7 @@ STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
     "price": (Price,),
     "store": (StoreSettings,),
     "keep": (Keep,),
+    "safeguards": (SafeguardSettings,),
     "trace": (TraceSettings,),
     "limits": (ProcessLimits,),
 }

@@ -103,6 +103,18 @@ def test_a_client_with_stop_sequences_may_get_nothing() -> None:
     assert both(answer("end"), Request("m", (USER,), stop=("STOP",))) == ()
 
 
+def test_a_whole_answer_is_cut_at_the_first_stop_sequence() -> None:
+    """Not every upstream takes them; where one does, its text holds none."""
+    asked = Request("m", (USER,), stop=("</b>", "END"))
+    said = answer("end", Reasoning("END?"), Text("<b>no</b> and END"), WHOLE)
+    accepted = accept(said, asked).response
+    assert accepted.content == (Reasoning("END?"), Text("<b>no"))
+    assert (accepted.stop.reason, accepted.stop.sequence) == ("stop_sequence", "</b>")
+    assert accept(answer("end", Text("</b>")), asked).response.content == ()
+    untouched = answer("end", Text("<b>no"))
+    assert accept(untouched, asked).response is untouched
+
+
 def test_a_malformed_call_is_no_answer_whatever_else_was_said() -> None:
     """[X6] The reason names it."""
     found = both(answer("malformed_call", Text("well"), raw="MALFORMED_FUNCTION_CALL"))

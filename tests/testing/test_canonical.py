@@ -37,6 +37,7 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
+from wireglot.ir.safeguards import CallVerdict, Safeguard, SafeguardResult
 from wireglot.ir.stream import unfold
 from wireglot.testing.canonical import (
     canonical_arguments,
@@ -115,13 +116,15 @@ REQUEST = Request(
     MARK,
     "key",
     EXTRA,
+    (Safeguard("tool_calls", {"v": 1}, EXTRA),),
 )
 USAGE = Usage(
     input=1, cache_read=2, cache_write=3, cache_write_long=4, tool_prompt=5, output=6, reasoning=7, raw=EXTRA
 )
 STOP = Stop("stop_sequence", "raw", "acme", "stop", EXTRA)
+CHECKED = (SafeguardResult("tool_calls", "available", {"call-1": CallVerdict("flagged")}, "why", EXTRA),)
 RESPONSE = Response(
-    "id-1", "acme-1", PARTS, STOP, USAGE, 5, "priority", (Candidate((SAID,), STOP, EXTRA),), EXTRA
+    "id-1", "acme-1", PARTS, STOP, USAGE, 5, "priority", (Candidate((SAID,), STOP, EXTRA),), EXTRA, CHECKED
 )
 
 FORGIVEN = frozenset(

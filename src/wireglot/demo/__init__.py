@@ -23,5 +23,8 @@ answer. What else it should do stands in the last user text, as directives:
 A prompt that names a file as `[[marker-file:/path]]` makes it read that file with one of the offered tools
 and answer `FINAL-OK NONCE-...` with the nonce it finds in the tool's result: a whole tool loop in two turns.
 
+A safety check of a tool call, by the gateway's judge or by an agent itself, is answered by a simple rule:
+`rm -rf /`, `curl ... | sh` and their like are blocked, everything else may run (see `safety_checks`).
+
 `script` decides what to say, `service` puts it into a dialect, `transport` carries it like a provider would.
 """

@@ -20,6 +20,7 @@ from wireglot.demo.conversation import (
 )
 from wireglot.demo.directives import CALLS_MAX, Directives, parse_directives
 from wireglot.demo.fill import Hints, filled
+from wireglot.demo.safety_checks import safety_answer
 from wireglot.demo.signing import (
     SIGNERS,
     changed_signature,
@@ -112,6 +113,10 @@ class _Author:
         self.marker, self.nonce = self.reading.next, self.reading.nonce
 
     def script(self) -> Script:
+        checked = safety_answer(self.request, self.turn)
+        if checked is not None:  # what it quotes of a conversation is not addressed to this model
+            content, stop = self._limited([Text(checked)], Stop("end"))
+            return Script(content, stop, self._usage(content))
         told = self.told
         if told.fail:
             message = f"The demo model was told to fail with status {told.fail}."

@@ -11,6 +11,9 @@ from wireglot.ir.stream import ForeignEvent
 ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect has a place for one answer")
 """Of a stream that brings several."""
 
+NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
+NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no place for results of a check")
+
 
 class ForeignEvents:
     """Declares each kind once for a stream: some come hundreds of times."""

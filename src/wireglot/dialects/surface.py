@@ -119,6 +119,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     endpoints: tuple[str, ...] = ()
     """The paths as the documentation tells them."""
     websocket_paths: tuple[str, ...] = ()
+    safeguards: str = ""
+    """The field of a request that asks for checks of its answer, "" without one."""
     """Beginnings of paths at which clients try a WebSocket first, and POST after a 426."""
     probes: Mapping[str, Probe] = {}
     unserved: Mapping[str, str] = {}

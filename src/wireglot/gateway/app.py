@@ -30,6 +30,7 @@ from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.pages.upstream_lists import UpstreamLists
+from wireglot.gateway.relay.judge import OPERATION as CHECK
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
@@ -44,7 +45,7 @@ from wireglot.gateway.request.problems import error_of, is_final, redacted, tell
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
-from wireglot.gateway.steps import Parts, around
+from wireglot.gateway.steps import STEPS_WITHIN, Parts, around
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
@@ -67,6 +68,8 @@ _STATE: Final = frozenset({"state", "admin"})
 class _Admitted(msgspec.Struct, frozen=True):
     incoming: Incoming
     id: str
+    within: str = ""
+    """Of a request of the gateway's own: the id of the one for whose answer it is asked."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -101,18 +104,17 @@ class Gateway:
         self.memories = Memories(lambda: self.settings.limits, self.account)
         self._router = Router(settings)
         self.sign_ins = SignIns(self._signed_in, observer.hide)
-        self.relay = Relay(transports, self.health, self._count_error, self.sign_ins)
+        self.relay = Relay(transports, self.health, self._count_error, self.sign_ins, self._submit)
         self.relay.delivery.is_gone = state.keys.is_gone
-        self._answerer = around(
-            Parts(
-                state=state,
-                router=self._router,
-                gates=self._gates,
-                counting=Counting(self.relay),
-                relay=self.relay,
-                is_draining=lambda: self.draining,
-            )
+        parts = Parts(
+            state=state,
+            router=self._router,
+            gates=self._gates,
+            counting=Counting(self.relay),
+            relay=self.relay,
+            is_draining=lambda: self.draining,
         )
+        self._answerer, self._within = around(parts), around(parts, STEPS_WITHIN)
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
@@ -261,7 +263,8 @@ class Gateway:
             await self._health_pages.answer(head, asked, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
-        record.operation, record.caller = asked.operation, incoming.caller.name
+        record.operation = CHECK if admitted.within else asked.operation
+        record.caller, record.within = incoming.caller.name, admitted.within
         is_looking = asked.operation == "inspector"
         """Whoever looks at the traffic is none of it: nothing is counted or written down."""
         if is_looking:
@@ -291,7 +294,7 @@ class Gateway:
                 job = await aside(reading) if large and known is None else reading()
                 exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
                 exchange.tap = recording
-                await self._answerer.answer(exchange)
+                await (self._within if record.within else self._answerer).answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise
@@ -307,9 +310,9 @@ class Gateway:
             if recording is not None:
                 self.traces.keep(recording)
 
-    async def _submit(self, incoming: Incoming, body: bytes, reply: Reply) -> str:
-        """A request of the inspector's own, answered as one from outside. Its id."""
-        incoming.head.admission = _Admitted(incoming, request_id := new_request_id())
+    async def _submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
+        """A request of the gateway's own, answered as one from outside. Its id."""
+        incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), within)
         await self.handle(incoming.head, body, reply)
         return request_id
 

@@ -21,6 +21,7 @@ from msgspec import Meta
 
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
 from wireglot.gateway.setting_tables.breaker import BreakerPolicy
+from wireglot.gateway.setting_tables.safeguards import SafeguardSettings
 from wireglot.gateway.setting_tables.trace import TraceSettings
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
@@ -389,6 +390,9 @@ class Settings(msgspec.Struct, frozen=True):
         ),
     ] = "warn"
     store: Annotated[StoreSettings, Meta(description="[where it remembers](#store)")] = StoreSettings()
+    safeguards: Annotated[SafeguardSettings, Meta(description="[who checks tool calls](#safeguards)")] = (
+        SafeguardSettings()
+    )
     trace: Annotated[TraceSettings, Meta(description="[which bodies are recorded](#trace)")] = TraceSettings()
     prices: Annotated[
         tuple[PriceRule, ...], Meta(description="[what models cost](#prices)", extra={"form": "table"})

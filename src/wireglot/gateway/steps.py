@@ -66,6 +66,16 @@ STEPS: Final[tuple[Step, ...]] = (
     lambda inner, parts: WithinTime(inner),
 )
 
+STEPS_WITHIN: Final[tuple[Step, ...]] = (
+    # A request of the gateway's own, for the answer to another one: that one has been let in, and holds a
+    # place at every gate.
+    lambda inner, parts: Routed(inner, parts.router),
+    lambda inner, parts: Opened(inner),
+    lambda inner, parts: Reserved(inner, parts.state.quotas),
+    lambda inner, parts: Accounted(inner, parts.state.ledger),
+    lambda inner, parts: WithinTime(inner),
+)
+
 
 def around(parts: Parts, steps: tuple[Step, ...] = STEPS) -> Answerer:
     """The relay within all steps."""

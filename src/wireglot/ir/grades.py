@@ -101,6 +101,11 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("reasoning.text", "invented"): ("harmless", "The target demands thinking where the source has none."),
     ("refusal", "approximated"): ("harmless", "The words are there, the mark is not."),
     ("response.extra", "dropped"): ("harmless", "A client of this dialect does not look for it."),
+    ("safeguards", "dropped"): (
+        "serious",
+        "Tool calls are not checked: a client that waits for the check runs none of them.",
+    ),
+    ("safeguards", "emulated"): ("harmless", "Another model makes the check."),
     ("sampling.frequency_penalty", "dropped"): ("degraded", "Words may come again more often."),
     ("sampling.presence_penalty", "dropped"): ("degraded", "Subjects may come again more often."),
     ("sampling.seed", "dropped"): ("degraded", "The same request may be answered otherwise."),
@@ -128,6 +133,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "An answer that a stop sequence ended looks as if the model had ended it.",
     ),
     ("stop_sequences", "dropped"): ("serious", "The answer goes on where it should have stopped."),
+    ("stop_sequences", "emulated"): ("harmless", "The answer is cut where it should have stopped."),
     ("stop_sequences", "approximated"): (
         "serious",
         "The answer goes on at texts where it should have stopped.",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.ir.content import Extra, Part
+from wireglot.ir.safeguards import SafeguardResult
 from wireglot.ir.usage import COUNTS, TokenCounts, counts_of
 
 StopReason = Literal[
@@ -72,3 +73,4 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     service_tier: str = ""
     others: tuple[Candidate, ...] = ()
     extra: Extra | None = None
+    safeguard_results: tuple[SafeguardResult, ...] = ()

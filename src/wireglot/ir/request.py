@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, final
 import msgspec
 
 from wireglot.ir.content import CacheMark, Extra, Foreign, Message
+from wireglot.ir.safeguards import Safeguard
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -149,3 +150,5 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     cache: CacheMark | None = None
     cache_key: str = ""
     extra: Extra | None = None
+    safeguards: tuple[Safeguard, ...] = ()
+    """What is to be checked of the answer before the client acts on it."""

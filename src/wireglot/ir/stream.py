@@ -31,6 +31,7 @@ from wireglot.ir.content import (
 from wireglot.ir.errors import ApiError
 from wireglot.ir.growing import GrowingText
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot.ir.safeguards import SafeguardResult
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
@@ -97,6 +98,7 @@ class Finish(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defa
     usage: Usage | None = None
     service_tier: str = ""
     extra: Extra | None = None
+    safeguard_results: tuple[SafeguardResult, ...] = ()
 
 
 class Failure(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
@@ -297,6 +299,7 @@ class Folding:
             created=start.created,
             service_tier=finish.service_tier or start.service_tier,
             others=tuple(self._others),
+            safeguard_results=finish.safeguard_results,
             extra=finish.extra if finish.extra is not None else start.extra,
         )
 
@@ -347,4 +350,9 @@ def unfold(response: Response) -> Iterator[Event]:
                 raise BrokenGrammar(f"{type(part).__name__} in a response")
     for other in response.others:
         yield OtherAnswer(other)
-    yield Finish(response.stop, response.usage, response.service_tier)
+    yield Finish(
+        response.stop,
+        response.usage,
+        response.service_tier,
+        safeguard_results=response.safeguard_results,
+    )

@@ -90,6 +90,8 @@ def accept(
     `leaks_calls`: its provider may leave calls in the text (`leaked_calls`).
     """
     losses: list[Loss] = []
+    if request is not None and request.stop:
+        response = _stopped(response, request.stop)
     if leaks_calls:
         came, response = response, recovered(response, request)
         if response is not came:
@@ -117,6 +119,25 @@ def accept(
         if others != response.others:
             response = msgspec.structs.replace(response, others=others)
     return Accepted(response, tuple(losses))
+
+
+def _stopped(response: Response, sequences: tuple[str, ...]) -> Response:
+    """The answer up to the first stop sequence. Where the upstream takes them its text holds none."""
+    for index, part in enumerate(response.content):
+        if type(part) is not Text:
+            continue
+        found = [(at, each) for each in sequences if each and (at := part.text.find(each)) >= 0]
+        if not found:
+            continue
+        at, sequence = min(found)
+        kept = response.content[:index]
+        if at:
+            cited = tuple(each for each in part.citations if each.end is not None and each.end <= at)
+            text = part.text[:at]
+            kept += (msgspec.structs.replace(part, text=text, citations=cited, logprobs=()),)
+        stop = Stop("stop_sequence", sequence=sequence)
+        return msgspec.structs.replace(response, content=kept, stop=stop)
+    return response
 
 
 def with_whole_calls(answer: Candidate, path: str, losses: list[Loss]) -> Candidate:

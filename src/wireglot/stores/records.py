@@ -97,7 +97,7 @@ def gives_way(there: UsageRow, row: UsageRow) -> bool:
     return there.outcome == "crash" and row.outcome not in ("", "crash")
 
 
-Grouping = Literal["caller", "model", "provider", "day", "session", "outcome"]
+Grouping = Literal["caller", "model", "provider", "day", "session", "outcome", "operation"]
 """`model` is the upstream's (`upstream_model`), or where it was never asked the client's; `day` is UTC."""
 
 

@@ -88,6 +88,7 @@ def canonical_request(request: Request) -> Request:
         stream=None,
         cache=_cache(request.cache),
         extra=canonical_extra(request.extra),
+        safeguards=tuple(replace(each, extra=canonical_extra(each.extra)) for each in request.safeguards),
     )
 
 
@@ -103,6 +104,9 @@ def canonical_response(response: Response) -> Response:
         service_tier="" if response.service_tier == "standard" else response.service_tier,
         others=tuple(_candidate(other) for other in response.others),
         extra=canonical_extra(response.extra),
+        safeguard_results=tuple(
+            replace(each, extra=canonical_extra(each.extra)) for each in response.safeguard_results
+        ),
     )
 
 

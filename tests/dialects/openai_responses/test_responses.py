@@ -1,5 +1,7 @@
 """The response object: every key, echoes of the request, items, stop reasons, usage."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,6 +11,7 @@ from wireglot.dialects.openai_responses.outcome import parse_usage
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot.translate import translate_request, translate_response
 
 REQUIRED = {
     "id", "object", "created_at", "status", "completed_at", "error", "incomplete_details", "instructions",
@@ -376,3 +379,24 @@ def test_a_tool_without_a_type_is_told_back_as_it_was():
     request = DIALECT.parse_request({"model": "m", "input": "Hi.", "tools": [tool]}, CONTEXT)
     answer = Response("resp_1", "m", (Text("Hi."),), Stop("end"))
     assert DIALECT.render_response(answer, CONTEXT, request).value["tools"] == [tool]
+
+
+def test_stop_sequences_end_a_whole_answer_although_the_upstream_takes_none() -> None:
+    asked: dict[str, Any] = {
+        "model": "m",
+        "max_tokens": 9,
+        "stream": False,
+        "stop_sequences": ["</block>"],
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    sent = translate_request(asked, source="anthropic", target="openai-responses")
+    losses = {loss.feature: loss.action for loss in sent.losses}
+    assert losses["stop_sequences"] == "emulated"
+    streamed = translate_request({**asked, "stream": True}, source="anthropic", target="openai-responses")
+    assert "dropped" in [loss.action for loss in streamed.losses if loss.feature == "stop_sequences"]
+    text = {"type": "output_text", "text": "<block>no</block> since", "annotations": []}
+    item = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
+    body = {"id": "r1", "object": "response", "status": "completed", "model": "m", "output": [item]}
+    told = translate_response(body, source="openai-responses", target="anthropic", request=asked).value
+    assert [block["text"] for block in told["content"]] == ["<block>no"]
+    assert (told["stop_reason"], told["stop_sequence"]) == ("stop_sequence", "</block>")

@@ -52,6 +52,8 @@ def _passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, ow
         record=Record("req_1", 0.0),
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         request=lambda: request,
+        ending=SimpleNamespace(expects=lambda data, whole: True),
+        safeguard_results=(),
     )
     prepared = Prepared(
         outbound=cast(Any, None),

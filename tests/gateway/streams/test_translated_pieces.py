@@ -47,6 +47,7 @@ def _translation(
         record=Record("req_1", 0.0),
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         expected_input=lambda: 7,
+        safeguard_results=(),
     )
     prepared = Prepared(
         outbound=cast(Any, None),

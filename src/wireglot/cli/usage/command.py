@@ -39,7 +39,7 @@ def add_command(commands: Commands) -> None:
         "--by",
         default="day,model",
         metavar="NAMES",
-        help="what to add up by: key, model, provider, day, session, outcome (default: day,model)",
+        help="what to add up by: key, model, provider, day, session, outcome, operation (default: day,model)",
     )
     parser.add_argument(
         "--since",

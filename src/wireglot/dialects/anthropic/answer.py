@@ -94,6 +94,9 @@ class AnswerBlocks:
             block["citations"] = citations
         blocks.append(put_back(block, part.extra, path, self.losses))
 
+    def call_id(self, identifier: str) -> str:
+        return call_id(identifier, self._response_id, self._context)
+
     def call(self, part: ToolCall, path: str) -> Block:
         identifier = call_id(part.id, self._response_id, self._context)
         if identifier != part.id:

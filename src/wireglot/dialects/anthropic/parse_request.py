@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from wireglot.dialects.anthropic.mcp import SERVERS, are_carried, servers_of
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
 from wireglot.dialects.anthropic.parts import BlockParser
+from wireglot.dialects.anthropic.safeguards import ASKED, parse_safeguards
 from wireglot.dialects.anthropic.settings import config_rest, parse_format, parse_thinking_config, parse_tiers
 from wireglot.dialects.anthropic.tools import parse_choice, parse_tools
 from wireglot.dialects.base import Context
@@ -57,9 +60,10 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     metadata = fields.object_or_none("metadata") if "metadata" in body else None
     tier = parse_tiers(fields, form) if "service_tier" in body or "speed" in body else ""
     tools = parse_tools(fields, context.memory)
+    safeguards = parse_safeguards(body[ASKED]) if ASKED in body else ()
     if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
         form[SERVERS] = body[SERVERS]
-    return Request(
+    request = Request(
         model=fields.text_or("model"),
         messages=tuple(messages),
         tools=tools,
@@ -76,8 +80,9 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         user=metadata.text_or("user_id") if metadata is not None else "",
         service_tier=tier,
         cache=parse_cache(fields),
-        extra=_parse_extra(fields, form, metadata, output, tier),
+        extra=_parse_extra(fields, form, metadata, output, tier, (ASKED,) if safeguards else ()),
     )
+    return msgspec.structs.replace(request, safeguards=safeguards) if safeguards else request
 
 
 def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
@@ -160,10 +165,15 @@ def _parse_sampling(fields: Fields) -> Sampling:
 
 
 def _parse_extra(
-    fields: Fields, form: dict[str, Any], metadata: Fields | None, output: OutputFormat | None, tier: str
+    fields: Fields,
+    form: dict[str, Any],
+    metadata: Fields | None,
+    output: OutputFormat | None,
+    tier: str,
+    read: tuple[str, ...],
 ) -> Extra:
     """Always there, because it also says that the messages are cut as this dialect cuts them."""
-    known = _KNOWN
+    known = _KNOWN.union(read) if read else _KNOWN
     if SERVERS in form:
         known = known | {SERVERS}
     if output is not None and output.extra is not None and "key" in output.extra.form:

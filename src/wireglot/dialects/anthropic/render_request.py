@@ -7,6 +7,7 @@ from typing import Any
 from wireglot.dialects.anthropic.blocks import Block, RequestBlocks, shorthand
 from wireglot.dialects.anthropic.mcp import SERVERS, render_servers
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back, render_cache
+from wireglot.dialects.anthropic.safeguards import ASKED, render_safeguards
 from wireglot.dialects.anthropic.settings import (
     render_format,
     render_sampling,
@@ -61,6 +62,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     _render_metadata(request, body, losses)
     if request.cache is not None:
         body["cache_control"] = render_cache(request.cache, "$", losses)
+    if request.safeguards:
+        body[ASKED] = render_safeguards(request.safeguards, losses)
     if request.cache_key:
         losses.append(Loss("$.cache_key", "cache_key", "dropped", "no cache keys"))
     if request.verbosity:

@@ -16,6 +16,7 @@ from wireglot.dialects.anthropic.outcome import (
     tier_of_usage,
 )
 from wireglot.dialects.anthropic.parts import BlockParser
+from wireglot.dialects.anthropic.safeguards import RESULTS, parse_results, render_results
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.ir.content import Extra, Part, Text, ToolCall
@@ -39,6 +40,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
     usage = body.get("usage")
     details = {"stop_details": body["stop_details"]} if "stop_details" in body else {}
     calls = any(type(part) is ToolCall for part in content)
+    results = parse_results(body[RESULTS]) if RESULTS in body else ()
     return Response(
         identifier,
         model,
@@ -46,7 +48,8 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
         parse_stop(body.get("stop_reason"), body.get("stop_sequence"), details, calls),
         parse_usage(usage) if type(usage) is dict else None,
         service_tier=tier_of_usage(usage),
-        extra=_parse_extra(fields),
+        safeguard_results=results,
+        extra=_parse_extra(fields, KNOWN | {RESULTS} if results else KNOWN),
     )
 
 
@@ -60,11 +63,11 @@ def _parse_content(fields: Fields, context: Context, identifier: str, model: str
     return blocks.content(fields.array("content"), "$.content")
 
 
-def _parse_extra(fields: Fields) -> Extra:
+def _parse_extra(fields: Fields, known: frozenset[str]) -> Extra:
     """Always there, because it also says that the blocks are cut as this dialect cuts them. Odd values of
     fields that say nothing (a missing role, a null usage) are spelling."""
     body = fields.value
-    information = {key: value for key, value in body.items() if key not in KNOWN}
+    information = {key: value for key, value in body.items() if key not in known}
     odd: dict[str, Any] = {}
     for key in ("type", "role", "id", "model", "usage", "content"):
         value = body.get(key)
@@ -99,6 +102,8 @@ def render_response(
         **render_stop(response.stop, "$.stop", losses),
         "usage": render_final_usage(response.usage, response.service_tier, losses),
     }
+    if response.safeguard_results:
+        body[RESULTS] = render_results(response.safeguard_results, blocks.call_id)
     for index, candidate in enumerate(response.others):
         losses.append(
             Loss(

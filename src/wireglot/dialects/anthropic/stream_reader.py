@@ -33,6 +33,7 @@ from wireglot.dialects.anthropic.parts import call_extra, toolset_of
 from wireglot.dialects.anthropic.reasoning import parse_redacted
 from wireglot.dialects.anthropic.repeated_chunks import MessageChunks
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
+from wireglot.dialects.anthropic.safeguards import RESULTS, parse_results
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import broken
 from wireglot.dialects.fields import Fields
@@ -338,7 +339,10 @@ class MessageReader(AnswerReader):
             # Clients of this dialect halt at end_turn, so a host's wrong word is not passed on.
             stop = Stop("tool_calls", "tool_use", NAME, stop.sequence, stop.extra)
         usage = parse_usage(self._usage) if self._usage is not None else None
-        out.append(Finish(stop, usage, self._tier, Extra(NAME, self._extra, self._form)))
+        results = parse_results(self._extra[RESULTS]) if RESULTS in self._extra else ()
+        if results:
+            del self._extra[RESULTS]
+        out.append(Finish(stop, usage, self._tier, Extra(NAME, self._extra, self._form), results))
 
     def _error(self, event: dict[str, Any], out: list[Event]) -> None:
         self._fail(parse_error(event) or ApiError("server", "the upstream reported an error"), out)

@@ -18,6 +18,7 @@ from wireglot.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.anthropic.response import malformed_call, render_final_usage
+from wireglot.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_results
 from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form
@@ -172,6 +173,8 @@ class MessageWriter:
         usage = finish.usage if finish.usage is not None else self._usage
         tier = finish.service_tier or (start.service_tier if start is not None else "")
         delta = render_stop(finish.stop, "$.stop", self.losses)
+        if finish.safeguard_results:
+            delta[RESULTS] = render_results(finish.safeguard_results, self._blocks.call_id)
         event: dict[str, Any] = {"type": "message_delta", "delta": delta}
         event["usage"] = render_final_usage(usage, tier, self.losses)
         event["usage"].setdefault("output_tokens", 0)
@@ -181,7 +184,7 @@ class MessageWriter:
             known = own_fields(start.extra if start is not None else None, NAME)
             for key, value in own_fields(extra, NAME).items():
                 if key not in known or known[key] != value:
-                    (delta if key == "container" else event).setdefault(key, value)
+                    (delta if key in IN_DELTA else event).setdefault(key, value)
         else:
             losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
         self._event("message_delta", event, out)

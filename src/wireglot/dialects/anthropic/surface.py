@@ -12,6 +12,7 @@ from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.anthropic.safeguards import ASKED
 from wireglot.dialects.anthropic.tap import MessageTap, glance
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
 from wireglot.dialects.envelope import BODY_MARK
@@ -105,6 +106,7 @@ SURFACE: Final = Surface(
     family=NAME,
     client=ClientSide(
         turns="messages",
+        safeguards=ASKED,
         failed_search=failed_search,
         routes=(
             Route("POST", "/v1/messages", "generate"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.foreign import NO_SAFEGUARDS
 from wireglot.dialects.gemini.generation import GENERATION, render_generation
 from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
@@ -274,3 +275,5 @@ def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], o
         out.append(Loss("$.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
     if request.cache_key:
         out.append(Loss("$.cache_key", "cache_key", "dropped", "Gemini caches implicitly"))
+    if request.safeguards:
+        out.append(NO_SAFEGUARDS)

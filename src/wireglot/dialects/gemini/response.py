@@ -9,6 +9,7 @@ import msgspec
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.foreign import NO_RESULTS
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import (
     beside_grounding,
@@ -198,6 +199,8 @@ def render_response(
 ) -> Rendered[dict[str, Any]]:
     renderer = PartRenderer(context, "client")
     out = renderer.losses
+    if response.safeguard_results:
+        out.append(NO_RESULTS)
     losses_of_extra(response.extra, OWN, "$", out, "response.extra")
     fields, form = own_fields(response.extra, OWN), own_form(response.extra, OWN)
     body: dict[str, Any] = {}

@@ -205,6 +205,7 @@ def _declare_rest(request: Request, out: list[Loss]) -> None:
         (request.cache, "cache", "cache_marker"),
         (request.cache_key or None, "cache_key", "cache_key"),
         (request.metadata or None, "metadata", "metadata"),
+        (request.safeguards or None, "safeguards", "safeguards"),
         (request.parallel_tools is False or None, "parallel_tools", "parallel_tools"),
     )
     for value, path, feature in rows:

@@ -12,7 +12,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import ForeignEvents
+from wireglot.dialects.foreign import NO_RESULTS, ForeignEvents
 from wireglot.dialects.gemini.citations import beside_grounding, grounding_metadata, write_logprobs
 from wireglot.dialects.gemini.errors import render_stream_error
 from wireglot.dialects.gemini.names import OWN
@@ -294,6 +294,8 @@ class GeminiWriter:
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         start = self._start
         extra = event.extra if event.extra is not None else start.extra if start is not None else None
+        if event.safeguard_results:
+            self.losses.append(NO_RESULTS)
         losses_of_extra(extra, OWN, "$", self.losses, "response.extra")
         fields, form = own_fields(extra, OWN), own_form(extra, OWN)
         chunk: dict[str, Any] = {}

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.foreign import NO_SAFEGUARDS
 from wireglot.dialects.openai_chat.extras import NAME, put_back
 from wireglot.dialects.openai_chat.outcome import render_tier
 from wireglot.dialects.openai_chat.render_messages import render_messages
@@ -250,6 +251,8 @@ def _put_account(
         _put_cache_options(out, request, losses)
     if request.cache_key:
         out["prompt_cache_key"] = request.cache_key
+    if request.safeguards:
+        losses.append(NO_SAFEGUARDS)
 
 
 def _put_cache_options(out: dict[str, Any], request: Request, losses: list[Loss]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.foreign import NO_RESULTS
 from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME, UNKNOWN
@@ -306,6 +307,8 @@ def render_response(
     if response.stop.reason == "malformed_call" and response.stop.dialect != NAME:
         return Rendered(render_error(MALFORMED))
     losses: list[Loss] = []
+    if response.safeguard_results:
+        losses.append(NO_RESULTS)
     losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
     form = own_form(response.extra, NAME)
     native = bool(form.get("native"))

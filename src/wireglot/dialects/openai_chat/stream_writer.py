@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import ForeignEvents
+from wireglot.dialects.foreign import NO_RESULTS, ForeignEvents
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import render_stop, render_tier, render_usage
@@ -157,6 +157,8 @@ class ChatWriter:
         self._ended = True
         extra = event.extra
         told = self._start_extra.fields if self._start_extra is not None else {}
+        if event.safeguard_results:
+            self.losses.append(NO_RESULTS)
         lose_late(extra, self._start_extra, "$", self.losses, "response.extra")
         delta: dict[str, Any] = {}
         choice: dict[str, Any] = {}

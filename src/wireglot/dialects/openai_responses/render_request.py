@@ -8,6 +8,7 @@ import msgspec
 
 from wireglot.dialects.base import Context, Rendered, is_minted
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.foreign import NO_SAFEGUARDS
 from wireglot.dialects.openai_responses.client_calls import brings_tools
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
 from wireglot.dialects.openai_responses.mcp import is_within
@@ -77,6 +78,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     _render_tier(request, form, body, losses)
     if request.cache_key:
         body["prompt_cache_key"] = request.cache_key
+    if request.safeguards:
+        losses.append(NO_SAFEGUARDS)
     if request.cache is not None:
         losses.append(Loss("$.cache", "cache_marker", "approximated", "caching is implicit here"))
         if request.cache.ttl:
@@ -174,8 +177,10 @@ def _render_sampling(request: Request, body: dict[str, Any], losses: list[Loss])
             losses.append(Loss(f"$.sampling.{key}", feature, "dropped", "no such setting here"))
     if sampling.logprobs is False:
         losses.append(Loss("$.sampling.logprobs", "logprobs", "approximated", "said by not asking for them"))
-    if request.stop:
+    if request.stop and request.stream is not False:
         losses.append(Loss("$.stop", "stop_sequences", "dropped", "no such setting here"))
+    elif request.stop:
+        losses.append(Loss("$.stop", "stop_sequences", "emulated", "a whole answer is cut at them"))
 
 
 def _render_text(request: Request, form: dict[str, Any], losses: list[Loss]) -> dict[str, Any] | None:

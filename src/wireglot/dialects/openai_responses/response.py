@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.foreign import NO_RESULTS
 from wireglot.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,
     is_client_call,
@@ -199,6 +200,8 @@ def render_response(
     render_body_tier(body, response.service_tier, form, losses)
     if response.others:
         losses.append(Loss("$.others", "candidates", "dropped", "one answer at a time here"))
+    if response.safeguard_results:
+        losses.append(NO_RESULTS)
     losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
     return Rendered({**respell(body, response.extra), **told(request)}, tuple(losses))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.foreign import ONE_ANSWER
+from wireglot.dialects.foreign import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import told
 from wireglot.dialects.openai_responses.errors import error_object, failed_code
@@ -120,6 +120,8 @@ class ResponsesWriter:
         status, why = render_stop(finish.stop, items.content, items.losses)
         items.release("incomplete" if status == "incomplete" else "completed")
         extra = finish.extra if finish.extra is not None else self._start.extra
+        if finish.safeguard_results:
+            items.losses.append(NO_RESULTS)
         losses_of_extra(extra, NAME, "$", items.losses, "response.extra")
         body = dict(self._shell)
         form = own_form(extra, NAME)

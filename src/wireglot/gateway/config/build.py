@@ -16,7 +16,7 @@ from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import read_keys
-from wireglot.gateway.config.models import read_rules, retired_targets
+from wireglot.gateway.config.models import check_model, read_rules, retired_targets
 from wireglot.gateway.config.prices import read_prices
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
@@ -89,6 +89,8 @@ def load(
         store=store,
         prices=prices,
     )
+    judge = settings.safeguards.model
+    check_model(judge, "safeguards.model", rules, providers, named, problems)
     whole.close()
     if references.literal and path is not None and path.exists():
         references.warn_if_open(path, path.stat().st_mode)

@@ -44,6 +44,20 @@ def retired_targets(rules: Iterable[Rule], providers: Mapping[str, Provider]) ->
                 yield f"models: {rule.match} leads to {target}, which is retired{instead}"
 
 
+def check_model(
+    model: str,
+    path: str,
+    rules: Iterable[Rule],
+    providers: Mapping[str, Provider],
+    named: Collection[str],
+    problems: Problems,
+) -> None:
+    """Report a setting that names a model which leads nowhere."""
+    aliases = {rule.match: rule for rule in rules if not rule.effort}
+    if model and model not in aliases:
+        _Chain(path, aliases, providers, named, problems).followed(Rule(model, (model,)))
+
+
 def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:
     path = key_path("models", match)
     if not match or not match.isprintable() or " " in match:

@@ -12,9 +12,9 @@ from wireglot.dialects.registry import COMMON, dialect, surface
 from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.collected_reply import CollectedReply
 from wireglot.gateway.inspector.fields import text_field, wrong_field
 from wireglot.gateway.process_limits import KIB
+from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer

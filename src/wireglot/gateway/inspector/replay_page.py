@@ -13,9 +13,9 @@ from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.inspector.ask_page import AGENT, Submit
-from wireglot.gateway.inspector.collected_reply import CollectedReply
 from wireglot.gateway.inspector.fields import text_field, wrong_field
 from wireglot.gateway.process_limits import KIB
+from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.token_weight import TOKEN, token_weight

@@ -42,6 +42,8 @@ class Record(msgspec.Struct):
     """The client's own, if it traces."""
     asked_as: str = ""
     """The id that the client was told, where the work goes on under another."""
+    within: str = ""
+    """The id of the request for whose answer the gateway itself asks this."""
 
     provider: str = ""
     upstream_model: str = ""

@@ -48,10 +48,36 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
         if not same:
             raise _not_as_is(target)
         return _declared(exchange, target, _raw(job, target, credential, context, as_is=True))
-    if same and target.plain and not exchange.sealed and not exchange.stripped:
+    if (
+        same
+        and target.plain
+        and not exchange.sealed
+        and not exchange.stripped
+        and not (job.surface.client.safeguards and _is_checked_here(job, target))
+    ):
         return _declared(exchange, target, _raw(job, target, credential, context))
     _refuse_thread(job)
     return _translated(exchange, target, credential, context, stream=stream)
+
+
+def _is_checked_here(job: Job, target: Target) -> bool:
+    """Whether the request may ask for checks that this upstream does not make: only a dialect's own vendor is
+    known to make them."""
+    own = target.provider.spec.home and target.dialect == job.dialect
+    return not own and job.surface.client.safeguards in job.outline
+
+
+def _checked(job: Job) -> Loss:
+    """What becomes of the checks that a request asks for. Raises the refusal, where they are refused."""
+    path, settings = "$.safeguards", job.settings.safeguards
+    match settings.mode:
+        case "refuse":
+            message = f"{job.surface.client.safeguards}: this gateway makes no such check for this model"
+            raise RequestError("bad", message, code="unsupported", param=job.surface.client.safeguards)
+        case "off":
+            return Loss(path, "safeguards", "dropped", "off in this gateway's [safeguards]")
+        case "judge":
+            return Loss(path, "safeguards", "emulated", f"{settings.model or job.model} judges tool calls")
 
 
 def _declared(exchange: Exchange, target: Target, prepared: Prepared) -> Prepared:
@@ -127,12 +153,19 @@ def _translated(
     if exchange.stripped:
         stripped = without_opaque_state(request, target.dialect)
         request, refused = stripped.request, stripped.losses
-    asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
+    checks = request.safeguards
+    if checks and _is_checked_here(job, target):
+        refused += (_checked(job),)
+        asked = msgspec.structs.replace(request, stream=stream, safeguards=())
+    else:
+        checks = ()
+        asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
     planned = told(lambda: _planned(exchange, target, context, asked))
     untouched = (
         target.dialect == job.dialect
         and stream == job.stream
         and not planned.losses
+        and not checks
         and not planned.aliases
         and not exchange.sealed
         and not exchange.stripped
@@ -167,6 +200,7 @@ def _translated(
         losses=losses,
         request=request,
         aliases=planned.aliases,
+        checks=checks,
         minter=exchange.minter,
         leaks_calls=target.limits.leaks_calls,
         unframe=unframing(job, target) if stream else None,

@@ -13,6 +13,7 @@ import msgspec
 from wireglot.dialects.base import AnswerGlance, answer_located, has_no_answer, is_doubtful
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.relay.judge import Judge
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.estimated_usage import (
     ESTIMATE,
@@ -36,6 +37,7 @@ from wireglot.http.application import Headers
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, TransportFault
 from wireglot.ir.accepted import Accepted
+from wireglot.ir.content import ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
@@ -59,7 +61,8 @@ class _Rendered(msgspec.Struct, frozen=True):
 class Delivery:
     """Holds nothing of any request but what is being written down of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
         self._keeping: set[asyncio.Task[None]] = set()
         self.is_gone: Callable[[ClientKey | None], bool] = lambda key: False
         """Whether a key was taken away meanwhile: what its caller had is wiped, and nothing more is kept."""
@@ -73,7 +76,7 @@ class Delivery:
         """An answer in one piece, for a client that wants it so or for one that wants a stream."""
         body = await answer.read(exchange.job.settings.limits.response, exchange.held.take)
         record = exchange.record
-        keeps = exchange.ending.holds(target)
+        keeps = exchange.ending.holds(target) or bool(prepared.checks)
         large = len(body) > LARGE_BYTES
         if prepared.raw:
             looking = partial(self._looked_at, exchange, target, prepared, body)
@@ -102,7 +105,7 @@ class Delivery:
             exchange.feeder = feeder
             feeder.events(list(unfold(accepted.response)))
             if keeps:
-                await self._release(exchange, feeder)
+                await self._release(exchange, prepared, feeder)
             return
         await self._render(exchange, prepared, accepted, keeps=keeps, large=large)
 
@@ -166,6 +169,8 @@ class Delivery:
     async def _render(
         self, exchange: Exchange, prepared: Prepared, accepted: Accepted, *, keeps: bool, large: bool
     ) -> None:
+        if prepared.checks:
+            accepted = await self._checked(exchange, prepared, accepted)
         rendering = partial(self._rendered, exchange, prepared, accepted)
         rendered = await aside(rendering) if large else rendering()
         if rendered.losses:
@@ -211,9 +216,16 @@ class Delivery:
         if exchange.tells_losses:
             exchange.losses = (*exchange.losses, *losses)
 
-    async def _release(self, exchange: Exchange, feeder: HoldsEnd) -> None:
-        """Let the end of an answer out once what must be kept of it is kept."""
+    async def _release(self, exchange: Exchange, prepared: Prepared, feeder: HoldsEnd) -> None:
+        """Let the end of an answer out once it is checked, and what must be kept of it is kept."""
         response = feeder.response()
+        if prepared.checks and response is not None:
+            calls = [part for part in response.content if type(part) is ToolCall]
+            work = self._judge.results(exchange, prepared.checks, calls)
+            checking = exchange.checking = asyncio.create_task(work)
+            await asyncio.wait([checking])
+            if not checking.cancelled():  # as it is where the client has left
+                exchange.safeguard_results = checking.result()
         try:
             if response is not None:
                 await self._keep(exchange, response)
@@ -230,7 +242,7 @@ class Delivery:
     async def streamed(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> bool:
         """False: the upstream broke off after its answer had begun."""
         client, job = exchange.client, exchange.job
-        keeps = exchange.ending.holds(target)
+        keeps = exchange.ending.holds(target) or bool(prepared.checks)
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         feeder: Feeder
         if client is None:
@@ -251,7 +263,7 @@ class Delivery:
             nonlocal releasing, broken
             broken = feeder.failure  # from here on a failure may be our own
             if keeps and isinstance(feeder, Passthrough | Translation):
-                releasing = self._started(self._release(exchange, feeder))
+                releasing = self._started(self._release(exchange, prepared, feeder))
 
         try:
             await Pump(answer, feeder, target.provider.timeouts.idle, over).run()
@@ -273,8 +285,16 @@ class Delivery:
             accepted = await aside(folding) if large else folding()
             await self._render(exchange, prepared, accepted, keeps=keeps, large=large)
         elif keeps and isinstance(feeder, Passthrough | Translation):
-            await self._release(exchange, feeder)
+            await self._release(exchange, prepared, feeder)
         return broken is None or not failures.is_counted(broken)
+
+    async def _checked(self, exchange: Exchange, prepared: Prepared, accepted: Accepted) -> Accepted:
+        """A whole answer with the results of the checks that its client asks for."""
+        response, aliases = accepted.response, prepared.aliases
+        restored = [aliases.restore(part) if aliases else part for part in response.content]
+        calls = [part for part in restored if type(part) is ToolCall]
+        results = await self._judge.results(exchange, prepared.checks, calls)
+        return Accepted(msgspec.structs.replace(response, safeguard_results=results), accepted.losses)
 
     async def _keep(self, exchange: Exchange, response: Response) -> None:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""

@@ -20,6 +20,7 @@ from wireglot.gateway.relay.attempt import policy_of
 from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
+from wireglot.gateway.relay.judge import Ask, Judge
 from wireglot.gateway.relay.recovery import minters
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.relay.sign_ins import SignIns
@@ -62,15 +63,17 @@ class Relay:
         transports: dict[str, Transport],
         health: Health,
         count_error: CountError,
-        sign_ins: SignIns | None = None,
+        sign_ins: SignIns,
+        ask: Ask,
     ) -> None:
+        """`ask`: has a request of the gateway's own answered."""
         self._transports = transports
-        self._sign_ins = sign_ins or SignIns()
+        self._sign_ins = sign_ins
         self._health = health
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
         self._refused_state = refusals.RefusedState()
-        self.delivery = Delivery()
+        self.delivery = Delivery(Judge(ask))
         sides = [known.upstream for known in surfaces() if known.upstream is not None]
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
         self._returned = (_RETURNED_BY_MANY, *returned)
@@ -143,12 +146,12 @@ class Relay:
         """Try the keys of one target, and again where that can help."""
         provider, health = target.provider, self._health
         breaker, budget = health.breaker(target.name), health.budget(provider.name)
-        gate = await self._enter(exchange, target, is_last)
+        gate = exchange.provider_gate = await self._enter(exchange, target, is_last)
         try:
             await self._try(exchange, target, breaker, budget, is_last=is_last)
         finally:
             if gate is not None:
-                gate.leave()
+                exchange.leave_provider()
 
     async def _enter(self, exchange: Exchange, target: Target, is_last: bool) -> Gate | None:
         """Wait for a place where a provider takes only so many requests at once."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
@@ -13,6 +14,7 @@ import msgspec
 
 from wireglot.dialects.base import RequestPlaces
 from wireglot.dialects.registry import dialect
+from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.aside import LARGE_BYTES, weight
@@ -31,6 +33,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.ir.content import Origin
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
+from wireglot.ir.safeguards import SafeguardResult
 from wireglot.providers.carried import brought_back
 from wireglot.wire.search import holds_rare
 
@@ -55,6 +58,7 @@ class Exchange:
         "_unread",
         "_weight",
         "asks_state",
+        "checking",
         "client",
         "ending",
         "estimates",
@@ -67,10 +71,12 @@ class Exchange:
         "losses",
         "minter",
         "passed_back",
+        "provider_gate",
         "record",
         "redactor",
         "reply",
         "rewritten",
+        "safeguard_results",
         "stripped",
         "tap",
         "targets",
@@ -109,6 +115,12 @@ class Exchange:
         self.tells_losses = True
         self.unstored = False
         """The store has not taken what it was to keep of the answer, which says so."""
+        self.provider_gate: Gate | None = None
+        """Where it holds a place, of a provider that takes only so many requests at once."""
+        self.checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
+        """The check of its answer, while that runs."""
+        self.safeguard_results: tuple[SafeguardResult, ...] = ()
+        """What the gateway's own check of the answer has found out."""
         self.invented: tuple[Loss, ...] = ()
         self.foreseen: tuple[Loss, ...] = ()
         """What will be lost whoever answers, with a place in the client's own document."""
@@ -238,10 +250,18 @@ class Exchange:
         self.ending.complete()
         self.reply.send(status, headers, body)
 
+    def leave_provider(self) -> None:
+        """The provider has answered: another request may have its place."""
+        gate, self.provider_gate = self.provider_gate, None
+        if gate is not None:
+            gate.leave()
+
     def close(self) -> None:
         """Nothing more will come of it: its account is complete, and what holds one another lets go."""
         if self.client is not None:
             self.client.close()
+        if self.checking is not None:
+            self.checking.cancel()  # it is done, unless the client has left
         self.ending.complete()
         self.ending.let_go()
         self.held.close()

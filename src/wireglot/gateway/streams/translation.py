@@ -184,7 +184,11 @@ class Translation:
     def release(self, error: ApiError | None = None) -> None:
         if self._pending is None:
             return  # it did not come to its end, and that has been told
-        last = self._pending if error is None else Failure(signed(error, self._exchange))
+        last: Finish | Failure = self._pending
+        if error is not None:
+            last = Failure(signed(error, self._exchange))
+        elif results := self._exchange.safeguard_results:
+            last = msgspec.structs.replace(self._pending, safeguard_results=results)
         self._end(last, self.writer.write([last]))
 
     def _end(self, last: Finish | Failure, data: bytes) -> None:

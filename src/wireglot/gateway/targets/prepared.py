@@ -11,6 +11,7 @@ from wireglot.http.transport import Answer, Outbound
 from wireglot.ir.content import Origin
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
+from wireglot.ir.safeguards import Safeguard
 from wireglot.providers.aliases import Aliases
 
 
@@ -34,5 +35,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     passed through."""
     own_usage: bool = False
     """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
+    checks: tuple[Safeguard, ...] = ()
+    """What the client wants checked of the answer and the upstream does not: the gateway does."""
     unframe: Callable[[Answer], Answer] | None = None
     """Where streams come in a framing of the host's own."""

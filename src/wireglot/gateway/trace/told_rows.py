@@ -63,8 +63,8 @@ def row_fields(record: Record, worker: str) -> dict[str, Any]:
         fields["session"] = record.session[:_TEXT_LETTERS]
     elif record.beginning:
         fields["session"] = f"{BEGINS}{record.beginning[:_BEGINNING_LETTERS]}"
-    if record.asked_as:
-        fields["belongs_to"] = record.asked_as
+    if record.asked_as or record.within:
+        fields["belongs_to"] = record.asked_as or record.within
     if record.stream:
         fields["stream"] = True
     if record.passthrough:

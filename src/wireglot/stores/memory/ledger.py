@@ -19,6 +19,7 @@ _GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
     "day": lambda row: datetime.fromtimestamp(row.started // 1000, UTC).strftime("%Y-%m-%d"),
     "session": lambda row: row.session,
     "outcome": lambda row: row.outcome,
+    "operation": lambda row: row.operation,
 }
 
 

@@ -15,6 +15,7 @@ _GROUPS: Final[dict[Grouping, str]] = {
     "day": "to_char(to_timestamp(started / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
     "session": "session",
     "outcome": "outcome",
+    "operation": "operation",
 }
 _SUMS: Final = sums(
     {

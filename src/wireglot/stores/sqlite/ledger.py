@@ -54,6 +54,7 @@ _GROUPS: Final[dict[Grouping, str]] = {
     "day": "date(started / 1000, 'unixepoch')",
     "session": "session",
     "outcome": "outcome",
+    "operation": "operation",
 }
 
 _UNTOLD: Final = "(outcome = 'ok' AND source = 'none')"

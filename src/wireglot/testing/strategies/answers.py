@@ -68,6 +68,7 @@ class AnswerSource(ContentSource):
             created=self.one((0, 1760000000)),
             service_tier=self.one(("standard", "priority", "flex", "batch")) if self.rare() else "",
             others=(Candidate((Text("another"),), Stop("end")),) if self.rare() else (),
+            safeguard_results=samples.SAFEGUARD_RESULTS if self.rare() else (),
             extra=self.extra("response"),
         )
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from wireglot.ir.content import Foreign, Origin, Signature
 from wireglot.ir.request import HostedTool
+from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, SafeguardResult
 
 MAIN: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
 """The dialects that have extras of their own; the other registered ones are envelopes around Gemini."""
@@ -34,6 +35,23 @@ ARGUMENTS: Final = (
     '{"n": 123456789012345678901234567890, "f": 1.5, "z": 0}',
     '{"text":"\\u2028 \\"quoted\\" \\n","empty":""}',
     '{"nested":{"deep":{"deeper":[[],{}]}}}',
+)
+
+SAFEGUARDS: Final = (Safeguard(TOOL_CALLS, {"v": 1, "rules": {"deny": []}}), Safeguard("some_other_check"))
+
+SAFEGUARD_RESULTS: Final = (
+    SafeguardResult(
+        TOOL_CALLS,
+        "available",
+        {
+            "call_1": CallVerdict("not_flagged"),
+            "call_2": CallVerdict("flagged", "it deletes everything"),
+            "call_3": CallVerdict("unavailable", "timeout"),
+            "call_4": CallVerdict("skipped"),
+        },
+    ),
+    SafeguardResult("some_other_check", "unavailable", reason="error"),
+    SafeguardResult("a_third_check", "unsupported"),
 )
 
 BROKEN_ARGUMENTS: Final = ('{"city": "Zür', "not json", "[1, 2]", '"text"', '{"a":1}{"a":1}', "null")

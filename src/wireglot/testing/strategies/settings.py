@@ -129,5 +129,6 @@ class RequestSource(ContentSource):
             service_tier=self.one(("auto", "standard", "flex", "priority")) if self.rare() else "",
             cache=self.cache(),
             cache_key="cache-key-1" if self.rare() else "",
+            safeguards=samples.SAFEGUARDS if self.rare() else (),
             extra=self.extra("request"),
         )

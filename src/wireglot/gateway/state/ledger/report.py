@@ -21,6 +21,7 @@ GROUPS: Final[dict[str, Grouping]] = {
     "day": "day",
     "session": "session",
     "outcome": "outcome",
+    "operation": "operation",
 }
 PARAMETERS: Final = ("group_by", "start", "end", "key", "model", "provider", "session")
 DEFAULT_GROUPS: Final = "day,model"

@@ -28,6 +28,7 @@ from wireglot.gateway.state.quotas.reservation import (
     Unit,
     estimate,
     larger,
+    lent,
     reserve,
     used,
 )
@@ -109,6 +110,9 @@ class Quotas:
             return None
         holder = f"{self._instance}:{exchange.record.id}"
         reservation = reserve(exchange, target, key, holder=holder, now=self.wall())
+        outer = self._claims.get(exchange.record.within) if exchange.record.within else None
+        if outer is not None:
+            lent(reservation, outer)
         work = asyncio.ensure_future(self._reserve(reservation))
         try:
             await asyncio.shield(work)

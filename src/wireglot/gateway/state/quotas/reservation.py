@@ -69,7 +69,7 @@ class Reservation(msgspec.Struct):
 
     def beside(self, claim: Budget) -> Budget:
         """A claim on more of a budget, which only what others hold of it can stand in the way of."""
-        own = next(limit.claim.amount for limit in self.limits if limit.claim.name == claim.name)
+        own = next((limit.claim.amount for limit in self.limits if limit.claim.name == claim.name), 0)
         return msgspec.structs.replace(claim, limit=claim.limit + own)
 
     def add(self, claims: Sequence[Rate | Budget]) -> None:
@@ -103,17 +103,19 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
     spent_quota = job.surface.client.spent_quota
     found = Reservation(caller, spent_quota, settings, limits=[], expected=Usage(), expected_cost=0)
     found.at = int(now * 1000)
-    if limits.requests_per_minute:
+    is_own = bool(exchange.record.within)
+    """The gateway asks it for the answer to a request of the client, which counts as one."""
+    if limits.requests_per_minute and not is_own:
         most = limits.requests_per_minute
         rate = Rate(f"rate:{account}:rpm", 1, most, _MINUTE_SECONDS)
         found.limits.append(Limit("requests", rate, f"{most} requests a minute"))
-    if limits.concurrent:
+    if limits.concurrent and not is_own:
         found.place, found.most = f"places:{account}", limits.concurrent
         found.holder = holder
     if job.asked.operation == "count":
         return found  # it asks for a number, not for an answer
     expected = found.expected = expected_usage(exchange, target)
-    if limits.tokens_per_minute:
+    if limits.tokens_per_minute and not is_own:
         most = limits.tokens_per_minute
         rate = Rate(f"rate:{account}:tpm", min(most, expected.total), most, _MINUTE_SECONDS)
         found.limits.append(Limit("tokens", rate, f"{most} tokens a minute"))
@@ -134,6 +136,16 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
             since = max(period.since, key.created)
             found.limits.append(Limit(unit, budget, f"{shown} a {span}", since, span))
     return found
+
+
+def lent(reservation: Reservation, by: Reservation) -> None:
+    """Let a request of the gateway's own use what the client's request has reserved and not used."""
+    reservation.limits = [
+        msgspec.structs.replace(limit, claim=by.beside(limit.claim))
+        if isinstance(limit.claim, Budget)
+        else limit
+        for limit in reservation.limits
+    ]
 
 
 def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list[Rate | Budget]:

@@ -1,4 +1,4 @@
-"""An answer that is not sent on: of a question that the inspector itself asks."""
+"""An answer that is not sent on: of a request that the gateway itself makes."""
 
 from __future__ import annotations
 

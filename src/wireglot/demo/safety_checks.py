@@ -1,0 +1,89 @@
+"""Safety checks that gateways and agents ask a model for: whether a tool call may run.
+
+The demo model answers them by one simple rule. Blocked are commands that delete a root, a home or everything
+here (`rm -rf /`), that pipe a download into a shell (`curl ... | sh`), and that write to a disk (`mkfs`,
+`dd of=/dev/...`). Everything else may run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from wireglot.demo.conversation import Turn
+from wireglot.ir.content import Text
+from wireglot.ir.request import Request
+from wireglot.wire.json import BadJson, decode
+
+_DANGEROUS: Final = re.compile(
+    r"\brm\s+(?:-[\w-]+\s+)*-\w*[rR]\w*\s+(?:-[\w-]+\s+)*(?:/\*?|~/?|\$HOME/?|\*|\.)(?=[\"'\s;&|\\]|\Z)"
+    r"|\b(?:curl|wget)\b[^|\n]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
+    r"|\bmkfs\b|\bdd\b[^|;\n]*\bof=/dev/"
+)
+_REASON: Final = "the demo model blocks commands that delete everything or run a download"
+
+
+def is_dangerous(action: str) -> bool:
+    return _DANGEROUS.search(action) is not None
+
+
+def safety_answer(request: Request, turn: Turn) -> str | None:
+    """The answer to a safety check; None: the request is none."""
+    rules = "\n".join(
+        part.text
+        for message in request.messages
+        if message.role == "system"
+        for part in message.content
+        if isinstance(part, Text)
+    )
+    asked = "".join(turn.said)
+    for is_asked, answer in _CHECKS:
+        if is_asked(rules, asked):
+            return answer(rules, asked)
+    return None
+
+
+# The gateway's own (`gateway/relay/judge.py`): one JSON document about one call.
+
+
+def _is_judge(rules: str, asked: str) -> bool:
+    return '{"verdict": "allow"}' in rules and asked.startswith("{")
+
+
+def _judge(rules: str, asked: str) -> str:
+    try:
+        call: Any = decode(asked).get("call")
+    except (BadJson, AttributeError):
+        call = None
+    if type(call) is not dict:
+        return '{"verdict": "block", "reason": "there is no call to judge"}'
+    if is_dangerous(str(call.get("arguments"))):
+        return f'{{"verdict": "block", "reason": "{_REASON}"}}'
+    return '{"verdict": "allow"}'
+
+
+# Claude Code's (2.1.326) auto mode, where it makes the check itself: a transcript, whose last line is judged.
+
+
+def _is_transcript(rules: str, asked: str) -> bool:
+    return "<transcript>" in asked and ("<severity>" in rules or "<block>" in rules)
+
+
+def _transcript(rules: str, asked: str) -> str:
+    transcript = asked.partition("<transcript>")[2].partition("</transcript>")[0]
+    action = (transcript.strip().splitlines() or [""])[-1]
+    blocked = is_dangerous(action)
+    if "<severity>" in rules:
+        return (
+            "<severity>95</severity><category>Dangerous Command</category>"
+            if blocked
+            else ("<severity>5</severity>")
+        )
+    return f"<block>yes</block><reason>{_REASON}</reason>" if blocked else "<block>no</block>"
+
+
+_CHECKS: Final[tuple[tuple[Callable[[str, str], bool], Callable[[str, str], str]], ...]] = (
+    (_is_judge, _judge),
+    (_is_transcript, _transcript),
+)

@@ -1,0 +1,127 @@
+"""Claude Code's auto mode: `safeguards` of a request, `safeguard_results` of its answer, both ways.
+
+Seen in Claude Code 2.1.326 (beta `dangerous-tool-use-2026-09-03`). What is spelled otherwise than known here
+stays an unknown field, which returns to this dialect unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.fields import own_fields
+from wireglot.ir.content import Extra
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, SafeguardResult
+
+ASKED: Final = "safeguards"
+RESULTS: Final = "safeguard_results"
+IN_DELTA: Final = frozenset({"container", RESULTS})
+"""Fields that a stream tells at its end, beside the stop reason."""
+
+_DANGEROUS: Final = "dangerous_tool_use"
+_CONTEXT: Final = "classifier_context"
+_KINDS: Final = {_DANGEROUS: TOOL_CALLS}
+_TYPES: Final = {kind: name for name, kind in _KINDS.items()}
+
+T = TypeVar("T")
+
+
+def parse_safeguards(value: Any) -> tuple[Safeguard, ...]:
+    """Empty where anything in it is spelled in an unknown way."""
+    return _parsed(value, _safeguard, lambda parsed: render_safeguards(parsed, []))
+
+
+def render_safeguards(safeguards: tuple[Safeguard, ...], losses: list[Loss]) -> list[dict[str, Any]]:
+    rendered = []
+    for index, each in enumerate(safeguards):
+        value: dict[str, Any] = {"type": _TYPES.get(each.kind, each.kind)}
+        if each.context:
+            value[_CONTEXT] = each.context
+        losses_of_extra(each.extra, NAME, f"$.safeguards[{index}]", losses)
+        rendered.append({**value, **own_fields(each.extra, NAME)})
+    return rendered
+
+
+def parse_results(value: Any) -> tuple[SafeguardResult, ...]:
+    """Empty where anything in it is spelled in an unknown way."""
+    return _parsed(value, _result, lambda parsed: render_results(parsed, str))
+
+
+def render_results(
+    results: tuple[SafeguardResult, ...], call_id: Callable[[str], str]
+) -> list[dict[str, Any]]:
+    """`call_id`: how the client is told the id of a call."""
+    rendered = []
+    for each in results:
+        status: dict[str, Any] = {"type": each.status}
+        if each.status == "available":
+            status["tool_uses"] = {call_id(id): _verdict_value(call) for id, call in each.calls.items()}
+        elif each.status == "unavailable":
+            status["reason"] = each.reason
+        own = own_fields(each.extra, NAME)
+        rendered.append({"type": _TYPES.get(each.kind, each.kind), "status": status, **own})
+    return rendered
+
+
+def _parsed(
+    value: Any, parse: Callable[[dict[str, Any]], T | None], render: Callable[[tuple[T, ...]], Any]
+) -> tuple[T, ...]:
+    if type(value) is not list:
+        return ()
+    parsed = tuple(found for item in value if type(item) is dict and (found := parse(item)) is not None)
+    return parsed if render(parsed) == value else ()
+
+
+def _safeguard(value: dict[str, Any]) -> Safeguard | None:
+    kind, context = value.get("type"), value.get(_CONTEXT, {})
+    if type(kind) is not str or type(context) is not dict:
+        return None
+    return Safeguard(_KINDS.get(kind, kind), context, _rest(value, "type", _CONTEXT))
+
+
+def _result(value: dict[str, Any]) -> SafeguardResult | None:
+    kind, status = value.get("type"), value.get("status")
+    if type(kind) is not str or type(status) is not dict:
+        return None
+    kind, extra = _KINDS.get(kind, kind), _rest(value, "type", "status")
+    match status:
+        case {"type": "available", "tool_uses": dict(uses)}:
+            verdicts = {id: _verdict(use) for id, use in uses.items() if type(use) is dict}
+            calls = {id: verdict for id, verdict in verdicts.items() if verdict is not None}
+            return SafeguardResult(kind, "available", calls, extra=extra)
+        case {"type": "unavailable", "reason": str(reason)}:
+            return SafeguardResult(kind, "unavailable", reason=reason, extra=extra)
+        case {"type": "unsupported"}:
+            return SafeguardResult(kind, "unsupported", extra=extra)
+    return None
+
+
+def _verdict(value: dict[str, Any]) -> CallVerdict | None:
+    extra = _rest(value, "type", "outcome", "explanation", "reason")
+    match value:
+        case {"type": "evaluated", "outcome": "flagged" | "not_flagged" as outcome}:
+            return CallVerdict(outcome, value.get("explanation") or "", extra)
+        case {"type": "skipped"}:
+            return CallVerdict("skipped", extra=extra)
+        case {"type": "unavailable", "reason": str(reason)}:
+            return CallVerdict("unavailable", reason, extra)
+    return None
+
+
+def _verdict_value(verdict: CallVerdict) -> dict[str, Any]:
+    own = own_fields(verdict.extra, NAME)
+    match verdict.outcome:
+        case "skipped":
+            return {"type": "skipped", **own}
+        case "unavailable":
+            return {"type": "unavailable", "reason": verdict.reason, **own}
+        case outcome:
+            value = {"type": "evaluated", "outcome": outcome}
+            return {**value, **({"explanation": verdict.reason} if verdict.reason else {}), **own}
+
+
+def _rest(value: dict[str, Any], *known: str) -> Extra | None:
+    fields = {key: item for key, item in value.items() if key not in known}
+    return Extra(NAME, fields) if fields else None

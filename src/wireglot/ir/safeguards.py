@@ -1,0 +1,47 @@
+"""Checks of an answer that the client asks for, and what they found: it runs no tool before it knows."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from wireglot.ir.content import Extra
+
+TOOL_CALLS: Final = "tool_calls"
+"""The kind of a safeguard that checks each tool call of an answer before the client runs it."""
+
+Reason = Literal["timeout", "error", "refused", "input_too_long", "truncated"]
+"""Why there is no verdict. `truncated`: the call itself is not whole."""
+
+
+class Safeguard(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`kind`: `TOOL_CALLS`, or the native type where no other dialect knows it.
+
+    `context` is what the client says about itself for whoever checks: its rules, folders, platform.
+    """
+
+    kind: str
+    context: dict[str, Any] = {}
+    extra: Extra | None = None
+
+
+class CallVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a check found out about one call. `reason`: of `unavailable`, why; else for a person to read."""
+
+    outcome: Literal["flagged", "not_flagged", "skipped", "unavailable"]
+    reason: str = ""
+    extra: Extra | None = None
+
+
+class SafeguardResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of one safeguard. `calls` by the ids of the calls; a call that is not there was not checked.
+
+    `reason`: of `unavailable`, why.
+    """
+
+    kind: str
+    status: Literal["available", "unavailable", "unsupported"]
+    calls: dict[str, CallVerdict] = {}
+    reason: str = ""
+    extra: Extra | None = None
