@@ -5,7 +5,7 @@ import pytest
 from tests.gateway.faults.faults_kit import post
 from tests.laws.cases import MAIN
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Message, Part, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop, StopReason
 from wireglot.ir.request import Request, Tool, ToolChoice
@@ -63,8 +63,8 @@ def streamed(name: str, data: bytes) -> tuple[Part, ...]:
 
 def translated(
     text: str,
-    source: str,
-    target: str,
+    source: DialectName,
+    target: DialectName,
     *,
     asked: Request = ASKED,
     leaks: bool | None,
@@ -82,7 +82,7 @@ def translated(
 @every_text
 @every_source
 @every_target
-def test_a_text_is_no_call(text: str, source: str, target: str) -> None:
+def test_a_text_is_no_call(text: str, source: DialectName, target: DialectName) -> None:
     """[K5] The library, by default."""
     for parts in translated(text, source, target, leaks=None):
         assert [type(part) for part in parts] == [Text]
@@ -92,7 +92,9 @@ def test_a_text_is_no_call(text: str, source: str, target: str) -> None:
 @pytest.mark.parametrize("text", LEAKS.values(), ids=LEAKS)
 @every_source
 @every_target
-def test_a_text_is_a_call_where_the_caller_says_that_calls_leak(text: str, source: str, target: str) -> None:
+def test_a_text_is_a_call_where_the_caller_says_that_calls_leak(
+    text: str, source: DialectName, target: DialectName
+) -> None:
     """[K5] The same texts, so that the law above is about something."""
     for parts in translated(text, source, target, leaks=True):
         (call,) = [part for part in parts if isinstance(part, ToolCall)]
@@ -103,7 +105,7 @@ def test_a_text_is_a_call_where_the_caller_says_that_calls_leak(text: str, sourc
 @every_text
 @every_source
 @every_target
-def test_a_text_is_no_call_where_none_is_allowed(text: str, source: str, target: str) -> None:
+def test_a_text_is_no_call_where_none_is_allowed(text: str, source: DialectName, target: DialectName) -> None:
     """Also from a provider that leaks calls: the request forbids calls, or a limit or filter ended the answer."""
     forbidding = Request("m", ASKED.messages, ASKED.tools, tool_choice=ToolChoice("none"), max_tokens=100)
     reasons: list[tuple[Request, StopReason]] = [(forbidding, "end"), (ASKED, "length"), (ASKED, "refused")]

@@ -1,7 +1,13 @@
 """Call ids toward an endpoint."""
 
+import json
+from typing import Any
+
+import pytest
+
 from tests.providers.asks import features, fitted, pair, request, user
-from wireglot.dialects.base import is_minted
+from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import (
     Text,
     ToolCall,
@@ -10,6 +16,7 @@ from wireglot.ir.content import (
 from wireglot.providers.fit.fitted import Fitted
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for
+from wireglot.translate import translate_request
 
 
 def ids(outcome: Fitted) -> list[tuple[str, str]]:
@@ -58,3 +65,31 @@ def test_models_that_pair_by_order_get_no_ids() -> None:
     ((call, result),) = ids(outcome)
     assert is_minted(call)
     assert call == result
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize("blank", [{"call_id": ""}, {"call_id": None}, {}], ids=["empty", "null", "absent"])
+@pytest.mark.parametrize("provider", ["", "openrouter"])
+def test_a_call_that_came_without_an_id_goes_out_with_that_of_its_result(
+    target: DialectName, blank: dict[str, Any], provider: str
+) -> None:
+    """In its own dialect, too, where the request is fitted to a provider."""
+    turns: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for number in range(2):
+        turns += (
+            {"type": "function_call", **blank, "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", **blank, "output": f"done {number}"},
+        )
+    body = {"model": "m", "input": turns, "tools": [{"type": "function", "name": "f", "parameters": {}}]}
+    sent = translate_request(body, source="openai-responses", target=target, provider=provider or None)
+    asked = dialect(target).parse_request(sent.value, Context())
+    parts = [part for message in asked.messages for part in message.content]
+    if provider or target != "openai-responses":
+        calls = [part.id for part in parts if isinstance(part, ToolCall)]
+        assert calls == [part.call_id for part in parts if isinstance(part, ToolResult)]
+        assert len(set(calls)) == 2
+        assert json.dumps(sent.value).count(calls[0]) == 2
+    else:
+        assert sent.value["input"] == [
+            {key: value for key, value in turn.items() if value != ""} for turn in turns
+        ]

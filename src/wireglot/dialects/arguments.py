@@ -1,14 +1,19 @@
-"""Tool arguments: the text a model wrote, toward dialects that demand an object.
+"""Tool arguments: the text a model wrote, as the JSON that clients decode.
 
-Text that is no JSON object is mended where it is plain what was meant, and wrapped where it is not: a wrapped
-call comes back as the raw text it was. Dialects whose arguments are text pass them on as they are.
+Text that is no JSON object is mended where it is plain what was meant. Where it is not, dialects that demand
+an object wrap it, and a wrapped call comes back as the raw text it was; dialects whose arguments are text
+pass it on unchanged.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Literal
 
+import msgspec
+
 from wireglot.dialects.mended_arguments import mended_object
+from wireglot.ir.content import Part, ToolCall
 from wireglot.ir.loss import Action, Loss
 from wireglot.wire.json import BadJson, decode, encode_text
 
@@ -22,6 +27,8 @@ _TOLD: dict[Form, tuple[Action, str]] = {
     "mended": ("approximated", "no JSON as it was written, and mended: it is plain what was meant"),
     "wrapped": ("emulated", "no JSON object: the raw text stands in `_raw`"),
 }
+
+_look_over = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def read_arguments(text: str) -> tuple[dict[str, Any], Form]:
@@ -51,6 +58,29 @@ def declare_arguments(form: Form, path: str, losses: list[Loss]) -> None:
     """Tell that the arguments of the call at `path` are not those that were written."""
     if form:
         losses.append(Loss(f"{path}.arguments", "tool_call.arguments", *_TOLD[form]))
+
+
+def with_mended_calls(content: tuple[Part, ...], path: str, losses: list[Loss]) -> tuple[Part, ...]:
+    """Parts of an answer, with arguments that are JSON where it is plain what was meant. The same object
+    where nothing was mended. `path`: of the parts."""
+    mended: list[Part] = []
+    for index, part in enumerate(content):
+        if type(part) is ToolCall and part.kind == "function" and not is_json(part.arguments):
+            meant, form = read_arguments(part.arguments)
+            if form == "mended":
+                declare_arguments(form, f"{path}[{index}]", losses)
+                mended.append(msgspec.structs.replace(part, arguments=encode_text(meant)))
+                continue
+        mended.append(part)
+    return tuple(mended) if any(map(operator.is_not, mended, content)) else content
+
+
+def is_json(text: str) -> bool:
+    try:
+        _look_over(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def is_wrapped(value: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
@@ -89,6 +90,7 @@ __all__ = [
     "is_minted",
     "read_list",
     "told_model",
+    "with_mended_calls",
 ]
 
 

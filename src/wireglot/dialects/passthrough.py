@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from wireglot.dialects.arguments import is_json
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
-from wireglot.ir.verdict import is_cut
 from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
 from wireglot.wire.search import holds_any
@@ -101,7 +101,7 @@ def is_doubtful(body: bytes) -> bool:
             arguments = _decode_text(found[1])
         except ValueError:
             return True
-        if not arguments.strip() or is_cut(arguments):
+        if not arguments.strip() or not is_json(arguments):
             return True
     return not is_answer
 

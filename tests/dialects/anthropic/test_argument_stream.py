@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.dialects.anthropic.argument_stream import ArgumentStream
 from wireglot.dialects.anthropic.parts import call_text
+from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.wire.json import BadJson, decode
 
 ODD = (

@@ -118,8 +118,8 @@ def test_freeform_calls_are_custom_tool_calls():
 
 def test_parallel_calls_keep_their_index():
     events = write(
-        [START, PartStart(0, ToolCall("a", "f", "")), PartStart(1, ToolCall("b", "f", "")), Delta(1, "{}"),
-         Delta(0, "{}"), PartEnd(0), PartEnd(1), Finish(Stop("tool_calls"))]
+        [START, PartStart(0, ToolCall("a", "f", "")), PartStart(1, ToolCall("b", "f", "")), Delta(1, '{"a":1}'),
+         Delta(0, '{"a":2}'), PartEnd(0), PartEnd(1), Finish(Stop("tool_calls"))]
     )  # fmt: skip
     assert [event["output_index"] for event in events if event["type"].endswith(".delta")] == [1, 0]
     assert [item["call_id"] for item in events[-1]["response"]["output"]] == ["a", "b"]

@@ -111,3 +111,110 @@ def test_a_call_repeated_in_the_last_chunk_reaches_openais_sdk_once(name: str) -
             (call,) = stream.get_final_completion().choices[0].message.tool_calls or []
         assert json.loads(call.function.arguments) == {"a": 1}
         assert call.id == "call_0"
+
+
+BROKEN_ARGUMENTS = {
+    "doubled": ['{"command": "ls"}{"command": "ls"}'],
+    "doubled in pieces": ['{"command": ', '"ls"}', '{"comm', 'and": "ls"}'],
+    "a comma too many": ['{"command": "ls",}'],
+    "a comma in pieces": ['{"command": "ls"', ",", " }"],
+    "a brace too many": ['{"command": "ls"}', "}"],
+}
+
+
+def chat_answer(pieces: list[str]) -> tuple[bytes, bytes]:
+    """Whole and streamed, with the name and the first piece in one chunk."""
+    head = {"id": "c", "created": 1, "model": "m"}
+    call = {"id": "call_1", "type": "function"}
+    whole = {**call, "function": {"name": "Bash", "arguments": "".join(pieces)}}
+    message = {"role": "assistant", "content": None, "tool_calls": [whole]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    entries: list[dict[str, Any]] = [
+        {"index": 0, **call, "function": {"name": "Bash", "arguments": pieces[0]}},
+        *({"index": 0, "function": {"arguments": piece}} for piece in pieces[1:]),
+    ]
+    deltas: list[tuple[dict[str, Any], str | None]] = [
+        ({"role": "assistant", "content": None}, None),
+        *(({"tool_calls": [entry]}, None) for entry in entries),
+        ({}, "tool_calls"),
+    ]
+    chunks = [
+        {
+            **head,
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": end}],
+        }
+        for delta, end in deltas
+    ]
+    stream = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    document = {**head, "object": "chat.completion", "choices": [choice]}
+    return json.dumps(document).encode(), stream + b"data: [DONE]\n\n"
+
+
+def responses_answer(pieces: list[str]) -> tuple[bytes, bytes]:
+    text = "".join(pieces)
+    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "Bash", "status": "completed"}
+    done = {**item, "arguments": text}
+    response = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
+    response |= {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    place = {"item_id": "fc_1", "output_index": 0}
+    kind = "response.function_call_arguments"
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "arguments": ""}},
+        *({"type": f"{kind}.delta", **place, "delta": piece} for piece in pieces),
+        {"type": f"{kind}.done", **place, "name": "Bash", "arguments": text},
+        {"type": "response.output_item.done", "output_index": 0, "item": done},
+        {"type": "response.completed", "response": {**response, "output": [done]}},
+    ]
+    stream = b"".join(
+        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n".encode()
+        for number, event in enumerate(events)
+    )
+    return json.dumps({**response, "output": [done]}).encode(), stream
+
+
+TOOL: dict[str, Any] = {"name": "Bash", "parameters": {"type": "object"}}
+
+
+def chat_calls(client: openai.OpenAI, stream: bool) -> list[tuple[str, str]]:
+    asked: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    asked["tools"] = [{"type": "function", "function": TOOL}]
+    if stream:
+        with client.chat.completions.stream(**asked) as events:
+            message: Any = events.get_final_completion().choices[0].message
+    else:
+        message = client.chat.completions.create(**asked).choices[0].message
+    return [(call.function.name, call.function.arguments) for call in message.tool_calls]
+
+
+def responses_calls(client: openai.OpenAI, stream: bool) -> list[tuple[str, str]]:
+    asked: dict[str, Any] = {"model": "m", "input": "hi", "tools": [{"type": "function", **TOOL}]}
+    if not stream:
+        return [(item.name, item.arguments) for item in client.responses.create(**asked).output]
+    deltas = ""
+    with client.responses.stream(**asked) as events:
+        for event in events:
+            if event.type == "response.function_call_arguments.delta":
+                deltas += event.delta
+            elif event.type == "response.function_call_arguments.done":
+                assert json.loads(event.arguments) == json.loads(deltas)
+        output: Any = events.get_final_response().output
+    return [(item.name, item.arguments) for item in output]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", ["openai-chat", "openai-responses"])
+@pytest.mark.parametrize("server", ["openai-chat", "openai-responses"])
+def test_openais_sdk_finds_json_whatever_the_server_wrote(server: str, client: str, stream: bool) -> None:
+    """[X21] Forwarded and translated, with a loss; arguments that are right pass unchanged."""
+    answers = {"openai-chat": chat_answer, "openai-responses": responses_answer}[server]
+    ask = {"openai-chat": chat_calls, "openai-responses": responses_calls}[client]
+    with ScriptedUpstream() as upstream, gateway(upstream, server, "/v1") as live:
+        sdk = openai.OpenAI(base_url=f"{live.url}/v1", api_key="x", max_retries=0)
+        for number, pieces in enumerate(BROKEN_ARGUMENTS.values(), 1):
+            whole, data = answers(pieces)
+            upstream.next(Behaviour(pieces=cut(data, 50)) if stream else Behaviour(body=whole))
+            ((name, arguments),) = ask(sdk, stream)
+            assert (name, json.loads(arguments)) == ("Bash", {"command": "ls"}), pieces
+            assert "tool_call.arguments" in json.dumps(live.wait_log(number)[-1]), pieces

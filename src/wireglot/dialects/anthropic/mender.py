@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.anthropic.argument_stream import ArgumentStream
 from wireglot.dialects.anthropic.open_blocks import choose_arguments
+from wireglot.dialects.argument_stream import MendedArguments
 from wireglot.dialects.arguments import Form, declare_arguments, read_arguments
 from wireglot.dialects.passthrough import event_of, object_of, whole_frames
 from wireglot.ir.loss import Loss
@@ -133,51 +133,36 @@ class _GivenCall:
 
 
 class _StreamedCall:
-    """A call whose deltas pass as they come. Held back is only what may turn out to be one too many: a comma,
-    an empty object. From the first mistake on the deltas wait for the end, and what is left is told anew."""
+    """A call whose deltas pass as they come, unless they are held back (`MendedArguments`)."""
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.form: Form = ""
-        self._arguments = ArgumentStream()
-        self._sent = 0
-        """Characters of the arguments that have gone on."""
+        self._arguments = MendedArguments()
         self._waiting: list[bytes] = []
-        self._characters = 0
+
+    @property
+    def form(self) -> Form:
+        return self._arguments.form
 
     def delta(self, piece: str, whole: bytes) -> bytes:
-        arguments = self._arguments
-        arguments.feed(piece)
-        self._characters += len(piece)
-        if arguments.waits:
-            self._waiting.append(whole)
-            return b""
-        self._sent = self._characters
-        if self._waiting:
-            whole = b"".join((*self._waiting, whole))
-            self._waiting.clear()
-        return whole
+        self._waiting.append(whole)
+        self._arguments.feed(piece)
+        return b"" if self._arguments.waits else self._release()
 
     def go_on(self) -> bytes:
         """Something else follows: what only waited for more is let go."""
-        return b"" if self._arguments.is_bent else self._release()
+        if self._arguments.is_bent:
+            return b""
+        self._arguments.release()
+        return self._release()
 
     def end(self) -> bytes:
-        if not self._arguments.is_bent:
-            return self._release()
-        raw = self._arguments.raw
-        again = ArgumentStream()
-        whole = again.feed(raw) + again.finish()
-        sent = raw[: self._sent].lstrip()
-        if again.form != "mended" or not whole.startswith(sent):
-            return self._release()  # not to be mended any more: as it came
-        self.form = again.form
-        return _delta(self.index, whole[len(sent) :])
+        rest = self._arguments.finish()
+        return _delta(self.index, rest) if self.form else self._release()
 
     def _release(self) -> bytes:
         data = b"".join(self._waiting)
         self._waiting.clear()
-        self._sent = self._characters
         return data
 
 

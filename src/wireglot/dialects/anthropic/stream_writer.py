@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any, assert_never
 
 from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id, streamed
-from wireglot.dialects.anthropic.argument_stream import ArgumentStream
 from wireglot.dialects.anthropic.citations import render_citations
 from wireglot.dialects.anthropic.errors import render_error
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back
@@ -19,6 +18,7 @@ from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop,
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.anthropic.response import malformed_call, render_final_usage
 from wireglot.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_results
+from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form

@@ -1,5 +1,5 @@
-"""Calls that a stream tells whole once more, mostly in its last chunk: clients add up what they get, and two
-objects in a row are no JSON.
+"""Calls that a stream tells whole once more, mostly in its last chunk, and other arguments that are no JSON:
+clients add up what they get, and two objects in a row are none.
 
 Whole arguments are one object, and nothing can follow an object that is whole. So a fragment that is whole
 itself and the same once more is a repetition, whatever else it says.
@@ -11,14 +11,20 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+from wireglot.dialects.argument_stream import MendedArguments
+from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.passthrough import event_of, object_of, whole_frames
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.sse import frame
 
 _ARGUMENTS: Final = b'"arguments"'
-_BEGINS: Final = re.compile(rb'"arguments"\s*:\s*"\s*\{')
+_ENDS: Final = re.compile(rb'"finish_reason"\s*:\s*"|\[DONE\]')
 _OPENINGS: Final = ("{", " ", "\n", "\t", "\r")
+
+_Key = tuple[Any, Any]
+"""The choice and the call that a fragment belongs to."""
+_Fragment = tuple[_Key, str, tuple[int, int]]
 
 
 def is_repeated(said: Iterable[str], fragment: str) -> bool:
@@ -40,45 +46,86 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 class CallMender:
-    """Implements `Mender`. A chunk is read only once another fragment of its call began with a brace."""
+    """Implements `Mender`: arguments that clients add up are JSON, where it is plain what was meant. Chunks
+    pass as they came; those wait whose arguments may be too much (`MendedArguments`)."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
-        self._begun = False
-        self._unread: list[bytes] = []
-        self._said: dict[tuple[Any, Any], list[str]] = {}
+        self._calls: dict[_Key, MendedArguments] = {}
+        self._begun: set[_Key] = set()
+        """Calls of which something has gone out: their names are known."""
+        self._waiting: list[bytes] = []
 
     def mend(self, data: bytes) -> bytes:
-        if data.find(_ARGUMENTS) < 0:
+        if data.find(_ARGUMENTS) < 0 and not self._waiting:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
 
     def leaves(self, frames: bytes) -> bool:
-        return frames.find(_ARGUMENTS) < 0
+        return frames.find(_ARGUMENTS) < 0 and not self._waiting
 
     def _frame(self, whole: bytes) -> bytes:
-        if whole.find(_ARGUMENTS) < 0:
-            return whole
-        if not self._begun or _BEGINS.search(whole) is None:
-            self._begun = True
-            self._unread.append(whole)
-            return whole
+        if whole.find(_ARGUMENTS) >= 0:
+            fragments = list(_fragments(object_of(event_of(whole))))
+            if fragments:
+                self._take(fragments)
+                self._waiting.append(whole)
+                return b"" if any(call.waits for call in self._calls.values()) else self._release()
+        if self._waiting and _ENDS.search(whole) is not None:
+            return self._end() + whole
+        return whole
+
+    def _take(self, fragments: list[_Fragment]) -> None:
+        told = {key for key, _, _ in fragments}
+        for key, call in self._calls.items():
+            if key not in told and not call.is_bent:
+                call.release()  # the next call follows: what only waited for more is whole
+        for key, fragment, _ in fragments:
+            self._calls.setdefault(key, MendedArguments()).feed(fragment)
+
+    def _release(self) -> bytes:
+        data = b"".join(self._waiting)
+        self._waiting.clear()
+        self._begun.update(self._calls)
+        return data
+
+    def _end(self) -> bytes:
+        """The calls are over: what waits, with what is left to say of those that were mended."""
+        rests: dict[_Key, str] = {}
+        for key, call in self._calls.items():
+            rest = call.finish()
+            if call.form:
+                rests[key] = rest
+                choice, number = key
+                place = f"$.choices[{choice}].message.tool_calls[{number}].function"
+                declare_arguments(call.form, place, self.losses)
+        frames = [self._left_over(whole, rests) for whole in self._waiting] if rests else self._waiting
+        self._waiting = []
+        self._calls.clear()
+        self._begun.clear()
+        return b"".join(frames)
+
+    def _left_over(self, whole: bytes, rests: dict[_Key, str]) -> bytes:
+        """A chunk that waited: the first one of a mended call tells all that is left of it."""
         chunk = object_of(event_of(whole))
-        unread, self._unread = self._unread, []
-        for earlier in unread:
-            for key, fragment, _ in _fragments(object_of(event_of(earlier))):
-                self._said.setdefault(key, []).append(fragment)
-        repeated = []
-        for key, fragment, place in _fragments(chunk):
-            said = self._said.setdefault(key, [])
-            if said and is_repeated(said, fragment):
-                repeated.append(place)
+        fragments = [fragment for fragment in _fragments(chunk) if fragment[0] in rests]
+        if not fragments:
+            return whole
+        spent = []
+        for key, _, (number, place) in fragments:
+            calls = chunk["choices"][number]["delta"]["tool_calls"]
+            rest, rests[key] = rests[key], ""
+            if key not in self._begun:
+                calls[place]["function"]["arguments"] = rest
+                self._begun.add(key)
+            elif rest:
+                calls[place] = {"index": calls[place].get("index"), "function": {"arguments": rest}}
             else:
-                said.append(fragment)
-        return frame(encode(_without(chunk, repeated))) if repeated else whole
+                spent.append((number, place))
+        return frame(encode(_without(chunk, spent)))
 
 
-def _fragments(chunk: dict[str, Any]) -> Iterable[tuple[tuple[Any, Any], str, tuple[int, int]]]:
+def _fragments(chunk: dict[str, Any]) -> Iterable[_Fragment]:
     """The fragments of arguments in a chunk: whose each is, what it says, where it stands."""
     choices = chunk.get("choices")
     for number, choice in enumerate(choices if type(choices) is list else ()):
@@ -94,7 +141,7 @@ def _fragments(chunk: dict[str, Any]) -> Iterable[tuple[tuple[Any, Any], str, tu
 
 
 def _without(chunk: dict[str, Any], repeated: list[tuple[int, int]]) -> dict[str, Any]:
-    """The chunk without the calls at these places: their ids and names were told before, too."""
+    """The chunk without the calls at these places, which say nothing more."""
     for number, place in reversed(repeated):
         delta = chunk["choices"][number]["delta"]
         del delta["tool_calls"][place]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.foreign import NO_RESULTS
@@ -367,7 +368,7 @@ def render_choice(
     fields = {**own_fields(extra, NAME), **form.get(HOLLOW, {})}
     native = bool(form.get("native"))
     rendered = Answer(form, fields, context, losses)
-    message = rendered.message(answer.content, path)
+    message = rendered.message(with_mended_calls(answer.content, f"{path}.content", losses), path)
     out: dict[str, Any] = {}
     if form.get("index") != "absent" and "choice.index" not in fields:
         out["index"] = index

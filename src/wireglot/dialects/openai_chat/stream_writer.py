@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
+from wireglot.dialects.argument_stream import MendedCalls
 from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import NO_RESULTS, ForeignEvents
@@ -46,6 +47,7 @@ class ChatWriter:
     def __init__(self, context: Context, request: Request | None = None) -> None:
         self.losses: list[Loss] = []
         self._foreign_events = ForeignEvents(self.losses)
+        self._calls = MendedCalls(self.losses)
         self._context = context
         self._request = request
         self._wants_usage = request is None or _asks_usage(request)
@@ -64,7 +66,7 @@ class ChatWriter:
 
     def write(self, events: Iterable[Event]) -> bytes:
         out: list[bytes] = []
-        for event in events:
+        for event in self._calls.events(events):
             if type(event) is Delta:
                 sink = self._parts.sink
                 if sink is not None and event.index == self._parts.index and not event.logprobs:

@@ -367,7 +367,17 @@ class _Input:
         if part.extra is not None and not self.reasoned:
             part = msgspec.structs.replace(part, extra=without_ids(part.extra))
         form = own_form(part.extra, NAME)
-        return render_call(part, _usable(form.get("id")), form.get("status"))
+        item = render_call(part, _usable(form.get("id")), form.get("status"))
+        if "call_id" in form and self.is_answered(part):
+            item["call_id"] = part.id  # it came without one, and its result was given this one
+        return item
+
+    def is_answered(self, call: ToolCall) -> bool:
+        return any(
+            type(part) is ToolResult and part.call_id == call.id
+            for message in self.messages
+            for part in message.content
+        )
 
     def reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
         item = self.own_reasoning(part, path)

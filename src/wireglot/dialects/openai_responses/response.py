@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.foreign import NO_RESULTS
@@ -187,9 +188,8 @@ def render_response(
     status, why = render_stop(response.stop, response.content, losses)
     run = client_run(request.tools) if request is not None else {}
     ids = ItemIds(identifier, context)
-    output = render_output_items(
-        response.content, ids, context, losses, status, run, hides_state=hides_state(request)
-    )
+    content = with_mended_calls(response.content, "$.content", losses)
+    output = render_output_items(content, ids, context, losses, status, run, hides_state=hides_state(request))
     body = shell(response, identifier, context, request)
     finish_body(body, response, status, why, context)
     body["output"] = output

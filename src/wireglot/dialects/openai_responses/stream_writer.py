@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from wireglot.dialects.argument_stream import MendedCalls
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.foreign import NO_RESULTS, ONE_ANSWER
@@ -49,6 +50,7 @@ class ResponsesWriter:
         self._items = ItemWriter(context, client_run(request.tools) if request is not None else {})
         self._items.hides_state = hides_state(request)
         self.losses = self._items.losses
+        self._calls = MendedCalls(self.losses)
         self._start: Start | None = None
         self._shell: dict[str, Any] = {}
         self._usage: Usage | None = None
@@ -57,7 +59,7 @@ class ResponsesWriter:
     def write(self, events: Iterable[Event]) -> bytes:
         items = self._items
         out = items.out
-        for event in events:
+        for event in self._calls.events(events):
             if type(event) is Delta:
                 part = items.parts[event.index]
                 if part.before and not event.logprobs:

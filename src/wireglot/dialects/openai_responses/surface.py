@@ -10,6 +10,7 @@ from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_responses.counts import COUNTS
 from wireglot.dialects.openai_responses.failed_search import failed_search
+from wireglot.dialects.openai_responses.mender import ArgumentsMender
 from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
@@ -129,6 +130,7 @@ SURFACE: Final = Surface(
     ),
     status=plain_status,
     tap=ResponsesTap,
+    mender=ArgumentsMender,
     marks=_MARKS,
     glance=glance,
     reasoning=ReasoningState(

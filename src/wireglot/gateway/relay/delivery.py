@@ -10,7 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import AnswerGlance, answer_located, has_no_answer, is_doubtful
+from wireglot.dialects.base import (
+    AnswerGlance,
+    answer_located,
+    has_no_answer,
+    is_doubtful,
+    with_mended_calls,
+)
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.judge import Judge
@@ -131,7 +137,8 @@ class Delivery:
         ):
             response = self._parsed(target, prepared, body)
             accepted = accept(response, asked(exchange), leaks_calls=prepared.leaks_calls)
-            if accepted.response is not response:
+            content = accepted.response.content
+            if accepted.response is not response or with_mended_calls(content, "$", []) is not content:
                 return seen, accepted
         return seen, None
 

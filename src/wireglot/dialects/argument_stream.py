@@ -10,9 +10,15 @@ characters are escaped, and what stands behind the last brace is judged at the e
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from wireglot.dialects.arguments import PARSE_ERROR, RAW, Form, read_arguments
+import msgspec
+
+from wireglot.dialects.arguments import PARSE_ERROR, RAW, Form, declare_arguments, read_arguments
 from wireglot.dialects.mended_arguments import escaped, mended_object
+from wireglot.ir.content import ToolCall
+from wireglot.ir.loss import Loss
+from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
 from wireglot.wire.json import encode_text
 
 _SPACE = " \t\n\r"
@@ -279,3 +285,90 @@ class ArgumentStream:
             closing.append("}" if bracket == "{" else "]")
         at_key = len(self._stack) == 1 and self._place == _FIRST_KEY
         return "".join(closing) + ("" if at_key else ",")
+
+
+class MendedArguments:
+    """Arguments that pass as they come, and are mended where it is plain what was meant. Held back is only
+    what may be too much: a comma, an empty object, and everything from the first mistake on."""
+
+    __slots__ = ("_arguments", "_held", "_sent", "form")
+
+    def __init__(self) -> None:
+        self.form: Form = ""
+        self._arguments = ArgumentStream()
+        self._held: list[str] = []
+        self._sent = 0
+        """Characters that have gone on."""
+
+    @property
+    def is_bent(self) -> bool:
+        return self._arguments.is_bent
+
+    @property
+    def waits(self) -> bool:
+        return self._arguments.waits
+
+    def feed(self, piece: str) -> str:
+        self._arguments.feed(piece)
+        self._held.append(piece)
+        return "" if self.waits else self.release()
+
+    def release(self) -> str:
+        """What is held, as it came."""
+        held = "".join(self._held)
+        self._held.clear()
+        self._sent += len(held)
+        return held
+
+    def finish(self) -> str:
+        """What is still to be said."""
+        if not self._arguments.is_bent:
+            return self.release()
+        raw = self._arguments.raw
+        again = ArgumentStream()
+        whole = again.feed(raw) + again.finish()
+        sent = raw[: self._sent].lstrip()
+        if sent.rstrip() == whole:
+            sent = whole  # blanks behind the last brace
+        if again.form != "mended" or not whole.startswith(sent):
+            return self.release()  # not to be mended any more
+        self.form = again.form
+        self._held.clear()
+        return whole[len(sent) :]
+
+
+class MendedCalls:
+    """Events of an answer, with the arguments of its calls mended on the way."""
+
+    __slots__ = ("_losses", "_open")
+
+    def __init__(self, losses: list[Loss]) -> None:
+        self._losses = losses
+        self._open: dict[int, MendedArguments] = {}
+
+    def events(self, events: Iterable[Event]) -> Iterable[Event]:
+        came = events if type(events) is list else list(events)
+        if not self._open and not any(type(event) is PartStart for event in came):
+            return came
+        return self._mended(came)
+
+    def _mended(self, events: Iterable[Event]) -> Iterable[Event]:
+        for event in events:
+            if type(event) is PartStart:
+                part = event.part
+                if type(part) is ToolCall and part.kind == "function":
+                    self._open[event.index] = arguments = MendedArguments()
+                    passed = arguments.feed(part.arguments) if part.arguments else ""
+                    event = PartStart(event.index, msgspec.structs.replace(part, arguments=passed))
+            elif type(event) is Delta and event.index in self._open:
+                if event.text:
+                    event = Delta(event.index, self._open[event.index].feed(event.text))
+                    if not event.text:
+                        continue
+            elif type(event) is PartEnd and event.index in self._open:
+                arguments = self._open.pop(event.index)
+                rest = "" if event.cut else arguments.finish()
+                declare_arguments(arguments.form, f"$.content[{event.index}]", self._losses)
+                if rest:
+                    yield Delta(event.index, rest)
+            yield event
