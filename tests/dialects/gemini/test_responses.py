@@ -5,9 +5,14 @@ import pytest
 import wireglot
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.gemini import DIALECT
+from wireglot.dialects.gemini.errors import parse_error
+from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Citation, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot.ir.stream import Failure, fold
+from wireglot.translate import StreamTranslator, translate_response
+from wireglot.wire.json import encode
 
 CONTEXT = Context()
 
@@ -119,8 +124,12 @@ def test_fields_of_the_first_candidate_are_told_by_their_path():
         ("IMAGE_PROHIBITED_CONTENT", "refused"),
         ("IMAGE_RECITATION", "refused"),
         ("MALFORMED_FUNCTION_CALL", "malformed_call"),
-        ("UNEXPECTED_TOOL_CALL", "malformed_call"),
-        ("TOO_MANY_TOOL_CALLS", "malformed_call"),
+        ("UNEXPECTED_TOOL_CALL", "paused"),
+        ("TOO_MANY_TOOL_CALLS", "paused"),
+        ("MALFORMED_RESPONSE", "paused"),
+        ("MISSING_THOUGHT_SIGNATURE", "paused"),
+        ("ESCALATION", "refused"),
+        ("PUP_LIMITED_DISABLED", "refused"),
         ("CONTINUATION", "paused"),
         ("LANGUAGE", "other"),
         ("OTHER", "other"),
@@ -135,6 +144,50 @@ def test_finish_reasons(raw, reason):
     body = answer({"text": "x"}, finish=raw)
     assert parse(body).stop == Stop(reason, raw, "gemini")
     comes_back(body)
+
+
+@pytest.mark.parametrize(
+    "raw", ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL"]
+)
+def test_an_answer_without_words_that_ends_in_a_bad_call_is_malformed(raw):
+    """C2"""
+    body = answer(finish=raw)
+    assert parse(body).stop == Stop("malformed_call", raw, "gemini")
+    comes_back(body)
+
+
+def test_a_missing_thought_signature_is_an_error_of_the_request():
+    body = answer(finish="MISSING_THOUGHT_SIGNATURE")
+    body["candidates"][0]["finishMessage"] = "at contents[1]"
+    error = parse_error(body)
+    assert error is not None
+    assert (error.kind, error.status) == ("invalid_request", 400)
+    assert "at contents[1]" in error.message
+    is_refusal = dialect("gemini").surface.reasoning.is_refusal
+    assert is_refusal is not None
+    assert is_refusal(error)
+    reader = dialect("gemini").stream_reader(Context())
+    last = [*reader.read(b"data: " + encode(body) + b"\n\n"), *reader.end()][-1]
+    assert isinstance(last, Failure)
+    assert (last.error.kind, last.error.message) == (error.kind, error.message)
+    assert parse_error(answer({"text": "x"}, finish="MISSING_THOUGHT_SIGNATURE")) is None
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    "raw", ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"]
+)
+def test_words_before_a_bad_call_reach_every_client(target, raw):
+    """Whole and streamed: the text stands, whatever ended it."""
+    body = answer({"text": "So far: 42."}, finish=raw)
+    whole = translate_response(body, source="gemini", target=target)
+    translator = StreamTranslator(source="gemini", target=target)
+    data = translator.feed(b"data: " + encode(body) + b"\n\n") + translator.close()
+    spoken = dialect(target)
+    reader = spoken.stream_reader(Context())
+    for found in (spoken.parse_response(whole.value, Context()), fold([*reader.read(data), *reader.end()])):
+        assert [part.text for part in found.content if isinstance(part, Text)] == ["So far: 42."]
+        assert found.stop.reason != "malformed_call"
 
 
 def test_a_call_turns_stop_into_tool_calls_but_not_a_cut_off_answer():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.faults import (
     bare_message,
@@ -17,6 +19,7 @@ from wireglot.dialects.faults import (
 )
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini.names import OWN
+from wireglot.dialects.gemini.outcome import UNSIGNED
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 
@@ -76,6 +79,30 @@ _BAD_KEY = re.compile(r"api[ _]key (not valid|not found|expired|is invalid)", re
 _SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)s?")
 
 
+def unsigned_error(message: Any) -> ApiError:
+    """A request that lacks a thought signature, which is reported as the reason that an answer ended."""
+    said = f": {message}" if type(message) is str and message else ""
+    return ApiError(
+        "invalid_request",
+        f"the request lacks a thought signature{said}",
+        status=400,
+        type="INVALID_ARGUMENT",
+    )
+
+
+def _unsigned(body: Any) -> ApiError | None:
+    """The same of a whole answer, unless there is something in it."""
+    candidates = body.get("candidates") if type(body) is dict else None
+    only = candidates[0] if type(candidates) is list and len(candidates) == 1 else None
+    if type(only) is not dict or only.get("finishReason") != UNSIGNED:
+        return None
+    content = only.get("content")
+    if type(content) is dict and content.get("parts"):
+        return None
+    error = unsigned_error(only.get("finishMessage"))
+    return msgspec.structs.replace(error, extra=Extra(OWN, body, {}))
+
+
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
     """The error in a body of any of the shapes Google and the proxies before it send."""
     listed = type(body) is list and bool(body)
@@ -83,7 +110,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     error = error_beside(whole, "candidates") if type(whole) is dict else None
     if not error:
         if status < 400:
-            return None
+            return _unsigned(whole)
         return _bare(whole, status)
     extra = Extra(OWN, whole, {"list": True} if listed else {})
     if type(error) is not dict:

@@ -26,6 +26,9 @@ FINISH_NUMBERS = (
 )
 """Vertex's numbering. The Developer API agrees on the first five, and only they have been seen as numbers."""
 
+UNSIGNED = "MISSING_THOUGHT_SIGNATURE"
+"""The request is wrong, and not the answer: a thought signature is missing in it."""
+
 _REASONS: dict[str, StopReason] = {
     "STOP": "end",
     "MAX_TOKENS": "length",
@@ -38,13 +41,19 @@ _REASONS: dict[str, StopReason] = {
     "IMAGE_PROHIBITED_CONTENT": "refused",
     "IMAGE_RECITATION": "refused",
     "MODEL_ARMOR": "refused",
+    "ESCALATION": "refused",  # google-genai 3.3, as the next one: the account or the request was limited
+    "PUP_LIMITED_DISABLED": "refused",
     "MALFORMED_FUNCTION_CALL": "malformed_call",
     "UNEXPECTED_TOOL_CALL": "malformed_call",
     "TOO_MANY_TOOL_CALLS": "malformed_call",
     "MALFORMED_RESPONSE": "malformed_call",
-    "MISSING_THOUGHT_SIGNATURE": "malformed_call",  # ai.google.dev/api; google-genai 3.1 lacks it
+    UNSIGNED: "malformed_call",  # ai.google.dev/api; google-genai 3.1 lacks it
     "CONTINUATION": "paused",
 }
+_AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(
+    ("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", UNSIGNED), "paused"
+)
+"""What these mean behind a text: it stands, and the model was not done."""
 _FINISHES: dict[StopReason, str] = {
     "end": "STOP",
     "stop_sequence": "STOP",
@@ -77,10 +86,13 @@ _PLAIN_TRAFFIC = "ON_DEMAND"
 """What everybody's requests are who has bought no throughput in advance."""
 
 
-def read_stop(stated: Any, calls: bool, message: Any = None) -> Stop:
-    """The stop for a finishReason. A call overrides STOP and nothing else: a cut-off answer stays cut off."""
+def read_stop(stated: Any, calls: bool, message: Any = None, *, said: bool = False) -> Stop:
+    """The stop for a finishReason. A call overrides STOP and nothing else: a cut-off answer stays cut off.
+    `said`: there is a text in the answer."""
     raw = names.enum_name(stated, FINISH_NUMBERS)
     reason = _REASONS.get(raw, "other")
+    if said and not calls:
+        reason = _AFTER_WORDS.get(raw, reason)
     if reason == "end" and calls:
         reason = "tool_calls"
     fields = {"finishMessage": message} if message is not None else {}
@@ -104,11 +116,10 @@ def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str,
         )
     if stop.dialect == OWN and not stop.raw and own_form(stop.extra, OWN).get("finishReason") == "absent":
         return dict(kept)
-    raw = (
-        stop.raw if stop.dialect == OWN and _told(stop.raw, calls) == stop.reason else _FINISHES[stop.reason]
-    )
+    own = stop.dialect == OWN and stop.reason in (_told(stop.raw, calls), _AFTER_WORDS.get(stop.raw))
+    raw = stop.raw if own else _FINISHES[stop.reason]
     stated = own_form(stop.extra, OWN).get("finishReason")
-    told = _told(raw, calls)
+    told = stop.reason if own else _told(raw, calls)
     if told != stop.reason:
         out.append(Loss(path, "stop_reason", "approximated", f"{stop.reason} becomes {raw}"))
     same = stated is not None and names.enum_name(stated, FINISH_NUMBERS) == raw

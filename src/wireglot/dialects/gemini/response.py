@@ -117,7 +117,8 @@ def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candid
     calls = any(type(part) is ToolCall for part in parts)
     stated = candidate.value.get("finishReason")
     if names.enum_name(stated, FINISH_NUMBERS):
-        stop = read_stop(stated, calls, candidate.value.get("finishMessage"))
+        said = any(type(part) is Text and part.text for part in parts)
+        stop = read_stop(stated, calls, candidate.value.get("finishMessage"), said=said)
     else:
         stop = silent_stop(bool(parts), calls)
     if candidate.value.get("index") == index:

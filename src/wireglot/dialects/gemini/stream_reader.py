@@ -17,26 +17,16 @@ from wireglot.dialects.faults import TRUNCATED
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans, untold_grounding
-from wireglot.dialects.gemini.errors import parse_error
+from wireglot.dialects.gemini.errors import parse_error, unsigned_error
 from wireglot.dialects.gemini.framing import Framing
 from wireglot.dialects.gemini.names import OWN
-from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, read_stop, read_usage, usage_tier
+from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, UNSIGNED, read_stop, read_usage, usage_tier
 from wireglot.dialects.gemini.partial_args import PartialCall
 from wireglot.dialects.gemini.parts import PartParser, is_more_than_text, is_ours, plain_name
 from wireglot.dialects.gemini.repeated_chunks import GeminiChunks
 from wireglot.dialects.gemini.response import FIRST, SOURCES, blocked_stop, parse_response, unix_seconds
 from wireglot.dialects.gemini.results import call_id
-from wireglot.ir.content import (
-    Citation,
-    Extra,
-    Foreign,
-    Media,
-    Part,
-    Reasoning,
-    Text,
-    TokenLogprob,
-    ToolCall,
-)
+from wireglot.ir.content import Citation, Extra, Foreign, Media, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Candidate
 from wireglot.ir.stream import (
@@ -373,10 +363,15 @@ class GeminiReader(AnswerReader):
             return
         spans: list[Span] = read_spans(self._candidate)
         text = "".join(self._texts)
+        said = bool(text or self._told)
+        if not self._parts and names.enum_name(self._finish, FINISH_NUMBERS) == UNSIGNED:
+            self._fail(unsigned_error(self._candidate.get("finishMessage")), events)
+            return
         self._close(events, tuple(span.on(text, self._told) for span in spans) if text else ())
         form = dict(self._form)
         if self._finish is not None:
-            stop = read_stop(self._finish, self._parser.calls > 0, self._candidate.pop("finishMessage", None))
+            message = self._candidate.pop("finishMessage", None)
+            stop = read_stop(self._finish, self._parser.calls > 0, message, said=said)
         else:
             stop = blocked
             form["candidates"] = "absent"

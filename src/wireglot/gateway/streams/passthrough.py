@@ -12,7 +12,7 @@ from wireglot.dialects.base import Mender, RepeatedFrames, StreamReader, Surface
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.streams.feeder import asked, begins, signed, usage_source
+from wireglot.gateway.streams.feeder import StreamRefused, asked, begins, signed, usage_source
 from wireglot.gateway.streams.late_verdict import LateVerdict
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
@@ -287,8 +287,14 @@ class Passthrough:
         self._take(held)
 
     def _judge(self, events: list[Event]) -> None:
-        """Nothing of it has gone out. Raises NoAnswer where it ends, and answers nothing."""
-        if not self._judged or not events or type(events[-1]) is not Finish:
+        """Nothing of it has gone out. Raises NoAnswer where it ends, and answers nothing, and StreamRefused
+        where its end is an error."""
+        if not self._judged or not events:
+            return
+        last = events[-1]
+        if type(last) is Failure and self._tap.complete:
+            raise StreamRefused(last.error)
+        if type(last) is not Finish:
             return
         if events[-1] not in self._opening_events:
             self._opening_events += events
