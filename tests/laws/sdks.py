@@ -12,8 +12,10 @@ from google.genai import types
 
 from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response
+from wireglot.ir.verdict import is_cut
 from wireglot.testing.canonical import canonical_arguments
-from wireglot.wire.json import encode, encode_text
+from wireglot.wire.json import decode, encode, encode_text
+from wireglot.wire.sse import SseDecoder
 
 
 class Understood(msgspec.Struct, frozen=True):
@@ -97,9 +99,23 @@ def anthropic_stream(data: bytes) -> Understood:
         with _anthropic(data, True).messages.stream(**_ANTHROPIC) as stream:
             for _ in stream:
                 pass
-            return _anthropic_message(stream.get_final_message())
+            final = stream.get_final_message()
+            told = _anthropic_message(final)
     except anthropic.APIStatusError as error:
         raise Failed(str(error)) from error
+
+    if final.stop_reason in _INTERRUPTED and final.content and final.content[-1].type == "tool_use":
+        events = [decode(each.data) for each in SseDecoder().feed(data)]
+        place = len(final.content) - 1
+        deltas = [event["delta"] for event in events if event.get("index") == place and "delta" in event]
+        arguments = "".join(delta.get("partial_json", "") for delta in deltas)
+        if not arguments or is_cut(arguments):
+            return msgspec.structs.replace(told, calls=told.calls[:-1])
+    return told
+
+
+_INTERRUPTED = ("max_tokens", "model_context_window_exceeded", "refusal", "pause_turn")
+"""The last call of an answer that ends so may be cut off, as the vendor's are: clients do not run it."""
 
 
 def anthropic_response(body: dict[str, Any]) -> Understood:
@@ -186,7 +202,7 @@ def _responses_output(response: Any) -> Understood:
             )
         elif item.type == "reasoning":
             reasoning += "\n\n".join(part.text for part in (*item.summary, *(item.content or ())))
-        elif item.type == "function_call":
+        elif item.type == "function_call" and item.status != "incomplete":  # one that was cut off is not run
             calls.append((item.name, canonical_arguments(item.arguments)))
         elif item.type == "custom_tool_call":
             calls.append((item.name, item.input))

@@ -199,3 +199,42 @@ def test_cut_arguments_never_reach_a_tool_in_a_whole_answer(source: DialectName,
             body = translate_response(each.whole, source=source, target=target).value
             if dialect(target).parse_error(body) is None:
                 assert is_safe(RESPONSES[target](body)), f"{each.name} at {at}"
+
+
+VENDOR_ENDS: dict[DialectName, tuple[bytes, ...]] = {
+    "anthropic": (
+        b"event: content_block_stop",
+        b'"stop_reason":"max_tokens"',
+        b'"output_tokens":5',
+        b"event: message_stop",
+    ),
+    "openai-responses": (
+        b"event: response.output_item.done",
+        b'"status":"incomplete"',
+        b"event: response.incomplete",
+        b'"output_tokens":5',
+    ),
+}
+"""How a stream ends whose call was cut off by the limit, in the order of the frames."""
+
+
+@pytest.mark.parametrize("target", VENDOR_ENDS)
+@pytest.mark.parametrize("source", [name for name in MAIN if name != "gemini"])
+def test_a_call_that_the_limit_cut_off_ends_a_stream_as_the_vendor_does(
+    stage: Stage, source: DialectName, target: DialectName
+) -> None:
+    """[X7] Its block is closed or its item done, the stop reason says why, and the usage is there; translated and
+    forwarded."""
+    ends = VENDOR_ENDS[target]
+    cut = next(each for each in CUT_STREAMS[source] if each.name == "cut call at the limit")
+    gateway, upstream = stage
+    upstream.reset()
+    upstream.next(Behaviour(pieces=cut.frames, headers=SSE))
+    body = ask(gateway, BY_NAME[target], model_at(source), stream=True).body
+    if source == target == "openai-responses":  # the upstream's own bytes
+        assert body == cut.stream
+        return
+    assert b"event: error" not in body
+    at = [body.replace(b": ", b":").rfind(end.replace(b": ", b":")) for end in ends]
+    assert -1 not in at, (ends, body[-900:])
+    assert body.count(b"event: content_block_start") == body.count(b"event: content_block_stop")

@@ -367,7 +367,7 @@ class MendedCalls:
                         continue
             elif type(event) is PartEnd and event.index in self._open:
                 arguments = self._open.pop(event.index)
-                rest = "" if event.cut else arguments.finish()
+                rest = arguments.release() if event.cut else arguments.finish()
                 declare_arguments(arguments.form, f"$.content[{event.index}]", self._losses)
                 if rest:
                     yield Delta(event.index, rest)

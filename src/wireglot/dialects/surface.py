@@ -168,7 +168,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     words: re.Pattern[bytes] | None = None
     """Finds the words of an answer in its bytes, for those who must guess how long it was."""
     leaves_out_calls: bool = False
-    """In a stream, a call whose end is never told is none. Clients of other dialects add up what they got."""
+    """A stream can end with a call that the limit cut off, and its clients do not take that for a call: they
+    know it by the stop reason, or by its item. Clients of other dialects add up what they got."""
     tells_usage: bool = False
     """Every answer tells what it came to, and clients go by it: where no provider does, an estimate."""
     call_prefix: str = ""

@@ -132,6 +132,11 @@ class AnswerBlocks:
         self.losses.append(left_out(part, path))
         return None
 
+    def declare_cut(self, path: str) -> None:
+        """A call that the limit cut off: its block ends with what came of its input, as the vendor's does."""
+        detail = "the limit was reached inside the call"
+        self.losses.append(Loss(path, "tool_call.arguments", "dropped", detail))
+
     def declare(self, part: Text | ToolCall | Media | ToolResult, path: str) -> None:
         """What a part says that no block of an answer can say."""
         match part:

@@ -321,6 +321,8 @@ class MessageWriter:
                 self._end_text(waiting, part, end, out)
             case Reasoning():
                 self._end_reasoning(waiting, part, end, out)
+            case ToolCall() if end.cut:
+                self._blocks.declare_cut(waiting.path)
             case ToolCall():
                 self._end_call(waiting, part, end, out)
             case _:

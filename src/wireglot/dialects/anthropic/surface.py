@@ -149,6 +149,7 @@ SURFACE: Final = Surface(
         ),
         pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
         words=WORDS,
+        leaves_out_calls=True,  # its block is closed, and the stop reason says that it was cut
         tells_usage=True,
         call_prefix="toolu",
         identity_headers=("request-id",),

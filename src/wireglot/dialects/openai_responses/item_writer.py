@@ -234,11 +234,14 @@ class ItemWriter(ReasoningWriter):
         self.content.append(whole)
 
     def _leave_out(self, part: OpenPart) -> None:
-        """No done events: a client that acts on those never acts on this call, nor finds it in the end."""
+        """As the vendor does: the item is done and incomplete, with what came of its arguments."""
         detail = "the limit was reached inside the call"
         self.losses.append(Loss(part.path, "tool_call.arguments", "dropped", detail))
-        if part.item is not None:
-            part.item.value = {}
+        item = part.item
+        if item is not None:
+            self.release()
+            item.value.update(arguments=str(part.text), status="incomplete")
+            self._done(item)
 
     def _close_text(self, part: OpenPart, text: Text) -> None:
         if part.item is None:

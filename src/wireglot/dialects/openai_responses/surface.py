@@ -112,7 +112,7 @@ SURFACE: Final = Surface(
         media_marks=MEDIA_MARKS,
         pings={"sse": b": ping\n\n"},
         words=WORDS,
-        leaves_out_calls=True,  # items count once they are done
+        leaves_out_calls=True,  # its item is incomplete
         tells_usage=True,
         spent_quota="billing",
     ),

@@ -24,13 +24,17 @@ class LateVerdict:
         reader: Callable[[], StreamReader],
         asked: Callable[[], Request | None],
         marks: StreamMarks | None,
+        *,
+        leaves_out: bool = False,
     ) -> None:
-        """`asked`: what was asked. It may not have been read so far, and most answers do not need it."""
+        """`asked`: what was asked. It may not have been read so far, and most answers do not need it.
+        `leaves_out`: the client knows a call that the limit cut off (`Watch`)."""
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
         self._new_reader = reader
         self._asked = asked
         self._marks = marks
+        self._leaves_out = leaves_out
         self._opened: bytearray | None = None
         """The first frames, and others that must be known to read on."""
         self.said = False
@@ -86,7 +90,7 @@ class LateVerdict:
 
     def _begin(self) -> None:
         self._reader = self._new_reader()
-        self._watch = Watch(self._asked(), may_be_empty=self.said)
+        self._watch = Watch(self._asked(), leaves_out=self._leaves_out, may_be_empty=self.said)
         if self._opened is not None:
             self._watch.pass_on(self._reader.read(bytes(self._opened)))
 

@@ -201,6 +201,7 @@ class Passthrough:
             lambda: spoken.stream_reader(context),
             lambda: asked(exchange),
             exchange.job.surface.marks,
+            leaves_out=exchange.job.surface.client.leaves_out_calls,
         )
 
     def _write(self, data: bytes) -> None:
