@@ -94,7 +94,7 @@ def plan(
         server.family,
         regroup=source != target,
         in_pieces=in_pieces,
-        issuer=client.issuer if client is not None else "",
+        client=client,
     )
     return Plan(
         request,

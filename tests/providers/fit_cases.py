@@ -24,6 +24,7 @@ from wireglot.ir.request import (
     MIDWAY,
     TOOLS_PART,
     Grammar,
+    HostedChoice,
     HostedTool,
     OutputFormat,
     Request,
@@ -597,10 +598,11 @@ CONVERSATIONS: dict[str, Request] = {
     "no choice without tools": request(tool_choice=ToolChoice("none"), parallel_tools=True),
     "a choice of a hosted tool": request(
         tools=(SEARCH, Tool("a")),
-        tool_choice=ToolChoice("required", extra=Extra(RESPONSES, {"type": "web_search"})),
+        tool_choice=ToolChoice("required", hosted=(HostedChoice("web_search"),)),
     ),
     "a choice of several hosted tools": request(
-        tools=(SEARCH, Tool("a")), tool_choice=ToolChoice("auto", extra=Extra(RESPONSES, {"tools": []}))
+        tools=(SEARCH, Tool("a")),
+        tool_choice=ToolChoice("auto", hosted=(HostedChoice("web_search"), HostedChoice("code_execution"))),
     ),
     "a choice beside a hosted tool": request(
         tools=(SEARCH, Tool("a"), Tool("b")), tool_choice=ToolChoice("required", ("a", "web_search"))

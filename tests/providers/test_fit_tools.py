@@ -5,7 +5,6 @@ import pytest
 
 from tests.providers.asks import assistant, features, fitted, request, user
 from wireglot.ir.content import (
-    Extra,
     Foreign,
     Text,
     ToolCall,
@@ -13,6 +12,7 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.request import (
     Grammar,
+    HostedChoice,
     HostedTool,
     Thinking,
     Tool,
@@ -134,17 +134,16 @@ def test_strict_is_given_up_where_the_schema_is_outside_the_subset() -> None:
 
 
 def test_nobody_is_made_to_call_a_tool_that_is_not_offered() -> None:
-    """[L8] Nor another in its place: a choice of a hosted tool that is gone is no choice any more."""
+    """[L8] Nor may it call another in its place: a choice of a tool that is gone leaves nothing to call."""
     hosted = HostedTool(
         "code_execution", Foreign("anthropic", "code_execution_1", {"name": "code_execution"})
     )
-    of_responses = Extra("openai-responses", {"type": "code_interpreter"})
     for choice in (
         ToolChoice("required", ("code_execution",)),
-        ToolChoice("required", extra=of_responses),
+        ToolChoice("required", hosted=(HostedChoice("code_execution"),)),
     ):
         outcome = fitted(request(tools=(hosted, Tool("f")), tool_choice=choice), Limits(hosted_tools=False))
-        assert outcome.request.tool_choice == ToolChoice("auto")
+        assert outcome.request.tool_choice == ToolChoice("none")
         assert features(outcome) == [("hosted_tool", "dropped"), ("tool_choice", "approximated")]
     kept = ToolChoice("required", ("f",))
     outcome = fitted(request(tools=(hosted, Tool("f")), tool_choice=kept), Limits(hosted_tools=False))

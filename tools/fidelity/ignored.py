@@ -76,7 +76,7 @@ IGNORED: Final[tuple[Ignored, ...]] = (
         ("*is_error", "*strict", "*description", "*disable_parallel_tool_use", "*annotations", "*arguments",
          "include", "instructions", "*.thought", "stop", "messages[].content", "*logprobs", "*summary",
          "parallel_tool_calls", "systemInstruction.parts.text", "*includeThoughts", "*include_thoughts",
-         "reasoning.exclude"),
+         "reasoning.exclude", "tools[].defer_loading"),
         kind="requests", values=_NOTHING,
     ),
     Ignored(

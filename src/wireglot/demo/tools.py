@@ -73,8 +73,8 @@ def callable_tools(tools: Sequence[AnyTool], choice: ToolChoice | None) -> list[
     if choice is not None and choice.mode == "none":
         return []
     own = [tool for tool in tools if isinstance(tool, Tool) and tool.name and not tool.deferred]
-    if choice is not None and choice.only:
-        return [tool for tool in own if tool.name in choice.only] or own
+    if choice is not None and choice.narrows:
+        return [tool for tool in own if choice.allows(tool)]
     return own
 
 

@@ -190,7 +190,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("tool_call.id", "approximated"): ("harmless", "Calls and results still belong together."),
     ("tool_call.id", "emulated"): ("harmless", "The id is turned back."),
     ("tool_choice", "dropped"): ("serious", "The model may call a tool, or none, against what was asked."),
-    ("tool_choice", "approximated"): ("degraded", "The choice is wider or narrower than was asked."),
+    ("tool_choice", "approximated"): ("degraded", "The choice is weaker or narrower than was asked."),
     ("tool_result.error", "dropped"): ("degraded", "The model is not told that the tool failed."),
     ("tool_result.error", "approximated"): ("harmless", "The failure is told in the text."),
     ("tool_result.media", "dropped"): ("serious", "The model answers without having seen it."),

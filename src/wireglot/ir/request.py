@@ -79,12 +79,43 @@ MIDWAY: Final = "midway"
 """In the value of such a part and in the form of its tools: the same number, which of the parts it is."""
 
 
+class HostedChoice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Hosted tools that a choice names: all of a kind, those of one server, or one tool of it."""
+
+    kind: str
+    server: str = ""
+    tool: str = ""
+
+    def names(self, tool: HostedTool) -> bool:
+        if tool.kind != self.kind:
+            return False
+        return not self.server or (tool.server is not None and tool.server.name == self.server)
+
+
 class ToolChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`only` narrows the choice to some tools; `required` with one name is the named choice."""
+    """`only` and `hosted` narrow the choice to some tools: no other may be called. `required` with one name
+    is the named choice."""
 
     mode: Literal["auto", "none", "required"]
     only: tuple[str, ...] = ()
     extra: Extra | None = None
+    hosted: tuple[HostedChoice, ...] = ()
+
+    @property
+    def narrows(self) -> bool:
+        return bool(self.only or self.hosted) and self.mode != "none"
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it forces one tool of the client's."""
+        return self.mode == "required" and len(self.only) == 1 and not self.hosted
+
+    def allows(self, tool: AnyTool) -> bool:
+        if not self.narrows:
+            return self.mode != "none"
+        if isinstance(tool, Tool):
+            return tool.name in self.only
+        return any(chosen.names(tool) for chosen in self.hosted)
 
 
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -86,6 +86,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     )
     tool_choices_thinking: tuple[Literal["auto", "none", "required", "named", "subset"], ...] | None = None
     """The choices while the model thinks, where that narrows them."""
+    hosted_choice: bool = True
+    """Whether a choice holds for hosted tools too; else those that it does not allow are left out."""
     forced_choice: Literal["weaken", "stop_thinking"] = "weaken"
     """A forced choice that the model refuses while it thinks: the choice gives way, or the thinking of this
     turn, where it can be switched off."""
@@ -199,6 +201,7 @@ BASE: dict[str, Limits] = {
         call_id_max=64,
         namespaces=False,
         hosted_tools=False,
+        hosted_choice=False,
         tool_schema="openai",
         tool_result_media="beside",
         media=("image", "document", "audio"),
@@ -227,6 +230,7 @@ BASE: dict[str, Limits] = {
         tool_name=r"[A-Za-z_][A-Za-z0-9_.:-]*",
         custom_tools=False,
         namespaces=False,
+        hosted_choice=False,
         tool_schema="gemini-json",
         system_midway="no",
         starts_with_user=True,

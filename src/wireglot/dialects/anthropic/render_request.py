@@ -39,17 +39,18 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if system is not None:
         body["system"] = system
     _render_max_tokens(request, body, losses)
-    tools = render_tools(request, losses, context.memory)
+    declared = render_tools(request, losses, context.memory)
+    tools = declared.blocks
     if tools:
-        whole = not (request.tool_choice is not None and request.tool_choice.only)
         key = (NAME, "tools", native)
+        whole = declared.whole
         body["tools"] = memory.written(context.memory, request.tools, key, tools) if whole else tools
     servers = own_form(request.extra, NAME).get(SERVERS)
     if servers is None and not native:
         servers = render_servers(request.tools, tools)
     if servers:
         body[SERVERS] = servers
-    choice = render_choice(request, bool(tools), losses)
+    choice = render_choice(request, declared, losses)
     if choice is not None:
         body["tool_choice"] = choice
     if request.stop:

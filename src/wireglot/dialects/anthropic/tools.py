@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from wireglot.dialects import client_tools
 from wireglot.dialects.anthropic.client_tools import parse_client_tool
@@ -121,13 +121,47 @@ def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
             return ToolChoice("auto", extra=keep(fields.value, _CHOICE - {"type", "name"})), parallel
 
 
-def render_tools(request: Request, losses: list[Loss], memory: Memory | None = None) -> list[dict[str, Any]]:
-    allowed = _allowed(request)
-    if allowed is not None:
+class Declared(NamedTuple):
+    """The tools on the wire, and the choice among them."""
+
+    blocks: list[dict[str, Any]]
+    choice: ToolChoice | None
+    whole: bool = True
+    """Whether these are all that there are."""
+
+
+def render_tools(request: Request, losses: list[Loss], memory: Memory | None = None) -> Declared:
+    choice = request.tool_choice
+    if choice is None or not choice.narrows or choice.is_named:
+        return Declared(_all_tools(request, losses, memory), choice)
+    name = _forced_name(choice, request)
+    if name:
+        named = ToolChoice("required", (name,), choice.extra)
+        return Declared(_all_tools(request, losses, memory), named)
+    # A choice among several tools has no place here: declaring only those comes closest.
+    lost: list[Loss] = []
+    allowed = _render_tools(request, choice, lost)
+    if not allowed:
+        detail = "the chosen tool is not offered here: none may be called"
+        losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
+        return Declared(_all_tools(request, losses, memory), ToolChoice("none", extra=choice.extra))
+    losses += lost
+    if not all(map(choice.allows, request.tools)):
         detail = "tools outside the allowed ones are not declared"
         losses.append(Loss("$.tool_choice.only", "tool_choice", "approximated", detail))
-        return _render_tools(request, allowed, losses)
+    return Declared(allowed, ToolChoice(choice.mode, extra=choice.extra), whole=False)
 
+
+def _forced_name(choice: ToolChoice, request: Request) -> str:
+    """The name of the one hosted tool that a choice forces, "" where there is none."""
+    if choice.mode != "required" or choice.only:
+        return ""
+    blocks = _render_tools(request, choice, [])
+    name = blocks[0].get("name") if len(blocks) == 1 else None
+    return name if type(name) is str else ""
+
+
+def _all_tools(request: Request, losses: list[Loss], memory: Memory | None) -> list[dict[str, Any]]:
     def make() -> tuple[list[dict[str, Any]], list[Loss]]:
         lost: list[Loss] = []
         return _render_tools(request, None, lost), lost
@@ -137,9 +171,7 @@ def render_tools(request: Request, losses: list[Loss], memory: Memory | None = N
     return rendered
 
 
-def _render_tools(
-    request: Request, allowed: frozenset[str] | None, losses: list[Loss]
-) -> list[dict[str, Any]]:
+def _render_tools(request: Request, choice: ToolChoice | None, losses: list[Loss]) -> list[dict[str, Any]]:
     names = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     native = is_own(request.extra)
     searches = native or any(
@@ -149,6 +181,8 @@ def _render_tools(
     for index, tool in enumerate(request.tools):
         path = f"$.tools[{index}]"
         block: dict[str, Any] | None
+        if choice is not None and not choice.allows(tool):
+            continue
         if isinstance(tool, HostedTool):
             block = _render_hosted(tool, path, losses, names)
         elif client_tools.is_own(tool, NAME):
@@ -156,24 +190,11 @@ def _render_tools(
             block = tool.native.value
             if tool.namespace and rendered and rendered[-1] == block:
                 continue  # another member of the same family
-        elif allowed is not None and tool.name not in allowed:
-            continue
         else:
             block = _render_tool(tool, path, losses, native, searches)
         if block is not None:
             rendered.append(block)
     return rendered
-
-
-def _allowed(request: Request) -> frozenset[str] | None:
-    """A choice among several tools has no place here; declaring only those comes closest."""
-    choice = request.tool_choice
-    if choice is None or not choice.only or choice.mode == "none":
-        return None
-    if choice.mode == "required" and len(choice.only) == 1:
-        return None
-    declared = {tool.name for tool in request.tools if isinstance(tool, Tool)}
-    return frozenset(choice.only) if declared & set(choice.only) else frozenset(declared)
 
 
 def _render_tool(
@@ -266,13 +287,13 @@ def _render_hosted(tool: HostedTool, path: str, losses: list[Loss], names: set[s
     return block
 
 
-def render_choice(request: Request, declared: bool, losses: list[Loss]) -> dict[str, Any] | None:
-    """`declared`: whether any tool reached the wire; a choice without tools is refused there."""
-    choice, parallel = request.tool_choice, request.parallel_tools
+def render_choice(request: Request, declared: Declared, losses: list[Loss]) -> dict[str, Any] | None:
+    """A choice without tools is refused."""
+    choice, parallel = declared.choice, request.parallel_tools
     native = is_own(request.extra)
     if choice is None and parallel is not False:
         return None
-    if not declared and not native:
+    if not declared.blocks and not native:
         if choice is not None and (choice.mode != "auto" or choice.only):
             losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "no tool is declared"))
         if parallel is False:

@@ -43,7 +43,9 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if tools or form.get("tools") == []:
         body["tools"] = tools[0] if form.get("tools_shape") == "single" and len(tools) == 1 else tools
     if request.tool_choice is not None:
-        body["toolConfig"] = {"functionCallingConfig": render_choice(request.tool_choice, out)}
+        config = render_choice(request.tool_choice, request.tools, out)
+        if config is not None:
+            body["toolConfig"] = {"functionCallingConfig": config}
     generation = render_generation(request, out)
     if generation:
         body["generationConfig"] = generation

@@ -84,7 +84,9 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if tools:
         body["tools"] = tools
     if request.tool_choice is not None:
-        body["toolConfig"] = {"functionCallingConfig": render_choice(request.tool_choice, out)}
+        config = render_choice(request.tool_choice, request.tools, out)
+        if config is not None:
+            body["toolConfig"] = {"functionCallingConfig": config}
     for key, value in (
         ("stream", request.stream),
         ("temperature", request.sampling.temperature),

@@ -242,13 +242,21 @@ _READINGS = {
 }
 
 
-def render_choice(choice: ToolChoice, out: list[Loss]) -> dict[str, Any]:
+def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss]) -> dict[str, Any] | None:
+    """`functionCallingConfig`; None where there is no function that it could be about."""
     path = "$.tool_choice"
     losses_of_extra(choice.extra, OWN, path, out)
     form = own_form(choice.extra, OWN)
     only: dict[str, Any] = {"allowedFunctionNames": list(choice.only)} if choice.only else {}
     if "mode" in form and _READINGS.get(names.enum_name(form["mode"], _MODES)) == choice.mode:
         return {**({} if form["mode"] is None else {"mode": form["mode"]}), **only}
+    if choice.hosted and choice.mode != "none":
+        detail = f"{choice.mode}: what Google runs cannot be chosen here"
+        out.append(Loss(path, "tool_choice", "approximated", detail))
+        if only:
+            return {"mode": "VALIDATED", **only}
+        # Of the functions: what Google runs is not meant by it.
+        return {"mode": "NONE"} if any(type(tool) is Tool for tool in tools) else None
     match choice.mode:
         case "required":
             return {"mode": "ANY", **only}

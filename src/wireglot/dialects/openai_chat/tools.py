@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from wireglot.dialects.base import Context
 from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.fields import Fields, own_form
@@ -20,11 +22,11 @@ from wireglot.dialects.openai_chat.extras import (
     put_cache,
 )
 from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
-from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, custom_names, grammar_of
+from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
+from wireglot.ir.request import AnyTool, Grammar, HostedChoice, HostedTool, Tool, ToolChoice
 from wireglot.wire.json import BadJson, decode, encode_text
 
 WEB_SEARCH = "web_search_options"
@@ -242,21 +244,36 @@ def parse_choice(value: Any) -> ToolChoice | None:
         nested = value.get("allowed_tools")
         allowed = nested if type(nested) is dict else value
         entries = allowed.get("tools")
-        names = [_name_in(entry) for entry in entries] if type(entries) is list else []
-        if not names or None in names:
+        if type(entries) is not list or not entries:
             return None
-        only = tuple(name for name in names if name is not None)
-        return _spelled(ToolChoice("required" if allowed.get("mode") == "required" else "auto", only), value)
-    name = _name_in(value)
-    return None if name is None else _spelled(ToolChoice("required", (name,)), value)
+        only = tuple(name for entry in entries if (name := _name_in(entry)) is not None)
+        hosted = tuple(kind for entry in entries if (kind := _hosted_in(entry)) is not None)
+        if len(only) + len(hosted) < len(entries):
+            return None
+        wanted: Mode = "required" if allowed.get("mode") == "required" else "auto"
+        return _spelled(ToolChoice(wanted, only, hosted=hosted), value)
+    name, kind = _name_in(value), _hosted_in(value)
+    if name is not None:
+        return _spelled(ToolChoice("required", (name,)), value)
+    return None if kind is None else _spelled(ToolChoice("required", hosted=(kind,)), value)
+
+
+_NAMED = ("function", "custom", "tool")
+"""Types of a choice that have a name beside them."""
 
 
 def _spelled(choice: ToolChoice, raw: Any) -> ToolChoice:
-    return ToolChoice(choice.mode, choice.only, Extra(NAME, {}, {"raw": raw}))
+    return replace(choice, extra=Extra(NAME, {}, {"raw": raw}))
+
+
+def _hosted_in(value: Any) -> HostedChoice | None:
+    """The hosted tool that an entry names by its type."""
+    kind = value.get("type") if type(value) is dict else None
+    return None if type(kind) is not str or kind in _NAMED else HostedChoice(_hosted_kind(value))
 
 
 def _name_in(value: Any) -> str | None:
-    if type(value) is not dict or value.get("type", "function") not in ("function", "custom", "tool"):
+    if type(value) is not dict or value.get("type", "function") not in _NAMED:
         return None
     for holder in (value.get("function"), value.get("custom"), value):
         if type(holder) is dict and type(holder.get("name")) is str:
@@ -269,17 +286,29 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
     raw = own_form(choice.extra, NAME).get("raw")
     if raw is not None:
         again = parse_choice(raw)
-        if again is not None and (again.mode, again.only) == (choice.mode, choice.only):
+        same = again is not None and (again.mode, again.only, again.hosted) == (
+            choice.mode,
+            choice.only,
+            choice.hosted,
+        )
+        if same:
             return raw
-    if not choice.only or choice.mode == "none":
-        if choice.only:
+    if not choice.narrows:
+        if choice.only or choice.hosted:
             losses.append(Loss("$.tool_choice.only", "tool_choice", "dropped", "none allows no tool anyway"))
         return choice.mode
     custom = custom_names(tools)
     entries = [_named_choice(name, "custom" if name in custom else "function") for name in choice.only]
-    if choice.mode == "required" and len(entries) == 1:
+    mode = choice.mode
+    if choice.hosted:
+        detail = f"{mode}: what the provider runs cannot be chosen here"
+        losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
+        if not entries:
+            return "none"  # of the functions: a search is an option of the request
+        mode = "auto"
+    if mode == "required" and len(entries) == 1:
         return entries[0]
-    return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": entries}}
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": entries}}
 
 
 def _named_choice(name: str, kind: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, cu
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
+from wireglot.ir.request import AnyTool, Grammar, HostedChoice, HostedTool, Tool, ToolChoice
 
 _FUNCTION_KEYS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading"})
 _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
@@ -276,9 +276,10 @@ def _parameters(tool: Tool, form: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def parse_tool_choice(value: Any, path: str, tools: Sequence[AnyTool] = ()) -> ToolChoice:
-    mode, only, telling = _read_choice(value, path, _own_types(tools))
-    plain = type(value) is str and value == mode
-    return ToolChoice(mode, only, None if plain else Extra(NAME, telling, {"value": value}))
+    choice = _read_choice(value, path, _own_types(tools))
+    plain = type(value) is str and value == choice.mode
+    telling = choice.extra.fields if choice.extra is not None else {}
+    return replace(choice, extra=None if plain else Extra(NAME, telling, {"value": value}))
 
 
 def _own_types(tools: Sequence[AnyTool]) -> dict[str, str]:
@@ -288,33 +289,40 @@ def _own_types(tools: Sequence[AnyTool]) -> dict[str, str]:
     }
 
 
-def _read_choice(
-    value: Any, path: str, own_types: dict[str, str]
-) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
-    """Mode, names, and what the IR has no name for."""
+def _read_choice(value: Any, path: str, own_types: dict[str, str]) -> ToolChoice:
+    """The choice; in its extra, what the IR has no name for."""
     if type(value) is str:
         mode = CHOICE_MODES.get(value)
-        return ("auto", (), {"mode": value}) if mode is None else (mode, (), {})
+        return ToolChoice("auto", extra=Extra(NAME, {"mode": value})) if mode is None else ToolChoice(mode)
     choice = Fields(value, path)
     kind = choice.text_or("type")
     if kind in ("function", "custom"):
         nested = choice.value.get(kind)
         named = Fields(nested, f"{path}.{kind}") if type(nested) is dict else choice
-        return "required", (named.text("name"),), {}
+        return ToolChoice("required", (named.text("name"),))
     if kind == "allowed_tools":
         nested = choice.value.get("allowed_tools")
         inner = Fields(nested, f"{path}.allowed_tools") if type(nested) is dict else choice
         return _read_allowed(inner, own_types)
     if kind in CHOICE_MODES:
-        return CHOICE_MODES[kind], (), {}
+        return ToolChoice(CHOICE_MODES[kind])
     if kind in own_types:
-        return "required", (own_types[kind],), {}
-    return "required", (), dict(choice.value)
+        return ToolChoice("required", (own_types[kind],))
+    return ToolChoice("required", hosted=(_hosted_choice(choice.value, kind),))
 
 
-def _read_allowed(choice: Fields, own_types: dict[str, str]) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
+def _hosted_choice(value: dict[str, Any], kind: str) -> HostedChoice:
+    server, tool = value.get("server_label"), value.get("name")
+    return HostedChoice(
+        _HOSTED.get(kind, kind),
+        server if type(server) is str else "",
+        tool if type(tool) is str else "",
+    )
+
+
+def _read_allowed(choice: Fields, own_types: dict[str, str]) -> ToolChoice:
     names: list[str] = []
-    others: list[Any] = []
+    hosted: list[HostedChoice] = []
     for entry in choice.objects("tools"):
         kind = entry.text_or("type", "function")
         nested = entry.value.get(kind)
@@ -324,22 +332,21 @@ def _read_allowed(choice: Fields, own_types: dict[str, str]) -> tuple[Mode, tupl
         elif kind in own_types:
             names.append(own_types[kind])
         else:
-            others.append(entry.value)
+            hosted.append(_hosted_choice(entry.value, kind))
     mode: Mode = "required" if choice.text_or("mode") == "required" else "auto"
-    return mode, tuple(names), {"tools": others} if others else {}
+    return ToolChoice(mode, tuple(names), hosted=tuple(hosted))
 
 
 def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
     path = "$.tool_choice"
     losses_of_extra(choice.extra, NAME, path, losses, "tool_choice")
     form = own_form(choice.extra, NAME)
-    if "value" in form and _read_choice(form["value"], path, _own_types(tools))[:2] == (
-        choice.mode,
-        choice.only,
-    ):
-        return form["value"]
-    if choice.mode == "none" or not choice.only:
-        if choice.only:
+    if "value" in form:
+        said = _read_choice(form["value"], path, _own_types(tools))
+        if (said.mode, said.only, said.hosted) == (choice.mode, choice.only, choice.hosted):
+            return form["value"]
+    if not choice.narrows:
+        if choice.only or choice.hosted:
             losses.append(Loss(path, "tool_choice", "approximated", "none of them, whichever were named"))
         return choice.mode
     customs, own_types = custom_names(tools), {name: kind for kind, name in _own_types(tools).items()}
@@ -349,6 +356,28 @@ def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: l
         else {"type": "custom" if name in customs else "function", "name": name}
         for name in choice.only
     ]
+    for chosen in choice.hosted:
+        entries = [
+            entry
+            for tool in tools
+            if isinstance(tool, HostedTool) and chosen.names(tool) and (entry := _choosing(tool, chosen))
+        ]
+        if not entries:
+            losses.append(Loss(path, "tool_choice", "approximated", f"{chosen.kind} is not offered here"))
+        named += entries
+    if not named:
+        return "none"
     if choice.mode == "required" and len(named) == 1:
         return named[0]
     return {"type": "allowed_tools", "mode": choice.mode, "tools": named}
+
+
+def _choosing(tool: HostedTool, chosen: HostedChoice) -> dict[str, Any] | None:
+    """How a choice names a hosted tool; None for one that has no place here."""
+    rendered = _render_hosted(tool, "$", [])
+    if rendered is None:
+        return None
+    if tool.kind != "mcp":
+        return {"type": rendered["type"]}
+    value = {"type": "mcp", "server_label": rendered.get("server_label", "")}
+    return {**value, "name": chosen.tool} if chosen.tool else value

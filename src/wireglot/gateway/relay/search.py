@@ -50,17 +50,11 @@ def _chosen(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyT
     """The tools that the model must choose from: all of them, unless one is named."""
     if choice is None or choice.mode != "required":
         return tools
-    wanted = set(choice.only)
-    if not wanted and choice.extra is not None:
-        wanted.add(str(choice.extra.fields.get("type", "")))
-    named = tuple(tool for tool in tools if not wanted.isdisjoint(_names(tool)))
-    return named or tools
+    return tuple(tool for tool in tools if choice.allows(tool) or _name(tool) in choice.only) or tools
 
 
-def _names(tool: AnyTool) -> tuple[str, ...]:
-    if isinstance(tool, HostedTool):
-        return tool.native.type, str(tool.native.value.get("name", ""))
-    return (tool.name,)
+def _name(tool: AnyTool) -> str:
+    return str(tool.native.value.get("name", "")) if isinstance(tool, HostedTool) else tool.name
 
 
 def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:

@@ -6,6 +6,7 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import surface
+from wireglot.dialects.surface import Surface
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
@@ -42,11 +43,11 @@ def fit(
     dialect: str,
     regroup: bool = True,
     in_pieces: bool = False,
-    issuer: str = "",
+    client: Surface | None = None,
 ) -> Fitted:
     """`regroup` merges neighbours into alternating turns: for a request that came from another dialect.
-    `in_pieces`: its dialect's clients send answers back as a stream has cut them. `issuer`: whose ids the
-    request holds, where that is known."""
+    `in_pieces`: its dialect's clients send answers back as a stream has cut them. `client`: that dialect,
+    where it is known."""
     losses: list[Loss] = []
     trail = Trail(request)
     settled = Settled(request.messages, context.memory)
@@ -60,6 +61,7 @@ def fit(
         declare_switches(request, dialect, losses, trail, seen.fields)
         request = without_state(request, losses, trail, seen)
         if seen.media:
+            issuer = client.issuer if client is not None else ""
             request = without_files(request, losses, trail, issuer, surface(dialect).issuer)
         if seen.foreign:
             request = tell_in_words(request, dialect, losses, trail)
@@ -86,8 +88,9 @@ def fit(
             request, limits, context, dialect, losses=losses, trail=trail, native=not regroup
         )
     refuse_nothing(request, losses)
+    foreign = regroup and (client is None or client.family != dialect)
     request, aliases = fit_tools(
-        request, limits, losses, trail, dialect, memory=context.memory, settled=settled
+        request, limits, losses, trail, dialect, memory=context.memory, settled=settled, foreign=foreign
     )
     request = fit_call_ids(request, limits, losses, context, trail, settled=settled)
     if limits.call_signatures:

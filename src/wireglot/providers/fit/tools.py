@@ -11,7 +11,7 @@ from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.schema import SchemaTarget, project
 from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
-from wireglot.ir.request import AnyTool, HostedTool, Request, Thinking, Tool, ToolChoice
+from wireglot.ir.request import AnyTool, HostedChoice, HostedTool, Request, Thinking, Tool, ToolChoice
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
 from wireglot.providers.fit.fitted import Undisguised
@@ -39,17 +39,24 @@ def fit_tools(
     *,
     memory: Memory | None,
     settled: Settled,
+    foreign: bool,
 ) -> tuple[Request, Aliases]:
-    """The request with every tool in the endpoint's own shape, and the way back to the client's."""
+    """The request with every tool in the endpoint's own shape, and the way back to the client's. `foreign`:
+    it came from another dialect."""
     disguise = _Disguise(limits, losses, trail, dialect)
     tools = disguise.known_tools(request.tools, memory) or disguise.tools(request.tools)
     messages = disguise.history(request.messages, settled)
     choice = request.tool_choice
-    if choice is not None and choice.only and disguise.upstream:
-        only = tuple(disguise.chosen(name) for name in choice.only)
-        choice = ToolChoice(choice.mode, only, choice.extra)
-    if choice is not None and len(tools) < len(request.tools):
-        choice = _offered_choice(choice, tools, losses)
+    if choice is not None and choice.narrows:
+        if foreign:
+            choice = _with_hosted(choice, request.tools)
+        if choice.only and disguise.upstream:
+            only = tuple(disguise.chosen(name) for name in choice.only)
+            choice = msgspec.structs.replace(choice, only=only)
+        if foreign or len(tools) < len(request.tools):
+            choice, tools = _offered_choice(choice, tools, limits, losses, trail)
+    elif choice is not None and choice.mode == "none" and foreign and not limits.hosted_choice:
+        tools = _allowed(choice, tools, losses, trail)
     if tools == request.tools and messages is request.messages and choice is request.tool_choice:
         return request, disguise.aliases()
     return (
@@ -58,23 +65,82 @@ def fit_tools(
     )
 
 
-def _offered_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> ToolChoice:
-    """A choice among tools of which some are not offered: nobody can be made to call those, and nobody is
-    made to call another in their place."""
-    names = {tool.name for tool in tools if type(tool) is Tool}
-    left = tuple(name for name in choice.only if name in names)
-    hosted = (
-        choice.extra is not None and not choice.only and not choice.extra.fields.keys().isdisjoint(_HOSTED)
-    )
-    if choice.mode == "none" or not tools or (left == choice.only and not hosted):
+def _with_hosted(choice: ToolChoice, tools: tuple[AnyTool, ...]) -> ToolChoice:
+    """A choice that names a hosted tool as if it were the client's (Anthropic), with its kind instead."""
+    if not choice.only:
         return choice
-    detail = "the chosen tool is not offered here" if not left else f"only {', '.join(left)} of those chosen"
-    losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
-    return ToolChoice(choice.mode, left) if left else ToolChoice("auto")
+    functions = {tool.name for tool in tools if type(tool) is Tool}
+    hosted = {
+        name: HostedChoice(tool.kind)
+        for tool in tools
+        if type(tool) is HostedTool and type(name := tool.native.value.get("name")) is str
+    }
+    found = [name for name in choice.only if name not in functions and name in hosted]
+    if not found:
+        return choice
+    return msgspec.structs.replace(
+        choice,
+        only=tuple(name for name in choice.only if name not in found),
+        hosted=(*choice.hosted, *(hosted[name] for name in found)),
+    )
 
 
-_HOSTED: Final = ("type", "tools")
-"""In what a choice says beyond names of functions: a kind of hosted tool, or several."""
+def _offered_choice(
+    choice: ToolChoice, tools: tuple[AnyTool, ...], limits: Limits, losses: list[Loss], trail: Trail
+) -> tuple[ToolChoice, tuple[AnyTool, ...]]:
+    """A choice among the tools that are offered, and the tools without hosted ones that it does not allow: a
+    provider runs those unasked. No tool takes the place of one that is not offered."""
+    if not tools:
+        return choice, tools
+    names = {tool.name for tool in tools if type(tool) is Tool}
+    only = tuple(name for name in choice.only if name in names)
+    hosted = tuple(
+        chosen
+        for chosen in choice.hosted
+        if any(type(tool) is HostedTool and chosen.names(tool) for tool in tools)
+    )
+    if not only and not hosted:
+        detail = "the chosen tool is not offered here: none may be called"
+        losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
+        return ToolChoice("none"), tools
+    if (only, hosted) != (choice.only, choice.hosted):
+        left = ", ".join((*only, *(chosen.kind for chosen in hosted)))
+        losses.append(Loss("$.tool_choice", "tool_choice", "approximated", f"only {left} of those chosen"))
+        choice = msgspec.structs.replace(choice, only=only, hosted=hosted)
+    if choice.is_named and limits.hosted_choice:
+        return choice, tools
+    return choice, _allowed(choice, tools, losses, trail)
+
+
+def _allowed(
+    choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss], trail: Trail
+) -> tuple[AnyTool, ...]:
+    """The tools without hosted ones that a choice does not allow."""
+    kept = tuple(
+        _of_server(tool, choice, trail) if type(tool) is HostedTool else tool
+        for tool in tools
+        if type(tool) is Tool or choice.allows(tool)
+    )
+    if len(kept) == len(tools):
+        return kept
+    losses.append(_UNDECLARED)
+    return kept
+
+
+_UNDECLARED: Final = Loss(
+    "$.tool_choice.only", "tool_choice", "approximated", "tools outside the allowed ones are not declared"
+)
+
+
+def _of_server(tool: HostedTool, choice: ToolChoice, trail: Trail) -> HostedTool:
+    """A server of tools, without those that the choice does not name."""
+    chosen = [each for each in choice.hosted if each.names(tool)]
+    if tool.server is None or not all(each.tool for each in chosen):
+        return tool
+    allowed = tuple(each.tool for each in chosen)
+    narrowed = msgspec.structs.replace(tool, server=msgspec.structs.replace(tool.server, allowed=allowed))
+    trail.follow(tool, narrowed)
+    return narrowed
 
 
 def _undisguised(
@@ -386,31 +452,33 @@ def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks
     if limits.tool_choices_thinking is not None and thinks:
         allowed = limits.tool_choices_thinking
         if limits.forced_choice == "stop_thinking" and limits.thinking_off and limits.thinking in _SWITCHED:
-            calm = _weaken(choice, limits.tool_choices, request)
-            if calm == choice and _weaken(choice, allowed, request) != choice:
+            calm, _ = _weaken(choice, limits.tool_choices, request.tools)
+            if calm == choice and _weaken(choice, allowed, request.tools)[0] != choice:
                 detail = "switched off for this turn: the model takes no forced choice while it thinks"
                 losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", detail))
                 return msgspec.structs.replace(request, thinking=Thinking("off"))
-    fitted = _weaken(choice, allowed, request)
+    fitted, tools = _weaken(choice, allowed, request.tools)
     if fitted == choice:
         return request
-    losses.append(
-        Loss(
-            "$.tool_choice",
-            "tool_choice",
-            "approximated",
-            f"weakened to {fitted.mode}: this model takes no more",
-        )
-    )
-    return msgspec.structs.replace(request, tool_choice=fitted)
+    if tools is not request.tools:
+        losses.append(_UNDECLARED)
+    if fitted is None or fitted.mode != choice.mode:
+        detail = f"weakened to {fitted.mode}: this model takes no more" if fitted else "no tool is declared"
+        losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
+    return msgspec.structs.replace(request, tool_choice=fitted, tools=tools)
 
 
-def _weaken(choice: ToolChoice, allowed: tuple[str, ...], request: Request) -> ToolChoice:
-    if choice.only:
-        form = "named" if choice.mode == "required" and len(choice.only) == 1 else "subset"
-        if form in allowed:
-            return choice
-        sole = len(request.tools) == 1 and form == "named"
-        mode = choice.mode if (sole or form == "subset") and choice.mode in allowed else "auto"
-        return ToolChoice(mode, (), choice.extra)
-    return choice if choice.mode in allowed else ToolChoice("auto", (), choice.extra)
+def _weaken(
+    choice: ToolChoice, allowed: tuple[str, ...], tools: tuple[AnyTool, ...]
+) -> tuple[ToolChoice | None, tuple[AnyTool, ...]]:
+    """The nearest choice that is taken, and the tools to declare with it: where a choice cannot say which of
+    them may be called, the others are not declared."""
+    if choice.mode == "none":
+        return (choice, tools) if "none" in allowed else (None, ())
+    mode = choice.mode if choice.mode in allowed else "auto"
+    if not choice.narrows:
+        return (choice if mode == choice.mode else ToolChoice(mode, extra=choice.extra)), tools
+    if ("named" if choice.is_named else "subset") in allowed:
+        return choice, tools
+    kept = tuple(tool for tool in tools if choice.allows(tool))
+    return ToolChoice(mode, extra=choice.extra), tools if len(kept) == len(tools) else kept
