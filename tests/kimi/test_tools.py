@@ -108,7 +108,7 @@ def test_a_property_without_a_type_gets_the_one_it_means():
     [
         ("kimi-k3", {"type": "auto"}, "auto", False),
         ("kimi-k3", {"type": "any"}, "required", False),
-        ("kimi-k3", {"type": "tool", "name": "get_weather"}, "required", True),
+        ("kimi-k3", {"type": "tool", "name": "get_weather"}, "required", False),  # the only tool there is
         ("kimi-k2.6", {"type": "any"}, "auto", True),
         ("kimi-k2.6", {"type": "tool", "name": "get_weather"}, "auto", True),
     ],

@@ -24,6 +24,10 @@ def numbers(description: str) -> Schema:
     return {"type": "array", "items": {"type": "integer"}, "description": description}
 
 
+def texts(description: str) -> Schema:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
+
+
 def arguments(properties: Schema, *required: str) -> Schema:
     return {"type": "object", "properties": properties, "required": list(required)}
 

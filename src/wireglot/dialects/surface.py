@@ -16,11 +16,11 @@ from wireglot.dialects.body import BadField, Body, RequestGlance
 from wireglot.dialects.capabilities import Assist, Stored
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
-from wireglot.ir.content import Extra, Part, Reasoning
+from wireglot.ir.content import Extra, Foreign, Part, Reasoning
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
-from wireglot.ir.request import Request
+from wireglot.ir.request import Request, ToolChange
 from wireglot.wire.event_stream import BadFrame
 
 __all__ = [
@@ -158,6 +158,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     sealed_marks: tuple[bytes, ...] = ()
     """What stands in a body that carries state which other providers minted."""
     media_marks: tuple[bytes, ...] = ()
+    tool_changes: Callable[[Foreign], tuple[ToolChange, ...]] | None = None
+    """What a part of a message changes in the tools; None: no part does."""
     results_without_calls: bool = False
     """A request may bring the results of calls that only the server knows."""
     thread: Thread | None = None

@@ -79,6 +79,29 @@ MIDWAY: Final = "midway"
 """In the value of such a part and in the form of its tools: the same number, which of the parts it is."""
 
 
+class ToolChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a message changes in the tools from there on: it offers `tools` that it defines, or a declared one
+    by its name, or those of a server; or it withdraws one."""
+
+    removes: bool = False
+    name: str = ""
+    server: str = ""
+    tools: tuple[AnyTool, ...] = ()
+
+    def names(self, tool: AnyTool) -> bool:
+        if not self.server:
+            return tool_name(tool) == self.name
+        return isinstance(tool, HostedTool) and tool.server is not None and tool.server.name == self.server
+
+
+def tool_name(tool: AnyTool) -> str:
+    """How a model calls it; "" for what has several tools in it."""
+    if isinstance(tool, Tool):
+        return tool.name
+    name = tool.native.value.get("name")
+    return name if type(name) is str else ""
+
+
 class HostedChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     """Hosted tools that a choice names: all of a kind, those of one server, or one tool of it."""
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import anthropic.types as anthropic_types
+import anthropic.types.beta as beta_types
 import pytest
 from anthropic.types.beta import beta_memory_tool_20250818_command as memory_command
 from pydantic import TypeAdapter
@@ -224,4 +225,60 @@ def test_what_a_clients_own_tool_search_found_is_told_in_words(target: DialectNa
     out = wireglot.translate_request(asked, source="anthropic", target=target, model="m")
     assert "The tool create_issue can be called now." in json.dumps(out.value)
     assert ("foreign_part", "dropped") not in {(loss.feature, loss.action) for loss in out.losses}
+    assert wireglot.translate_request(asked, source="anthropic", target="anthropic").value == asked
+
+
+OFF = {"file_upload", "javascript_exec", "read_console", "read_network"}
+
+
+def inputs_of_the_sdk() -> dict[str, dict[str, Any]]:
+    """Member -> the schema of its input in the SDK."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in beta_types.beta_browser_member_name.BETA_BROWSER_MEMBER_NAME_VALUES:
+        model = f"BetaBrowser{''.join(word.capitalize() for word in name.split('_'))}Input"
+        found[name] = getattr(beta_types, model).model_json_schema(by_alias=True)
+    return found
+
+
+def test_a_browser_is_a_function_for_each_member_that_is_on() -> None:
+    """Four are off unless they are switched on (anthropic-sdk-python 2.9.0)."""
+    published = inputs_of_the_sdk()
+    configs = {name: {"enabled": True} for name in OFF}
+    for toolset, names in (
+        ({"type": "browser_toolset_20260801"}, set(published) - OFF),
+        ({"type": "browser_toolset_20260801", "configs": configs}, set(published)),
+        (
+            {"type": "browser_toolset_20260801", "configs": {"zoom": {"enabled": False}}},
+            set(published) - OFF - {"zoom"},
+        ),
+    ):
+        out = wireglot.translate_request(ask([toolset]), source="anthropic", target="openai-chat", model="m")
+        found = functions(out.value, "openai-chat")
+        assert set(found) == {f"browser__{name}" for name in names}
+        for name in names:
+            schema = found[f"browser__{name}"]
+            assert set(schema["properties"]) == set(published[name].get("properties", {}))
+            assert set(schema.get("required", ())) == set(published[name].get("required", ()))
+
+
+@pytest.mark.parametrize("target", UPSTREAMS)
+def test_calls_of_a_browser_and_what_became_of_them_cross(target: DialectName) -> None:
+    tabs = [{"tab_id": "tab_9", "title": "News", "url": "https://news.example", "active": True}]
+    call = {"type": "tool_use", "id": "t1", "name": "new_tab", "toolset_name": "browser", "input": {}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "toolset_name": "browser",
+        "content": [{"type": "browser_state", "tabs": tabs}],
+    }
+    asked = ask(
+        [{"type": "browser_toolset_20260801"}],
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    )
+    out = wireglot.translate_request(asked, source="anthropic", target=target, model="m")
+    sent = json.dumps(out.value)
+    assert "new_tab" in sent
+    assert "tab_9 (active): News https://news.example" in sent
+    assert not [loss for loss in out.losses if loss.grade == "serious" or loss.feature == "unknown_field"]
     assert wireglot.translate_request(asked, source="anthropic", target="anthropic").value == asked

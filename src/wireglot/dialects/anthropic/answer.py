@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from wireglot.dialects.anthropic.blocks import render_input
 from wireglot.dialects.anthropic.citations import render_citations
-from wireglot.dialects.anthropic.client_tools import TOOLSET
+from wireglot.dialects.anthropic.client_tools import TOOLSETS
 from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.base import Context
@@ -106,8 +106,8 @@ class AnswerBlocks:
         arguments = render_input(part, path, self.losses)
         if arguments is not None:
             block["input"] = arguments
-        if part.namespace == TOOLSET:
-            block["toolset_name"] = TOOLSET
+        if part.namespace in TOOLSETS:
+            block["toolset_name"] = part.namespace
         self.declare(part, path)
         return put_back(block, part.extra, path, self.losses)
 
@@ -146,7 +146,7 @@ class AnswerBlocks:
                 if part.logprobs:
                     self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
             case ToolCall():
-                if part.namespace and part.namespace != TOOLSET:
+                if part.namespace and part.namespace not in TOOLSETS:
                     self.losses.append(
                         Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces")
                     )

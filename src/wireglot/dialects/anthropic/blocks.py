@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from wireglot.dialects.anthropic.citations import render_citations
-from wireglot.dialects.anthropic.client_tools import TOOLSET
+from wireglot.dialects.anthropic.client_tools import TOOLSETS
 from wireglot.dialects.anthropic.media import render_media
 from wireglot.dialects.anthropic.names import NAME, put_back, render_cache
 from wireglot.dialects.anthropic.parts import call_text
@@ -138,8 +138,8 @@ class RequestBlocks:
         arguments = render_input(part, path, self.losses)
         if arguments is not None:
             block["input"] = arguments
-        if part.namespace == TOOLSET:
-            block["toolset_name"] = TOOLSET
+        if part.namespace in TOOLSETS:
+            block["toolset_name"] = part.namespace
         elif part.namespace:
             self.losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
         if part.signature is not None:
@@ -162,6 +162,9 @@ class RequestBlocks:
             block["content"] = shorthand(content) if as_text else content
         if part.is_error:
             block["is_error"] = True
+        toolset = own_form(part.extra, NAME).get("toolset_name")
+        if toolset is not None:
+            block["toolset_name"] = toolset
         if part.name and part.name != self._names.get(part.call_id):
             self.losses.append(
                 Loss(f"{path}.name", "tool_result.name", "dropped", "results are known by id only")

@@ -1,7 +1,7 @@
-"""Anthropic's own tools that the client runs: bash, the text editor, memory, the computer.
+"""Anthropic's own tools that the client runs: bash, the text editor, memory, the computer, the browser.
 
-A declaration names its type only; the schema is published. Sources: the types of anthropic-sdk-python 2.8.0
-and the tool pages of Anthropic's documentation, read 2026-11-15. A newer version is taken as the newest here.
+A declaration names its type only; the schema is published. Sources: the types of anthropic-sdk-python 2.9.0
+and the tool pages of Anthropic's documentation, read 2026-11-17. A newer version is taken as the newest here.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from wireglot.dialects.anthropic.names import NAME, parse_cache
-from wireglot.dialects.client_tools import Schema, arguments, number, numbers, text
+from wireglot.dialects.client_tools import Schema, arguments, number, numbers, text, texts
 from wireglot.dialects.fields import Fields
 from wireglot.ir.content import Foreign
 from wireglot.ir.request import Tool
@@ -19,6 +21,7 @@ _PATH = text("Path to the file or directory.")
 _PLACE = numbers("[x, y] in pixels, from the left and the top edge of the screen.")
 _HELD = text("Keys to hold down meanwhile, such as shift or ctrl+shift.")
 _SECONDS = number("How long, in seconds.")
+_FOR: Schema = {"type": "number", "description": "How long, in seconds; 30 at most."}
 
 _Made = tuple[str, Schema]
 
@@ -164,15 +167,161 @@ _TOOLS: tuple[tuple[str, str, Callable[[dict[str, Any]], _Made]], ...] = (
     ("computer_", "computer", _computer),
 )
 """Type prefix, the name where none is stated, and what makes the function of it."""
-_TOOLSET_TYPE = "computer_toolset_"
-TOOLSET = "computer"
-"""What the calls of a computer toolset say in `toolset_name`: to the IR, their namespace."""
+_POINT = arguments(
+    {
+        "type": text("What the target is.", "coordinate"),
+        "x": number("Pixels from the left edge of the viewport."),
+        "y": number("Pixels from the top edge of the viewport."),
+    },
+    "type",
+    "x",
+    "y",
+)
+_ELEMENT = arguments(
+    {
+        "type": text("What the target is.", "ref"),
+        "ref": text("A reference such as ref_7, of an earlier read_page or find. It ends with the page."),
+    },
+    "type",
+    "ref",
+)
+_AT: Schema = {"anyOf": [_POINT, _ELEMENT], "description": "A place in the viewport, or an element."}
+_TAB = {"tab_id": text("The tab to act on; the active one by default.")}
+_CLICKED = arguments(
+    {"target": _AT, "modifiers": text("Keys to hold down meanwhile, such as shift or ctrl+shift."), **_TAB},
+    "target",
+)
+_BROWSER: dict[str, tuple[str, Schema]] = {
+    "navigate": (
+        "Go to a URL, or back, forward, or reload.",
+        arguments({"url": text("The URL, or back, forward or reload."), **_TAB}, "url"),
+    ),
+    "list_tabs": ("List the open tabs, with their ids, titles and URLs.", arguments({})),
+    "new_tab": ("Open an empty tab and return its id.", arguments({})),
+    "switch_tab": (
+        "Make a tab the active one.",
+        arguments({"tab_id": text("The tab to switch to.")}, "tab_id"),
+    ),
+    "close_tab": ("Close a tab.", arguments({"tab_id": text("The tab to close.")}, "tab_id")),
+    "read_page": (
+        "Return the accessibility tree of the page, with references to its elements.",
+        arguments(
+            {
+                "depth": number("The maximum depth; 15 by default."),
+                "filter": text(
+                    "Only interactive elements, or also those outside the viewport.", "all", "interactive"
+                ),
+                "ref": text("The element to begin at; the page by default."),
+                **_TAB,
+            }
+        ),
+    ),
+    "get_page_text": ("Return the visible text of the page.", arguments(_TAB)),
+    "read_console": ("Return what the console printed since it was last read.", arguments(_TAB)),
+    "read_network": ("Return the network requests since they were last read.", arguments(_TAB)),
+    "find": (
+        "Find elements by a description in words; up to 20, with references.",
+        arguments({"query": text("What to look for."), **_TAB}, "query"),
+    ),
+    "form_input": (
+        "Set the value of a form element.",
+        arguments(
+            {
+                "target": _ELEMENT,
+                "value": {
+                    "anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}],
+                    "description": "The value: true or false for a checkbox, an option for a select.",
+                },
+                **_TAB,
+            },
+            "target",
+            "value",
+        ),
+    ),
+    "file_upload": (
+        "Put files into a file input. Needs paths or document_ids.",
+        arguments(
+            {
+                "target": _ELEMENT,
+                "paths": texts("Paths where the browser runs."),
+                "document_ids": texts("References to files that are held ready."),
+                **_TAB,
+            },
+            "target",
+        ),
+    ),
+    "scroll_to": ("Scroll an element into view.", arguments({"target": _ELEMENT, **_TAB}, "target")),
+    "screenshot": ("Take a picture of the viewport.", arguments(_TAB)),
+    "zoom": (
+        "Take a picture of a part of the viewport, enlarged.",
+        arguments({"region": numbers("[x0, y0, x1, y1] of the part."), **_TAB}, "region"),
+    ),
+    "left_click": ("Click with the left button.", _CLICKED),
+    "right_click": ("Click with the right button.", _CLICKED),
+    "middle_click": ("Click with the middle button.", _CLICKED),
+    "double_click": ("Click twice with the left button.", _CLICKED),
+    "triple_click": ("Click three times with the left button.", _CLICKED),
+    "hover": ("Move the cursor there without a click.", arguments({"target": _AT, **_TAB}, "target")),
+    "left_click_drag": (
+        "Drag with the left button, from one place to another.",
+        arguments({"from": _POINT, "target": _POINT, **_TAB}, "from", "target"),
+    ),
+    "left_mouse_down": (
+        "Press the left button and hold it.",
+        arguments({"target": _POINT, **_TAB}, "target"),
+    ),
+    "left_mouse_up": ("Release the left button.", arguments({"target": _POINT, **_TAB}, "target")),
+    "mouse_move": ("Move the cursor.", arguments({"target": _POINT, **_TAB}, "target")),
+    "scroll": (
+        "Scroll at a place.",
+        arguments(
+            {
+                "scroll_direction": text("Where to.", "up", "down", "left", "right"),
+                "target": _POINT,
+                "scroll_amount": number("Notches of the wheel, 1 to 10; 3 by default."),
+                **_TAB,
+            },
+            "scroll_direction",
+            "target",
+        ),
+    ),
+    "type": ("Type a text where the focus is.", arguments({"text": text("The text."), **_TAB}, "text")),
+    "key": (
+        "Press keys: + combines them (ctrl+a), a space separates them (Tab Return).",
+        arguments(
+            {"text": text("The keys."), "repeat": number("How often; once by default."), **_TAB}, "text"
+        ),
+    ),
+    "hold_key": (
+        "Hold a key or a combination of keys down.",
+        arguments({"text": text("The keys."), "duration": _FOR, **_TAB}, "text", "duration"),
+    ),
+    "wait": ("Wait.", arguments({"duration": _FOR, **_TAB}, "duration")),
+    "javascript_exec": (
+        "Run JavaScript in the page and return the value of its last expression.",
+        arguments({"text": text("The code, without return."), **_TAB}, "text"),
+    ),
+}
+"""What a browser can be asked for, in the order of the SDK."""
+
+_FAMILIES: dict[str, tuple[str, dict[str, tuple[str, Schema]], frozenset[str]]] = {
+    "computer_toolset_": ("computer", _ACTIONS, frozenset()),
+    "browser_toolset_": (
+        "browser",
+        _BROWSER,
+        frozenset({"file_upload", "javascript_exec", "read_console", "read_network"}),
+    ),
+}
+"""Type prefix of a declaration that stands for several tools; what their calls say in `toolset_name` (to the
+IR, their namespace); its members; and those that are off unless they are switched on."""
+TOOLSETS = frozenset(name for name, _, _ in _FAMILIES.values())
 
 
 def parse_client_tool(fields: Fields, kind: str) -> list[Tool] | None:
     """The functions that such a declaration amounts to; None: it is none of these."""
-    if kind.startswith(_TOOLSET_TYPE):
-        return _members(fields, kind)
+    for prefix in _FAMILIES:
+        if kind.startswith(prefix):
+            return _members(fields, kind, prefix)
     for prefix, name, made in _TOOLS:
         if kind.startswith(prefix):
             return [_tool(fields, kind, name, made(fields.value))]
@@ -191,27 +340,21 @@ def _tool(fields: Fields, kind: str, name: str, made: _Made) -> Tool:
     )
 
 
-def _members(fields: Fields, kind: str) -> list[Tool]:
+def _members(fields: Fields, kind: str, prefix: str) -> list[Tool]:
     """One declaration for a whole family: a function for each member that is not switched off."""
+    namespace, members, off = _FAMILIES[prefix]
     configs = fields.dict_or_none("configs") or {}
     native = Foreign(NAME, kind, fields.value)
-    cache = parse_cache(fields)
     tools: list[Tool] = []
-    for name, (description, schema) in _ACTIONS.items():
+    for name, (description, schema) in members.items():
         config = configs.get(name)
         stated = config if type(config) is dict else {}
-        if stated.get("enabled") is not False:
-            deferred = stated.get("defer_loading") is True
-            tools.append(Tool(name, description, schema, namespace=TOOLSET, deferred=deferred, native=native))
+        enabled = stated.get("enabled")
+        if enabled is False or (name in off and enabled is not True):
+            continue
+        deferred = stated.get("defer_loading") is True
+        tools.append(Tool(name, description, schema, namespace=namespace, deferred=deferred, native=native))
+    cache = parse_cache(fields)
     if tools and cache is not None:
-        last = tools[-1]
-        tools[-1] = Tool(
-            last.name,
-            last.description,
-            last.schema,
-            namespace=TOOLSET,
-            deferred=last.deferred,
-            native=native,
-            cache=cache,
-        )
+        tools[-1] = replace(tools[-1], cache=cache)
     return tools

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wireglot.dialects.anthropic.citations import parse_citations
-from wireglot.dialects.anthropic.client_tools import TOOLSET
+from wireglot.dialects.anthropic.client_tools import TOOLSETS
 from wireglot.dialects.anthropic.media import parse_media
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
 from wireglot.dialects.anthropic.reasoning import (
@@ -175,13 +175,16 @@ class BlockParser:
             raise self._fault(
                 f"expected a string or an array, got {describe(content)}", f"{fields.path}.content"
             )
+        known = _RESULT
+        if toolset := toolset_of(fields):  # which the call says, too
+            known, form = _RESULT | {"toolset_name"}, {**form, "toolset_name": toolset}
         return ToolResult(
             fields.text("tool_use_id"),
             parts,
             fields.boolean("is_error") or False,
             cache=parse_cache(fields),
             extra=keep(
-                fields.value, _RESULT, form, blanks=("is_error",) if content else ("is_error", "content")
+                fields.value, known, form, blanks=("is_error",) if content else ("is_error", "content")
             ),
         )
 
@@ -219,6 +222,20 @@ def _reference(value: dict[str, Any]) -> str:
     return f"The tool {name} can be called now." if type(name) is str else ""
 
 
+def _browser_state(value: dict[str, Any]) -> str:
+    """The tabs behind a call of the browser's, and what else it brought about."""
+    lines = ["Open tabs:"]
+    for tab in value.get("tabs") or ():
+        if type(tab) is dict:
+            active = " (active)" if tab.get("active") is True else ""
+            lines.append(f"{tab.get('tab_id')}{active}: {tab.get('title', '')} {tab.get('url', '')}".rstrip())
+    for change in value.get("state_changes") or ():
+        if type(change) is dict:
+            said = [f"{key}: {item}" for key, item in change.items() if key != "type" and item is not None]
+            lines.append(f"{change.get('type')}: {', '.join(said)}")
+    return "\n".join(lines)
+
+
 def _compaction(value: dict[str, Any]) -> str:
     """All that is left of the turns before it."""
     summary = value.get("content")
@@ -234,6 +251,7 @@ _TELLING = ("content", "encrypted_content", "tool_changes")
 
 
 _IN_WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "browser_state": _browser_state,
     "compaction": _compaction,
     "search_result": _search_result,
     "tool_reference": _reference,
@@ -260,8 +278,9 @@ def call_text(value: dict[str, Any]) -> str:
 
 
 def toolset_of(fields: Fields) -> str:
-    """The family that a called tool belongs to, "" for tools on their own."""
-    return TOOLSET if fields.value.get("toolset_name") == TOOLSET else ""
+    """The family that a call or a result belongs to, "" for tools on their own."""
+    name = fields.value.get("toolset_name")
+    return name if type(name) is str and name in TOOLSETS else ""
 
 
 def call_extra(fields: Fields) -> Extra | None:

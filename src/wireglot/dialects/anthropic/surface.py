@@ -14,6 +14,7 @@ from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.safeguards import ASKED
 from wireglot.dialects.anthropic.tap import MessageTap, glance
+from wireglot.dialects.anthropic.tools import tool_changes
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.passthrough import WORDS
@@ -135,6 +136,7 @@ SURFACE: Final = Surface(
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),
         media_marks=MEDIA_MARKS,
+        tool_changes=tool_changes,
         thread=Thread(
             "thread",
             _NO_THREAD,

@@ -13,7 +13,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss
-from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
+from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChange, ToolChoice
 from wireglot.wire.memory import Memory, remembered, share
 
 _TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"})
@@ -91,6 +91,38 @@ def _parse_tool(fields: Fields, servers: dict[str, dict[str, Any]]) -> Sequence[
         extra=keep(fields.value, _TOOL, form, blanks=blanks),
     )
     return [tool]
+
+
+def tool_changes(part: Foreign) -> tuple[ToolChange, ...]:
+    """What a block adds to the tools or takes away, and a summary of turns in which blocks did so."""
+    if part.type == "compaction":
+        listed = part.value.get("tool_changes")
+        entries = listed if type(listed) is list else []
+    else:
+        entries = [part.value] if part.type in _CHANGES else []
+    return tuple(change for entry in entries if (change := _change(entry)) is not None)
+
+
+_CHANGES = ("tool_addition", "tool_removal")
+
+
+def _change(block: Any) -> ToolChange | None:
+    tool = block.get("tool") if type(block) is dict else None
+    if type(tool) is not dict or block.get("type") not in _CHANGES:
+        return None
+    removes = block["type"] == "tool_removal"
+    name, server = tool.get("name"), tool.get("server_name")
+    match tool.get("type"):
+        case "tool_reference" if type(name) is str:
+            return ToolChange(removes, name)
+        case "mcp_tool_reference" if type(name) is str and type(server) is str:
+            return ToolChange(removes, name, server)
+        case "mcp_toolset_reference" if type(server) is str:
+            return ToolChange(removes, server=server)
+        case "tool_definition" if type(tool.get("definition")) is dict and not removes:
+            return ToolChange(tools=tuple(_parse_tool(Fields(tool["definition"], "$.definition"), {})))
+        case _:
+            return None
 
 
 def _concept(kind: str) -> str:

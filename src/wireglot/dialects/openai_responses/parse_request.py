@@ -204,9 +204,14 @@ def _found(tool: Tool) -> Tool:
 def _new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
     """Tools that input items brought, for everyone who takes tools with the request only."""
     names = {(tool.namespace, tool.name) for tool in declared if isinstance(tool, Tool)}
+    hosted = [tool.native.value for tool in declared if isinstance(tool, HostedTool)]
     new: list[AnyTool] = []
     for tool in brought:
-        if isinstance(tool, Tool) and (tool.namespace, tool.name) not in names:
+        if isinstance(tool, HostedTool):
+            if tool.native.value not in hosted:
+                hosted.append(tool.native.value)
+                new.append(tool)
+        elif (tool.namespace, tool.name) not in names:
             names.add((tool.namespace, tool.name))
             new.append(tool)
     return new
@@ -328,6 +333,8 @@ class _Messages:
         """Tools that come with an item. One that was searched for is no longer deferred."""
         for tool in parse_tools(item.array_or_empty("tools"), f"{item.path}.tools", kind):
             loaded = kind == "tool_search_output" and isinstance(tool, Tool) and tool.deferred
+            if tool.native is not None:
+                tool = replace(tool, native=replace(tool.native, stands_elsewhere=True))
             self.brought.append(replace(tool, deferred=False) if loaded else tool)
 
     def is_client_call(self, value: dict[str, Any]) -> bool:

@@ -131,19 +131,19 @@ def _render_tools(request: Request, own: bool, losses: list[Loss], memory: Memor
 
 def stated_tools(request: Request) -> tuple[AnyTool, ...]:
     """Without the tools that an input item still brings."""
-    carriers = {
-        own_form(tool.extra, NAME).get("carrier")
-        for tool in request.tools
-        if isinstance(tool, Tool) and tool.extra is not None
-    } - {None}
-    if not carriers:
+    if not any(map(_carrier, request.tools)):
         return request.tools
     brought = {kind for message in request.messages for part in message.content if (kind := _brings(part))}
-    return tuple(
-        tool
-        for tool in request.tools
-        if not (isinstance(tool, Tool) and own_form(tool.extra, NAME).get("carrier") in brought)
-    )
+    return tuple(tool for tool in request.tools if _carrier(tool) not in brought)
+
+
+def _carrier(tool: AnyTool) -> str:
+    """The kind of the input item that brought a tool, "" where it stands among those of the request."""
+    if tool.native is not None:
+        return "additional_tools" if tool.native.stands_elsewhere and tool.native.dialect == NAME else ""
+    assert isinstance(tool, Tool)
+    carrier = own_form(tool.extra, NAME).get("carrier")
+    return carrier if type(carrier) is str else ""
 
 
 def _brings(part: Part) -> str:

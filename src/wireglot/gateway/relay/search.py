@@ -18,7 +18,7 @@ from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import AnyTool, HostedTool, Request, ToolChoice
+from wireglot.ir.request import AnyTool, HostedTool, Request, ToolChoice, tool_name
 from wireglot.ir.stream import unfold
 from wireglot.wire.json import encode
 
@@ -50,11 +50,7 @@ def _chosen(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyT
     """The tools that the model must choose from: all of them, unless one is named."""
     if choice is None or choice.mode != "required":
         return tools
-    return tuple(tool for tool in tools if choice.allows(tool) or _name(tool) in choice.only) or tools
-
-
-def _name(tool: AnyTool) -> str:
-    return str(tool.native.value.get("name", "")) if isinstance(tool, HostedTool) else tool.name
+    return tuple(tool for tool in tools if choice.allows(tool) or tool_name(tool) in choice.only) or tools
 
 
 def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:

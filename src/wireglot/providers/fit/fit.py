@@ -11,7 +11,7 @@ from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import merge_neighbours, repair_pairs
-from wireglot.providers.fit.declared import join_declared_tools
+from wireglot.providers.fit.declared import apply_tool_changes, join_declared_tools
 from wireglot.providers.fit.fitted import Fitted
 from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.known import Settled, join_known
@@ -59,6 +59,8 @@ def fit(
         if request.max_tokens is not None and request.max_tokens < 0:
             request = _without_limit(request, losses)
         declare_switches(request, dialect, losses, trail, seen.fields)
+        if seen.foreign and client is not None and client.client.tool_changes is not None:
+            request = apply_tool_changes(request, client.client.tool_changes, losses, trail)
         request = without_state(request, losses, trail, seen)
         if seen.media:
             issuer = client.issuer if client is not None else ""

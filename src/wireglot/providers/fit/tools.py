@@ -11,7 +11,16 @@ from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.schema import SchemaTarget, project
 from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
-from wireglot.ir.request import AnyTool, HostedChoice, HostedTool, Request, Thinking, Tool, ToolChoice
+from wireglot.ir.request import (
+    AnyTool,
+    HostedChoice,
+    HostedTool,
+    Request,
+    Thinking,
+    Tool,
+    ToolChoice,
+    tool_name,
+)
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
 from wireglot.providers.fit.fitted import Undisguised
@@ -70,11 +79,7 @@ def _with_hosted(choice: ToolChoice, tools: tuple[AnyTool, ...]) -> ToolChoice:
     if not choice.only:
         return choice
     functions = {tool.name for tool in tools if type(tool) is Tool}
-    hosted = {
-        name: HostedChoice(tool.kind)
-        for tool in tools
-        if type(tool) is HostedTool and type(name := tool.native.value.get("name")) is str
-    }
+    hosted = {tool_name(tool): HostedChoice(tool.kind) for tool in tools if type(tool) is HostedTool}
     found = [name for name in choice.only if name not in functions and name in hosted]
     if not found:
         return choice
