@@ -237,3 +237,41 @@ def test_who_wants_to_see_thoughts_asks_a_claude_to_think():
     crossed = translate_request(body, source="gemini", target="anthropic", model="claude-opus-4-6")
     assert crossed.value["thinking"] == {"type": "adaptive", "display": "summarized"}
     assert [(loss.feature, loss.action) for loss in crossed.losses] == [("thinking.mode", "invented")]
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        {"chat_template_kwargs": {"enable_thinking": False}},
+        {"chat_template_kwargs": {"thinking": False}},
+        {"chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "high"},
+        {"enable_thinking": False},
+    ],
+)
+def test_thinking_that_a_template_switches_off_is_off_everywhere(flag: dict[str, Any]) -> None:
+    """vLLM, SGLang, llama.cpp and Qwen have no other switch."""
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **flag}
+    models: dict[DialectName, str] = {
+        "anthropic": "claude-sonnet-4-5",
+        "openai-responses": "gpt-5.1",
+        "gemini": "gemini-2.5-flash",
+    }
+    sent = {
+        target: translate_request(asked, source="openai-chat", target=target, model=model).value
+        for target, model in models.items()
+    }
+    assert sent["anthropic"]["thinking"] == {"type": "disabled"}
+    assert sent["openai-responses"]["reasoning"] == {"effort": "none"}
+    assert sent["gemini"]["generationConfig"]["thinkingConfig"] == {"thinkingBudget": 0}
+    for provider in (None, "vllm", "qwen", "kimi"):
+        own = translate_request(asked, source="openai-chat", target="openai-chat", provider=provider)
+        assert {key: own.value[key] for key in flag} == flag
+        assert not own.losses
+
+
+def test_what_stands_beside_a_templates_switch_is_a_loss() -> None:
+    flags = {"enable_thinking": True, "add_vision_id": True}
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "chat_template_kwargs": flags}
+    out = translate_request(asked, source="openai-chat", target="anthropic", model="claude-sonnet-4-5")
+    assert out.value["thinking"]["type"] == "enabled"
+    assert ("$.chat_template_kwargs", "unknown_field") in {(loss.path, loss.feature) for loss in out.losses}

@@ -165,3 +165,24 @@ def test_what_cannot_be_told_in_words_is_not():
     assert document_text(Media("document", "text/plain", "")) is None
     assert document_text(Media("document", "text/plain", url="https://a.example")) is None
     assert document_text(Media("image", "text/plain", "aGVsbG8=")) is None
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+@pytest.mark.parametrize(
+    ("mime", "form"), [("audio/flac", ""), ("audio/ogg", ""), ("audio/wav", "wav"), ("audio/mpeg", "mp3")]
+)
+def test_sound_in_a_form_that_openai_does_not_take_leaves_a_note(target, mime, form):
+    sound = {"inlineData": {"mimeType": mime, "data": "AAAA"}}
+    body = {"contents": [{"role": "user", "parts": [{"text": "Listen."}, sound]}]}
+    out = translate_request(body, source="gemini", target=target, model="gpt-audio")
+    sent = str(out.value)
+    assert (f"'format': '{form}'" in sent) is bool(form)
+    assert ("[audio left out: this model cannot take it]" in sent) is not bool(form)
+    assert ("serious" in {loss.grade for loss in out.losses}) is not bool(form)
+
+
+def test_a_router_takes_sound_in_more_forms():
+    sound = {"inlineData": {"mimeType": "audio/flac", "data": "AAAA"}}
+    body = {"contents": [{"role": "user", "parts": [{"text": "Listen."}, sound]}]}
+    out = translate_request(body, source="gemini", target="openai-chat", provider="openrouter", model="m")
+    assert "'format': 'flac'" in str(out.value)

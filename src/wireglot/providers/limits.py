@@ -109,6 +109,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     coming from another dialect, has it asked for in words."""
     prefill_field: Literal["", "partial", "prefix"] = ""
     """The mark without which a Chat endpoint does not continue a last answer."""
+    audio: tuple[str, ...] = ()
+    """The media types of sound that are taken; empty: any."""
     prefill_json: bool = True
     """Whether it continues one while JSON is asked for."""
     media: tuple[Literal["image", "document", "audio", "video"], ...] = (
@@ -174,6 +176,16 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     output_schema: SchemaForm = "json-schema"
 
 
+_OPENAI_AUDIO = (
+    "audio/wav",
+    "audio/x-wav",
+    "audio/wave",
+    "audio/vnd.wave",
+    "audio/mpeg",
+    "audio/mp3",
+)
+"""openai-python 3.51.0, `ChatCompletionContentPartInputAudioParam`: wav and mp3, read 2026-11-17."""
+
 BASE: dict[str, Limits] = {
     "anthropic": Limits(
         tool_name=r"[A-Za-z0-9_-]+",
@@ -205,6 +217,7 @@ BASE: dict[str, Limits] = {
         tool_schema="openai",
         tool_result_media="beside",
         media=("image", "document", "audio"),
+        audio=_OPENAI_AUDIO,
         thinking="effort",
         thinking_own="guess",
         reasoning="own",
@@ -219,6 +232,7 @@ BASE: dict[str, Limits] = {
         call_id_max=64,
         tool_schema="openai",
         media=("image", "document", "audio"),
+        audio=_OPENAI_AUDIO,
         thinking="effort",
         thinking_own="guess",
         reasoning="signed",

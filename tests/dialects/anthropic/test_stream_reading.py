@@ -20,6 +20,7 @@ from tests.dialects.anthropic.support import (
 )
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Extra, Foreign, Reasoning, Text, ToolCall
 from wireglot.ir.stream import (
     Delta,
@@ -417,3 +418,25 @@ def test_two_calls_without_arguments_that_are_open_at_once_both_end():
         MESSAGE_STOP,
     )
     assert [event.index for event in read(data) if isinstance(event, PartEnd)] == [0, 1]
+
+
+def test_how_far_hidden_thinking_has_come_is_passed_on_and_changes_nothing():
+    """anthropic-sdk-python 2.9.0: an increment of an estimate, for a progress bar."""
+    events = read(
+        sse(
+            message_start(),
+            block_start(0, type="thinking", thinking="", signature=""),
+            block_delta(0, "thinking_delta", thinking="", estimated_tokens=128),
+            block_delta(0, "thinking_delta", thinking="", estimated_tokens=None),
+            block_delta(0, "signature_delta", signature="c2ln"),
+            block_stop(0),
+            *text_block(1, "Hi"),
+            message_delta("end_turn"),
+            MESSAGE_STOP,
+        )
+    )
+    hints = [event for event in events if isinstance(event, ForeignEvent)]
+    assert [hint.value["delta"]["estimated_tokens"] for hint in hints] == [128]
+    writer = dialect("openai-chat").stream_writer(CONTEXT, None)
+    writer.write(events)
+    assert ("foreign_event", "dropped") in {(loss.feature, loss.action) for loss in writer.losses}

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.dialects.gemini.test_reader import CONTEXT, chunk, content, read, sse
+from wireglot import translate_response
 from wireglot.dialects.gemini import DIALECT
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Citation, Text, ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.stream import fold
@@ -108,3 +109,23 @@ def test_a_whole_answer_without_a_text_declares_them() -> None:
     assert DIALECT.render_response(answer, CONTEXT).value == body
     told = dialect("anthropic").render_response(answer, CONTEXT).losses
     assert [loss.path for loss in told] == ["$.candidates[0].groundingMetadata"]
+
+
+def test_sources_of_one_event_belong_to_what_a_later_event_says_of_them() -> None:
+    supports = {"groundingSupports": grounding(0, 5, "Water")["groundingSupports"]}
+    first = chunk({"text": "Water is wet."})
+    first["candidates"][0]["groundingMetadata"] = NAMED
+    answer = fold(read(sse(first, grounded(supports, {"text": ""}))))
+    (text,) = answer.content
+    assert isinstance(text, Text)
+    assert text.citations == (Citation("https://a.example", "A", "Water", 0, 5),)
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
+def test_a_cited_stretch_whose_source_is_missing_is_a_loss(target: DialectName) -> None:
+    supports = {"groundingSupports": grounding(0, 5, "Water")["groundingSupports"]}
+    body = grounded(supports, {"text": "Water is wet."})
+    out = translate_response({**body, "responseId": "r"}, source="gemini", target=target)
+    assert [(loss.feature, loss.action) for loss in out.losses if loss.feature == "citations"] == [
+        ("citations", "dropped")
+    ]

@@ -111,6 +111,10 @@ class OpenThinking:
             case "thinking_delta":
                 if type(text := delta.get("thinking")) is str and text:
                     self._show(text, out)
+                if delta.get("estimated_tokens"):
+                    # How far hidden thinking has come, for a progress bar: no one counts by it.
+                    self._show("", out)
+                    out.append(foreign_delta(self.index, {**delta, "thinking": ""}))
             case "signature_delta":
                 if type(signature := delta.get("signature")) is str:
                     self._signature = signature  # always whole; a second one replaces the first

@@ -75,6 +75,15 @@ def read_spans(candidate: dict[str, Any]) -> list[Span]:
     return spans
 
 
+def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
+    """A field of a streamed candidate, joined with what an earlier event said there: sources may come with
+    one event, and what they are about with a later one."""
+    before = candidate.get(key)
+    if key in ("groundingMetadata", "citationMetadata") and type(before) is dict and type(value) is dict:
+        return {**before, **value}
+    return value
+
+
 def untold_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
     """What grounding says beside the sources of the text, by its path: queries, the search box to show,
     how sure it is, what was retrieved."""
@@ -127,20 +136,21 @@ def _grounding(value: dict[str, Any]) -> list[Span]:
         segment = support.get("segment")
         segment = names.SEGMENT.camel(segment) if type(segment) is dict else {}
         for index in listed(support.get("groundingChunkIndices")):
-            if type(index) is int and 0 <= index < len(sources):
-                url, title = sources[index]
-                end = segment.get("endIndex")
-                start, stop = count(segment.get("startIndex")), None if end is None else count(end)
-                spans.append(
-                    Span(
-                        count(segment.get("partIndex")),
-                        start,
-                        stop,
-                        Citation(url, title, _text(segment, "text")),
-                    )
+            # A source that is not among the chunks has no address: it is said to be lost, not left out.
+            known = type(index) is int and 0 <= index < len(sources)
+            url, title = sources[index] if known else ("", "")
+            end = segment.get("endIndex")
+            start, stop = count(segment.get("startIndex")), None if end is None else count(end)
+            spans.append(
+                Span(
+                    count(segment.get("partIndex")),
+                    start,
+                    stop,
+                    Citation(url, title, _text(segment, "text")),
                 )
-    if not spans:
-        spans = [Span(-1, None, None, Citation(url, title)) for url, title in sources if url]
+            )
+    if not any(span.citation.url for span in spans):
+        spans += [Span(-1, None, None, Citation(url, title)) for url, title in sources if url]
     return spans
 
 

@@ -15,7 +15,7 @@ from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import TRUNCATED
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini import citations, names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans, untold_grounding
 from wireglot.dialects.gemini.errors import parse_error, unsigned_error
 from wireglot.dialects.gemini.framing import Framing
@@ -221,7 +221,7 @@ class GeminiReader(AnswerReader):
                 self._finish = stated
             for key, value in candidate.items():
                 if key not in ("content", "finishReason", "index") and value is not None:
-                    self._candidate[key] = value
+                    self._candidate[key] = citations.with_earlier(self._candidate, key, value)
 
     def _part(self, part: Any, events: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
         if type(part) is dict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -23,6 +23,7 @@ from wireglot.ir.content import CacheMark, Extra, Foreign
 from wireglot.ir.request import (
     EFFORTS,
     AnyTool,
+    Effort,
     OutputFormat,
     Request,
     Sampling,
@@ -54,6 +55,11 @@ def _is_switch(value: dict[str, Any]) -> bool:
     if "type" in value:
         return value["type"] in ("enabled", "disabled", "adaptive", "auto")
     return value.get("effort") in EFFORTS
+
+
+_TEMPLATE: Final = "chat_template_kwargs"
+_TEMPLATE_FLAGS: Final = ("enable_thinking", "thinking")
+_EFFORTS: Final[dict[str, Effort]] = {effort: effort for effort in EFFORTS}
 
 
 class _Body:
@@ -167,6 +173,9 @@ class _Body:
         switch = self.value.get("thinking")
         if type(switch) is dict and _is_switch(switch):
             return self._switch(switch, effort)
+        template = self._template(effort)
+        if template is not None:
+            return template
         if effort:
             if effort in EFFORTS:
                 thinking = Thinking(effort=effort)
@@ -177,6 +186,29 @@ class _Body:
         if type(router) is dict and router:
             return self._router(router)
         return Thinking()
+
+    def _template(self, effort: str) -> Thinking | None:
+        """`chat_template_kwargs: {enable_thinking}` of vLLM, SGLang and llama.cpp (some templates call it
+        `thinking`), and Qwen's `enable_thinking`. Switched off, no `effort` beside it changes that."""
+        for key, holder in ((_TEMPLATE, self.value.get(_TEMPLATE)), ("", self.value)):
+            given = holder if type(holder) is dict else {}
+            flags = [name for name in _TEMPLATE_FLAGS if type(given.get(name)) is bool]
+            if not flags or (given[flags[0]] and effort):
+                continue
+            raw: dict[str, Any] = {}
+            if not key:
+                raw = {name: given[name] for name in flags}
+            elif len(flags) == len(given):
+                raw = {key: given}
+            self.taken.update(raw)  # flags with others beside them stay among the fields that only Chat knows
+            if effort:
+                raw["reasoning_effort"] = effort
+            return Thinking(
+                "on" if given[flags[0]] else "off",
+                _EFFORTS.get(effort),
+                extra=Extra(NAME, {}, {"control": _TEMPLATE, "raw": raw}),
+            )
+        return None
 
     def _switch(self, switch: dict[str, Any], beside: str) -> Thinking:
         """`thinking: {type, effort, keep}` of Kimi, DeepSeek, GLM. `beside` it an effort may stand, which the

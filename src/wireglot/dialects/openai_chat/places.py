@@ -98,7 +98,8 @@ def _answer_parts(body: dict[str, Any]) -> list[Node]:
     return _message(message, "$.choices[0].message") if type(message) is dict else []
 
 
-_EFFORT: Final = ("reasoning_effort", "reasoning.effort", "thinking", "reasoning")
+_TEMPLATE: Final = ("chat_template_kwargs", "enable_thinking")
+_EFFORT: Final = ("reasoning_effort", "reasoning.effort", "thinking", "reasoning", *_TEMPLATE)
 _SWITCH: Final = ("thinking.type", "reasoning.enabled", *_EFFORT)
 
 PLACES: Final = Places(

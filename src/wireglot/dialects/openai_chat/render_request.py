@@ -140,6 +140,8 @@ def _put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -
             _put_switch(out, thinking, losses)
         case "reasoning":
             _put_router(out, thinking, form.get("raw", {}))
+        case "chat_template_kwargs":
+            out.update(form["raw"])
         case _:
             _put_effort(out, thinking, losses)
     put_back(out, thinking.extra)

@@ -171,14 +171,23 @@ class _PartFitter:
             text = document_text(part)
             if text is not None:
                 return self._told(part, text)
-            self._lose(self.trail.of(part), part.kind, "dropped", "a note stands in its place")
-            return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
+            return self._left_out(part, "a note stands in its place")
+        if part.kind == "audio" and part.data is not None and not self.native and not self._is_heard(part):
+            return self._left_out(part, f"{part.mime} is not taken; a note stands in its place")
         if self.limits.media_urls:
             return part
         if part.url is not None and part.url.startswith(("http://", "https://")):
             detail = "the provider may not be able to fetch this address"
             self._lose(f"{self.trail.of(part)}.url", part.kind, "approximated", detail)
         return part
+
+    def _is_heard(self, part: Media) -> bool:
+        mime = part.mime.partition(";")[0].strip().lower()
+        return not mime or not self.limits.audio or mime in self.limits.audio
+
+    def _left_out(self, part: Media, detail: str) -> Text:
+        self._lose(self.trail.of(part), part.kind, "dropped", detail)
+        return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
 
     def _told(self, part: Media, text: str, path: str = "") -> Text:
         self._lose(path or self.trail.of(part), "document", "approximated", "told as text")

@@ -106,6 +106,8 @@ def _declare_untold(asked: Thinking, fitted: Thinking, told: set[str], losses: l
 
 def _may_stay(thinking: Thinking, limits: Limits) -> bool:
     """Whether a wish in the endpoint's own dialect goes as the client put it."""
+    if own_form(thinking.extra, _CHAT).get("control") == "chat_template_kwargs":
+        return True  # a flag of the server's own, which no limit is about
     if limits.thinking_own == "switch":
         return _is_switch_of(thinking, limits)
     if limits.thinking_own != "keep":
