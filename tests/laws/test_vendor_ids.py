@@ -313,3 +313,13 @@ def test_a_summary_that_only_its_vendor_can_read_is_a_serious_loss(source, targe
 def test_a_compaction_that_failed_loses_nothing():
     rendered = translate_request(_compacted(content=None), source="anthropic", target="openai-chat")
     assert {loss.grade for loss in rendered.losses} <= {"harmless"}
+
+
+@pytest.mark.parametrize("target", [name for name in NAMES if name != "anthropic"])
+def test_the_words_of_a_document_of_texts_and_pictures_cross(target):
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    content = [{"type": "text", "text": SUMMARY}, picture]
+    document = {"type": "document", "title": "Log", "source": {"type": "content", "content": content}}
+    rendered = translate_request(_anthropic(document), source="anthropic", target=target)
+    assert SUMMARY in encode_text(rendered.value)
+    assert ("image", "dropped") in {(loss.feature, loss.action) for loss in rendered.losses}

@@ -63,11 +63,19 @@ def _parse_content_document(fields: Fields, source: Fields) -> Media | Foreign:
     """A document given as blocks. If all of them are text, it reads as a text; the cut is spelling."""
     text = _joined(source.value.get("content"))
     if text is None or source.value.keys() != {"type", "content"}:
-        return Foreign(NAME, "document", fields.value)
+        return Foreign(NAME, "document", fields.value, _texts_of(fields, source.value.get("content")))
     extra = keep(fields.value, _KNOWN["document"], {"content": source.value})
     return Media(
         "document", _PLAIN, text=text, name=fields.text_or("title"), cache=parse_cache(fields), extra=extra
     )
+
+
+def _texts_of(fields: Fields, content: Any) -> str:
+    """What can be read of a document that is more than text."""
+    blocks = content if type(content) is list else []
+    texts = [block.get("text") for block in blocks if type(block) is dict and block.get("type") == "text"]
+    said = [text for text in (fields.value.get("title"), *texts) if type(text) is str and text]
+    return "\n".join(said) if texts else ""
 
 
 def _joined(content: Any) -> str | None:

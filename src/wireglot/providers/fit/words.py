@@ -100,6 +100,14 @@ def _told(part: Foreign, path: str, losses: list[Loss]) -> Text:
         if part.value.get(name):
             detail = f"only {part.dialect} can read it"
             losses.append(Loss(f"{path}.{name}", feature, "dropped", detail))
+    if _holds_image(part.value):
+        losses.append(Loss(f"{path}.source", "image", "dropped", "only its words are told"))
     if part.value.get("cache_control"):
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "told as text, without its marker"))
     return Text(part.text)
+
+
+def _holds_image(value: object) -> bool:
+    if isinstance(value, dict):
+        return value.get("type") == "image" or any(map(_holds_image, value.values()))
+    return isinstance(value, list) and any(map(_holds_image, value))
