@@ -6,6 +6,8 @@ import re
 from importlib import import_module
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.logins.clouds import signature_of
 from wireglot.logins.sigv4 import SigningKey, signature_headers
@@ -36,6 +38,25 @@ def test_the_key_of_a_day_is_amazons_published_one() -> None:
 @pytest.mark.parametrize("token", ["", "a/session+token=="])
 @pytest.mark.parametrize("content_type", ["", "application/json"])
 def test_amazons_own_signer_agrees(url: str, token: str, content_type: str) -> None:
+    _agrees(url, token, content_type)
+
+
+@given(
+    st.lists(
+        # Characters that sort before and after "=", so that a name may be the beginning of another one.
+        st.tuples(
+            st.text("x1-.~%AZ", min_size=1, max_size=3), st.sampled_from(["", "=", "=1", "=-", "=a%3D"])
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+@example([("x", "=1"), ("x1", "=2")])
+def test_amazons_own_signer_agrees_on_any_query(pairs: list[tuple[str, str]]) -> None:
+    _agrees(f"https://h.example/v1/models?{'&'.join(map(''.join, pairs))}")
+
+
+def _agrees(url: str, token: str = "", content_type: str = "") -> None:
     pytest.importorskip("botocore", reason="the extra wireglot[bedrock]")
     auth, requests, credentials = (
         import_module(f"botocore.{name}") for name in ("auth", "awsrequest", "credentials")

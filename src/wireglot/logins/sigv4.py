@@ -72,9 +72,10 @@ def _host(url: str) -> str:
 
 
 def _query(query: str) -> str:
-    """Sorted; every parameter has a value, be it empty."""
-    pairs = (pair.partition("=") for pair in query.split("&") if pair)
-    return "&".join(sorted(f"{name}={value}" for name, _, value in pairs))
+    """Sorted by name, then by value: `=` itself must not count, or `x1=` would precede `x=`. Every parameter
+    has a value, be it empty."""
+    pairs = sorted(pair.partition("=")[::2] for pair in query.split("&") if pair)
+    return "&".join(f"{name}={value}" for name, value in pairs)
 
 
 def _signing_key(key: SigningKey, day: str) -> bytes:
