@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, Vault
-from wireglot.stores.bounded import FAILURES_TO_OPEN, BoundedEngine, BoundedPart, BoundedShared, Bounds
+from wireglot.stores.bounded import (
+    FAILURES_TO_OPEN,
+    SHORT_SECONDS,
+    BoundedEngine,
+    BoundedPart,
+    BoundedShared,
+    Bounds,
+)
 from wireglot.stores.memory import MemoryCounters, MemoryEngine
 from wireglot.stores.records import Document
 
@@ -237,3 +245,83 @@ async def test_a_caller_that_leaves_is_no_failure_of_the_store() -> None:
 def test_a_bounded_engine_is_an_engine() -> None:
     engine: Engine = BoundedEngine(MemoryEngine(), lambda: 1.0)
     assert engine.documents is engine.documents
+
+
+class Far:
+    """A shared server whose answers come when the test says so."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.ended = 0
+
+    async def recall(self) -> str:
+        try:
+            await self.answers.wait()
+        finally:
+            self.ended += 1
+        return "found"
+
+
+@in_a_loop
+async def test_a_request_does_not_use_up_the_time_of_a_call_to_a_shared_server() -> None:
+    """FAULTS 100: the call has hours, and who made it has its answer all the same."""
+    far = Far()
+    bounds = Bounds(lambda: 3600.0, answers_soon=True)
+    part = BoundedPart(lambda: far, bounds)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        for _ in range(FAILURES_TO_OPEN):
+            with pytest.raises(StoreDown, match=r"does not answer within 0\.05 s"):
+                await part.recall()
+    assert bounds.trouble
+    assert far.ended == 0, "the calls go on"
+    far.answers.set()
+    await until(lambda: far.ended == FAILURES_TO_OPEN)
+    assert bounds.trouble, "a call of before closes nothing"
+
+    async def check() -> None:
+        pass
+
+    await bounds.check(check)
+    assert await part.recall() == "found"
+
+
+@in_a_loop
+async def test_a_call_that_comes_too_late_is_no_failure_in_a_row() -> None:
+    """FAULTS 100: one that hangs is told from one that is far away."""
+    far = Far()
+    bounds = Bounds(lambda: 3600.0, answers_soon=True)
+    part = BoundedPart(lambda: far, bounds)
+    for _ in range(2 * FAILURES_TO_OPEN):
+        far.answers.clear()
+        far.ended = 0
+        with pytest.raises(StoreDown):
+            await part.recall()
+        far.answers.set()
+        await until(lambda: far.ended)
+        await asyncio.sleep(0)
+        assert bounds.trouble == ""
+    assert bounds.patience > SHORT_SECONDS, "the next request has more patience with it"
+
+
+def test_requests_are_as_patient_as_a_shared_server_is_slow() -> None:
+    """FAULTS 100"""
+    bounds = Bounds(lambda: 2.0, answers_soon=True)
+    assert bounds.patience == SHORT_SECONDS
+    bounds.learn(0.1)
+    assert bounds.patience == pytest.approx(0.4)
+    bounds.learn(100.0)
+    assert bounds.patience == 2.0, "the setting is the maximum"
+    for _ in range(100):
+        bounds.learn(0.001)
+    assert bounds.patience == SHORT_SECONDS
+
+
+@in_a_loop
+async def test_who_leaves_takes_a_call_to_a_shared_server_along() -> None:
+    far = Far()
+    part = BoundedPart(lambda: far, Bounds(lambda: 3600.0, answers_soon=True))
+    task = asyncio.create_task(part.recall())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    await until(lambda: far.ended == 1)

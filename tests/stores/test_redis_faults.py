@@ -13,6 +13,7 @@ from tests.stores.servers import needs_own_redis
 from tests.waiting import DEADLINE_SECONDS, until
 from tools.servers import RedisServer, free_port
 from wireglot.stores.base import StoreDown, StoreUnusable
+from wireglot.stores.bounded import FAILURES_TO_OPEN, BoundedShared
 from wireglot.stores.records import Budget, Rate
 from wireglot.stores.redis import RedisCounters, open_redis
 
@@ -108,6 +109,31 @@ def test_a_silent_server_is_down_soon_and_comes_back_by_itself(server: RedisServ
         await vault.keep("a", {"n": b"v"}, 60)
         assert await vault.recall("a", ["n"]) == {"n": b"v"}
         await counters.close()
+
+    asyncio.run(test())
+
+
+def test_a_silent_server_costs_requests_no_more_than_a_moment(server: RedisServer) -> None:
+    """FAULTS 100: SIGSTOP. The driver and the settings would wait for an hour."""
+
+    async def test() -> None:
+        counters, vault = await open_redis(server.url, call_seconds=3600, vault_seconds=3600)
+        shared = BoundedShared(counters, vault, lambda: 3600.0, answers_soon=True)
+        assert shared.vault is not None
+        await shared.vault.keep("a", {"n": b"v"}, 60)
+        assert await shared.counters.take([Rate("r", 1, 10, 60)]) is None
+        server.pause()
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            for _ in range(FAILURES_TO_OPEN):
+                with pytest.raises(StoreDown):
+                    await shared.vault.recall("a", ["n"])
+                with pytest.raises(StoreDown):
+                    await shared.counters.take([Rate("r", 1, 10, 60)])
+        assert all(breaker.why for breaker in shared.bounds.breakers.values())
+        server.resume()
+        await shared.counters.check()
+        assert await shared.vault.recall("a", ["n"]) == {"n": b"v"}
+        await shared.counters.close()
 
     asyncio.run(test())
 

@@ -1,6 +1,9 @@
 """Any store, with a budget for each call and a breaker: whoever asks it waits for so long at most, and where
 it has failed a few times in a row nobody waits at all, until a check of it goes well.
 
+A server that is shared has to answer soon: requests can decide without it. They wait for a few times as long
+as its calls usually take, and the call goes on without them.
+
 Reads and writes have a breaker each: a database that is locked, or whose disk is full, is read as ever.
 """
 
@@ -19,6 +22,11 @@ FAILURES_TO_OPEN: Final = 3
 """In a row, without one that went well between them."""
 LONG_SECONDS: Final = 60.0
 """For reports, the sweep and the books, which no answer waits for."""
+SHORT_SECONDS: Final = 0.05
+"""For a call to a shared server (FAULTS 100), unless its calls usually take longer than a quarter of it."""
+_USUAL_TIMES: Final = 4
+_NEWEST_WEIGHT: Final = 1 / 8
+"""As TCP weighs a new round trip against those before it (RFC 6298)."""
 
 Sort = Literal["reads", "writes"]
 
@@ -77,10 +85,15 @@ class StoreBreaker:
 class Bounds:
     """The budgets of one server, and its breakers."""
 
-    def __init__(self, seconds: Callable[[], float]) -> None:
-        """`seconds`: of one call, as the settings have it now."""
+    def __init__(self, seconds: Callable[[], float], *, answers_soon: bool = False) -> None:
+        """`seconds`: of one call, as the settings have it now. `answers_soon`: requests wait for a few times
+        as long as calls usually take, and at least for SHORT_SECONDS."""
         self.breakers: dict[Sort, StoreBreaker] = {"reads": StoreBreaker(), "writes": StoreBreaker()}
         self._seconds = seconds
+        self._answers_soon = answers_soon
+        self._usual_seconds = 0.0
+        self._late: set[asyncio.Task[Any]] = set()
+        """Calls that go on without the request that made them."""
 
     @property
     def trouble(self) -> str:
@@ -94,7 +107,12 @@ class Bounds:
             breaker.ask()
         seconds = self._seconds()
         try:
-            done = await _within(LONG_SECONDS if method in _LONG else seconds, work)
+            if method in _LONG:
+                done = await _within(LONG_SECONDS, work)
+            elif self._answers_soon and is_waited_for:
+                done = await self._soon(seconds, work, breaker)
+            else:
+                done = await _within(seconds, work)
         except StoreDown as down:
             breaker.failed(str(down))
             raise
@@ -102,11 +120,54 @@ class Bounds:
             breaker.succeeded()
         return done
 
+    @property
+    def patience(self) -> float:
+        """Seconds for which a request waits for a server that answers soon."""
+        return min(self._seconds(), max(SHORT_SECONDS, _USUAL_TIMES * self._usual_seconds))
+
+    def learn(self, seconds: float) -> None:
+        """What a call took, also one that came too late: a server that is far away does not hang."""
+        usual = self._usual_seconds
+        self._usual_seconds = usual + _NEWEST_WEIGHT * (seconds - usual) if usual else seconds
+
+    async def _soon(self, seconds: float, work: Callable[[], Awaitable[T]], breaker: StoreBreaker) -> T:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(_within(seconds, lambda: self._timed(work)))
+        patience = self.patience
+        is_held_up = True
+        try:
+            while is_held_up and not task.done():
+                begun = loop.time()
+                await asyncio.wait({task}, timeout=patience)
+                # A timer that is late itself tells of this process, not of the server.
+                is_held_up = loop.time() - begun > 2 * patience
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if task.done():
+            return task.result()
+
+        def end(late: asyncio.Task[T]) -> None:
+            self._late.discard(late)
+            if not late.cancelled() and late.exception() is None:
+                breaker.succeeded()
+
+        self._late.add(task)
+        task.add_done_callback(end)
+        raise StoreDown(f"the store does not answer within {patience:.2g} s")
+
+    async def _timed(self, work: Callable[[], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        done = await work()
+        self.learn(loop.time() - begun)
+        return done
+
     async def check(self, work: Callable[[], Awaitable[None]]) -> None:
         """What goes well here closes the breakers: three more failures open them again."""
         writes = self.breakers["writes"]
         try:
-            await _within(self._seconds(), work)
+            await _within(self._seconds(), lambda: self._timed(work))
         except StoreDown as down:
             writes.failed(str(down))
             raise
@@ -171,8 +232,15 @@ class BoundedEngine:
 class BoundedShared:
     """The same for counters, and the vault beside them where they have one."""
 
-    def __init__(self, counters: Counters, vault: Vault | None, seconds: Callable[[], float]) -> None:
-        self.bounds = Bounds(seconds)
+    def __init__(
+        self,
+        counters: Counters,
+        vault: Vault | None,
+        seconds: Callable[[], float],
+        *,
+        answers_soon: bool = False,
+    ) -> None:
+        self.bounds = Bounds(seconds, answers_soon=answers_soon)
         self.counters = cast(Counters, _BoundedCounters(lambda: counters, self.bounds))
         self.vault = cast(Vault, BoundedPart(lambda: vault, self.bounds)) if vault is not None else None
 

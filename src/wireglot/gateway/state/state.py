@@ -61,7 +61,8 @@ class State:
         engine = BoundedEngine(behind, self._call_seconds)
         self._bounds: dict[str, Bounds] = {"store": engine.bounds}
         if not isinstance(counters, MemoryCounters):  # which never make anybody wait
-            shared = BoundedShared(counters, vault, self._call_seconds)
+            is_server = bool(settings.store.shared.value)
+            shared = BoundedShared(counters, vault, self._call_seconds, answers_soon=is_server)
             counters, vault = shared.counters, shared.vault
             self._bounds["shared"] = shared.bounds
         self.pace = pace
