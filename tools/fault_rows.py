@@ -113,10 +113,7 @@ ROWS: dict[int, tuple[str, str]] = {
     72: ("an event without end", "upstream bad at `event` bytes"),
     73: ("one event of 8 MiB", "passes"),
     74: ("comments, `retry:`, `id:`, unknown events", "skipped, or kept where they pass through"),
-    75: (
-        "an event that is no JSON",
-        "upstream bad, in the stream; in its own dialect passed on unread",
-    ),
+    75: ("an event that is no JSON", "upstream bad, in the stream; what came before it goes out"),
     76: ("an error event", "the same meaning in the client's words"),
     77: ("silence, or nothing but pings", "upstream timeout"),
     78: ("a stream that lasts too long", "upstream timeout"),

@@ -50,4 +50,21 @@ def test_what_is_cut_or_has_another_byte_is_of_another_shape(data):
 def test_more_than_one_value_shows_by_its_quotes():
     shape = Shape(_ONE % b"one", _VARYING)
     assert b'"' in shape.values(_ONE % b'one","stop":"x')
-    assert b'"' in shape.values(_ONE % b"one" + b"data: {}\n\n" + _ONE % b"two")
+
+
+@pytest.mark.parametrize("value", [b"o\nne", b"o\n\nne", b"\n", b'one"}\n\ndata: {}\n\ndata: {"a":"'])
+def test_a_value_with_a_line_end_in_it_is_of_another_shape(value):
+    for others in (b"", _ONE % b"two"):
+        shape = Shape(_ONE % b"one", _VARYING)
+        assert shape.values(_ONE % value + others) == b""
+        assert shape.values(others + _ONE % value) == b""
+
+
+def test_a_number_that_is_none_is_of_another_shape():
+    varying = re.compile(rb'"a":"([^"]+)"|"n":(\d+)')
+    one = b'data: {"n":%b,"a":"%b"}\n\n'
+    shape = Shape(one % (b"1", b"one"), varying)
+    assert shape.values(one % (b"23", b"two") + one % (b"4", b"six")) == b"23\ntwo\n4\nsix"
+    for number in (b"x", b"", b"1 2", b"-"):
+        assert shape.values(one % (number, b"two")) == b""
+        assert shape.values(one % (b"1", b"one") + one % (number, b"two")) == b""

@@ -12,7 +12,7 @@ from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Sto
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import UpstreamModel, read_list
-from wireglot.dialects.passthrough import WORDS, has_no_answer, is_doubtful
+from wireglot.dialects.passthrough import WORDS, has_no_answer, is_doubtful, readable, readable_elements
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.repeated_frames import RepeatedFrames
 from wireglot.dialects.surface import (
@@ -89,6 +89,8 @@ __all__ = [
     "is_doubtful",
     "is_minted",
     "read_list",
+    "readable",
+    "readable_elements",
     "told_model",
     "with_mended_calls",
 ]

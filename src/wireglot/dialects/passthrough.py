@@ -18,6 +18,7 @@ from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
 from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
+from wireglot.wire.json_array import ArrayDecoder
 from wireglot.wire.search import holds_any
 from wireglot.wire.sse import SseDecoder
 
@@ -34,29 +35,96 @@ _GAPS: Final = re.compile(rb"(?<=\r\n\r\n)|(?<=\n\n)|(?<=\r\r)")
 _LINE_ENDS: Final = re.compile(rb"\r\n|\r")
 _GAP: Final = b"\n\n"
 _RETURN: Final = ord("\r")
+_NEWLINE: Final = ord("\n")
 _DATA: Final = b"data: "
+_CRLF_GAP: Final = b"\r\n\r\n"
+_NO_DOCUMENTS: Final = (b"", b"[DONE]")
 
 
 def whole_frames(data: bytes) -> list[bytes]:
     """Frames as they came, each with the blank line behind it."""
+    gap = _GAP
     if _RETURN in data:
-        return [whole for whole in _GAPS.split(data) if whole]
-    if data.find(_GAP) == len(data) - len(_GAP):
+        if data.find(_GAP) >= 0 or data.find(b"\r\r") >= 0:
+            return [whole for whole in _GAPS.split(data) if whole]
+        gap = _CRLF_GAP
+    if data.find(gap) == len(data) - len(gap):
         return [data]
-    frames = data.split(_GAP)
+    frames = data.split(gap)
     last = frames.pop()
-    frames = [whole + _GAP for whole in frames]
+    frames = [whole + gap for whole in frames]
     return [*frames, last] if last else frames
 
 
 def event_of(whole: bytes) -> bytes:
     """The data of a frame as it came; empty for a comment."""
-    start = whole.find(_DATA) + len(_DATA)
-    end = whole.find(b"\n", start)
-    if start >= len(_DATA) and whole[end:] == _GAP and _RETURN not in whole:
-        return whole[start:end]  # one line of data, at the end, as nearly all frames have it
+    at = whole.find(_DATA)
+    start = at + len(_DATA)
+    if at == 0 or (at > 0 and whole[at - 1] == _NEWLINE and whole.startswith(b"event:")):
+        # One line of data, at the end, as nearly all frames have it.
+        end = whole.find(b"\n", start)
+        if whole[end:] == _GAP and _RETURN not in whole:
+            return whole[start:end]
+        end = len(whole) - len(_CRLF_GAP)
+        if at == 0 and whole[end:] == _CRLF_GAP and whole.find(b"\r") == end and _NEWLINE not in whole[:end]:
+            return whole[:end][start:]
     found = SseDecoder().frame(_LINE_ENDS.sub(b"\n", whole).strip(b"\n"))
     return found.data if found is not None else b""
+
+
+class _Document(msgspec.Struct):
+    """Nothing of it is wanted: msgspec skips all members and still checks their syntax."""
+
+
+_check: Final = msgspec.json.Decoder(_Document).decode
+_check_all: Final = msgspec.json.Decoder(list[_Document]).decode
+
+
+def _is_json(data: bytes, check: Callable[[bytes], object] = _check) -> bool:
+    try:
+        check(data)
+        if not data.isascii():
+            data.decode()  # in what it skips msgspec does not look at it
+    except (ValueError, RecursionError):
+        try:
+            decode(data)  # as every reader here does it, which forgives a little
+        except BadJson:
+            return False
+    return True
+
+
+def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
+    """How many bytes of whole frames come before the first whose data a client could not decode. `is_end`:
+    whether a frame that is not JSON is how the dialect ends a stream."""
+    at = 0
+    for whole in whole_frames(frames):
+        data = event_of(whole)
+        if data not in _NO_DOCUMENTS and not _is_json(data) and not _is_readable(whole, is_end):
+            return at
+        at += len(whole)
+    return at
+
+
+def _is_readable(whole: bytes, is_end: Callable[[bytes], bool]) -> bool:
+    """The same for what looks like one frame and may be several: line ends may be mixed."""
+    decoder = SseDecoder()
+    documents = [frame.data for frame in (*decoder.feed(whole), *decoder.close())]
+    if all(data.strip() in _NO_DOCUMENTS or _is_json(data) for data in documents):
+        return True
+    return whole.startswith(b"data:") and len(documents) == 1 and is_end(whole)
+
+
+def readable_elements(elements: bytes) -> int:
+    """The same for whole elements of a JSON array, which are objects, and what is between them."""
+    array = b"[%b]" % elements.strip(b"[], \t\r\n")
+    if _is_json(array, _check_all):
+        return len(elements)
+    at = 0
+    for element in ArrayDecoder().feed(array):
+        if not _is_json(element):
+            break
+        at = elements.index(element, at) + len(element)
+    return at
 
 
 _SPOKEN: Final = re.compile(rb'"(?:text|content)"\s*:\s*"[^"]')

@@ -21,8 +21,10 @@ _VARYING: Final = re.compile(
 _GAPS: Final = (b"\n\n", b"\r\n\r\n")
 _QUOTE, _BACKSLASH = b'"\\'
 """As numbers: they are found four times as fast."""
-_DOUBTFUL: Final = re.compile(rb"\\(?:\n|\Z)")
-"""A quote behind a backslash does not end its text."""
+_PLAIN: Final = re.compile(rb"(?:[^\\]|\\(?:[\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
+"""A quote behind a backslash does not end its text, and JSON has no other escapes."""
+_CONTROL: Final = re.compile(rb"[\0-\x09\x0b-\x1f]")
+"""No value has one of them in JSON. A line end is what separates values here."""
 _TRIES: Final = 4
 """How many frames in a row are learned in vain: some servers say something new in each."""
 
@@ -44,7 +46,14 @@ class RepeatedFrames:
         if shape is None or len(data) > self._largest:
             return False
         said = shape.values(data)
-        if not said or _QUOTE in said or (_BACKSLASH in said and _DOUBTFUL.search(said)):
+        if not said or _QUOTE in said:
+            return False
+        if _BACKSLASH in said and _PLAIN.fullmatch(said) is None:
+            return False
+        try:
+            if not said.decode().isprintable() and _CONTROL.search(said) is not None:
+                return False
+        except UnicodeDecodeError:
             return False
         self._tries = _TRIES
         return True

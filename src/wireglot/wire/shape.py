@@ -10,28 +10,35 @@ import re
 from typing import Final
 
 _QUOTE: Final = ord('"')
+_NEWLINE: Final = ord("\n")
 _LINE_END: Final = b"\n"
 
 
 class Shape:
-    __slots__ = ("_cut", "_joint", "between", "first", "last", "start")
+    __slots__ = ("_cut", "_integers", "_joint", "between", "first", "last", "start")
 
     def __init__(self, frame: bytes, varying: re.Pattern[bytes]) -> None:
         """`varying` finds the values that may differ: a group is the inside of a string, or an integer. The
         quotes belong to what stands around it."""
-        literals, at = [], 0
+        literals: list[bytes] = []
+        integers: list[int] = []
+        at = 0
         for found in varying.finditer(frame):
             start, end = found.span(found.lastindex or 0)
+            if frame[start - 1] != _QUOTE:
+                integers.append(len(literals))
             literals.append(frame[at:start])
             at = end
         self.first, *self.between = literals
         self.last = frame[at:]
+        self._integers = tuple(integers)
+        """Which of the values are numbers."""
         self.start, self._cut = len(self.first), len(self.last)
         self._joint = self.last + self.first
 
     def values(self, data: bytes) -> bytes:
-        """What stands in the places of the values of one such frame, or of several, each on a line: JSON has
-        no line end in a value. Empty where the shape is another.
+        """What stands in the places of the values of one such frame, or of several, each on a line. Empty
+        where the shape is another, where a value has a line end, or a number is none: JSON has none of them.
 
         Where there is a quote in it that no backslash belongs to, the shape is another, too.
         """
@@ -39,9 +46,13 @@ class Shape:
         if data[: self.start] != self.first or data[end:] != self.last:
             return b""
         inside = data[self.start : end]
-        if not self.between:
-            return inside.replace(self._joint, _LINE_END) if _QUOTE in inside else inside
-        values = []
+        if not self.between and not self._integers:
+            if _QUOTE not in inside:
+                return inside if _NEWLINE not in inside else b""
+            joined = inside.replace(self._joint, _LINE_END)
+            joints = (len(inside) - len(joined)) // (len(self._joint) - 1)
+            return joined if joined.count(_LINE_END) == joints else b""
+        values: list[bytes] = []
         for rest in inside.split(self._joint):
             for literal in self.between:
                 value, found, rest = rest.partition(literal)
@@ -49,7 +60,11 @@ class Shape:
                     return b""
                 values.append(value)
             values.append(rest)
-        return _LINE_END.join(values)
+        for place in self._integers:
+            if not all(map(bytes.isdigit, values[place :: len(self.between) + 1])):
+                return b""
+        joined = _LINE_END.join(values)
+        return joined if joined.count(_LINE_END) == len(values) - 1 else b""
 
     def filled(self, values: list[bytes]) -> bytes:
         """A frame of this shape with these values."""

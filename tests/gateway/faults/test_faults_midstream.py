@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.gateway.faults.faults_kit import (
@@ -18,6 +20,7 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     logged,
     model_at,
+    post,
     provider,
     told,
     told_in_stream,
@@ -34,6 +37,7 @@ from tests.gateway.faults.faults_stages import (
 )
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
+from wireglot.wire.json import decode, encode
 
 LONG = "[[demo:text 24]]"
 EVENT = 100_000
@@ -118,16 +122,72 @@ def test_wherever_a_stream_is_cut_half_an_event_is_never_sent(stage: Stage, sour
                 assert invented_end(BY_NAME[source], body[:cut])
 
 
-@PAIRED
-def test_an_event_that_is_no_json_ends_a_translated_stream(stage: Stage, client: Client, source: str) -> None:
-    """FAULTS 75: what passes through in its own dialect is not read, so its client's reader has to tell."""
+DAMAGES: dict[str, tuple[bytes, bytes]] = {
+    "no JSON": (rb"(?s)data: .*?(\r?\n\r?\n)", rb"data: oops\1"),
+    "not UTF-8": (rb"word", b"wo\xffrd"),
+    "half a letter": (rb"word", b"wo\xc3rd"),
+    "a blank line in a word": (rb"word", b"wo\n\nrd"),
+    "a line end in a word": (rb"word", b"wo\nrd"),
+    "another line end in a word": (rb"word", b"wo\rrd"),
+    "a control character": (rb"word", b"wo\x01rd"),
+    "no escape": (rb"word", rb"wo\\qrd"),
+    "an unquoted value": (rb"(?<=[0-9])(?=[,}])", b"oops"),
+}
+WORDS = "[[demo:echo]] " + " ".join(["word"] * 24)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("client", [BY_NAME[source] for source in UPSTREAMS], ids=lambda client: client.name)
+def test_an_event_that_is_no_json_ends_a_stream_that_passes_through(
+    stage: Stage, client: Client, damage: str, at_once: bool
+) -> None:
+    """FAULTS 75: whether or not it looks like those before it."""
+    _ends_at(damage, stage, client, client.dialect, at_once)
+
+
+@pytest.mark.sampled("client.name", "source")
+@pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_event_that_is_no_json_ends_a_translated_stream(
+    stage: Stage, damage: str, at_once: bool, client: Client, source: str
+) -> None:
+    """FAULTS 75"""
+    _ends_at(damage, stage, client, source, at_once)
+
+
+def _ends_at(damage: str, stage: Stage, client: Client, source: str, at_once: bool) -> None:
     gateway, upstream = stage
-    upstream.next(Behaviour(fault="bad-json"))
-    answered = ask(gateway, client, model_at(source), LONG, stream=True)
-    if client.dialect == source:
-        assert is_complete(client, answered)
-    else:
-        assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+    each = frames(recorded(upstream, source, WORDS))
+    middle = len(each) // 2
+    hurt, number = re.subn(*DAMAGES[damage], each[middle], count=1)
+    assert number, each[middle]
+    pieces = (*each[:middle], hurt, *each[middle + 1 :])
+    upstream.next(Behaviour(pieces=(b"".join(pieces),) if at_once else pieces))
+    answered = ask(gateway, client, model_at(source), WORDS, stream=True)
+    assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+    said = answered.body.decode()
+    assert "oops" not in said
+    assert "word" in said, "what came before it went out"
+    assert logged(gateway, answered)["outcome"] == "error"
+
+
+def test_an_element_of_an_array_that_is_no_json_ends_it(stage: Stage) -> None:
+    """FAULTS 75"""
+    gateway, upstream = stage
+    element = b'{"candidates":[{"content":{"parts":[{"text":"%b"}],"role":"model"},"index":0}]}'
+    body = b"[" + b",\n".join(element % word for word in (b"first ", b"next ", b"wo\xffrd", b"last")) + b"]"
+    for pieces in ((body,), (body[:100], body[100:])):
+        upstream.next(Behaviour(pieces=pieces, headers=(("content-type", "application/json"),)))
+        path = f"/v1beta/models/{model_at('gemini')}:streamGenerateContent"
+        answered = post(gateway.port, path, encode(BY_NAME["gemini"].body(model_at("gemini"), "hi", True)))
+        *before, error = decode(answered.body)  # the array is whole, and ends with it
+        assert [each["candidates"][0]["content"]["parts"][0]["text"] for each in before] == [
+            "first ",
+            "next ",
+        ]
+        assert error["error"]["status"] == "UNAVAILABLE"
 
 
 @pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)

@@ -8,7 +8,15 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Mender, RepeatedFrames, StreamReader, Surface, Tap
+from wireglot.dialects.base import (
+    Mender,
+    RepeatedFrames,
+    StreamReader,
+    Surface,
+    Tap,
+    readable,
+    readable_elements,
+)
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
@@ -21,6 +29,7 @@ from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, PartStart, StreamFailed, fold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, accept
+from wireglot.wire.json import BadJson
 
 _TRUNCATED: Final = ApiError(
     "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"
@@ -123,6 +132,9 @@ class Passthrough:
         opening, self._opening = self._opening, None
         if opening is not None:
             self._tap.feed(bytes(self._buffer))
+        elif self._buffer and self._framed and not readable(bytes(self._buffer), self._is_end):
+            self.fail(_TRUNCATED)
+            return
         self._tap.close()
         if opening is not None and not self._is_stream():
             self._write_one_document(opening)
@@ -302,6 +314,33 @@ class Passthrough:
         accept(fold(self._opening_events), asked(self._exchange))
 
     def _take(self, data: bytes) -> None:
+        """Raises BadJson at the first frame that a client could not read; those before it have gone out."""
+        whole = self._readable(data) if self._framed else data
+        if whole:
+            self._take_readable(whole)
+        if len(whole) < len(data) and not self.ended:
+            raise BadJson("an event is not JSON")
+
+    def _readable(self, data: bytes) -> bytes:
+        """What comes before the first whole frame that a client could not read."""
+        held, frames = self._buffer, data
+        if held or not data.endswith((b"\n\n", b"\r\n\r\n")):
+            # A large frame arrives in many reads: it is put together once.
+            edge = bytes(held[-_GAP_BYTES_MOST:])
+            end = _last_frame_end(edge + data, 0)
+            if not end:
+                return data
+            frames = bytes(held) + data[: end - len(edge)]
+        count = readable(frames, self._is_end)
+        return data if count == len(frames) else data[: max(0, count - len(held))]
+
+    def _is_end(self, frame: bytes) -> bool:
+        job = self._exchange.job
+        tap = job.surface.tap(job.settings.limits.event)
+        tap.feed(frame)
+        return tap.ended
+
+    def _take_readable(self, data: bytes) -> None:
         self._tap.feed(data)
         error = self._tap.error
         if error is not None and self._tells_a_secret(bytes(self._buffer) + data):
@@ -344,9 +383,14 @@ class Passthrough:
         if self._late is not None and self._tap.complete and self._buffer[:whole].rstrip()[-1:] != b"]":
             return  # judged with the end of the array, which is what its reader waits for
         if whole > 0:
-            self._write(bytes(memoryview(self._buffer)[:whole]))
+            elements = bytes(memoryview(self._buffer)[:whole])
+            count = readable_elements(elements)
+            if count:
+                self._write(elements[:count])
             del self._buffer[:whole]
-            self._sent += whole
+            self._sent += count
+            if count < whole and not self.ended:
+                raise BadJson("an element is not JSON")
 
     def _settle(self) -> None:
         record, usage = self._exchange.record, self._tap.usage
@@ -377,7 +421,7 @@ def _hidden_usage(surface: Surface) -> Callable[[bytes], bytes] | None:
     return usage.hide if usage is not None else None
 
 
-def _last_frame_end(data: bytearray, start: int) -> int:
+def _last_frame_end(data: bytes | bytearray, start: int) -> int:
     """Where the last whole frame ends, whatever line ends the server uses."""
     return max((at + len(gap) for gap in _GAPS if (at := data.rfind(gap, start)) >= 0), default=0)
 
