@@ -263,3 +263,17 @@ def wait_for_stream(upstream: ScriptedUpstream) -> None:
     from tests.waiting import wait_until
 
     wait_until(lambda: any(b'"stream":true' in request.body for request in upstream.requests))
+
+
+@pytest.mark.parametrize("why", ["nobody answers", "nobody agrees", "no such folder"])
+def test_a_run_that_gives_up_leaves_no_empty_files(tmp_path: Path, why: str) -> None:
+    before = tmp_path / "before.html"
+    before.write_text("", encoding="utf-8")
+    catalog = tmp_path / ("none/r.toml" if why == "no such folder" else "r.toml")
+    where = "http://127.0.0.1:9" if why != "nobody agrees" else "https://h.example"
+    done = run(
+        "probe", where, "--dialect", "anthropic", "--model", "m",
+        "--json", str(tmp_path / "r.json"), "--html", str(before), "--catalog", str(catalog),
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["before.html"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.cli.running import COMMAND, PLAIN, run
+from tests.cli.running import COMMAND, PLAIN, complaint, run
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace.show import Shown
@@ -82,6 +82,18 @@ def test_what_a_model_or_a_client_says_moves_no_cursor(tmp_path: Path) -> None:
     for line in (("show",), ("show", "--full"), ("diff",)):
         text = told(*line, path)
         assert not any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in text.replace("\n", ""))
+
+
+@pytest.mark.parametrize("action", ["diff", "show", "export"])
+def test_a_damaged_file_is_refused_in_a_line(file: Path, tmp_path: Path, action: str) -> None:
+    damaged = tmp_path / "damaged.json"
+    whole = file.read_bytes()
+    middle = whole.index(b"Lima")
+    for data in (whole[:middle], whole[:middle] + b"\xff" + whole[middle + 1 :], b"\x1f\x8b" + whole, b""):
+        damaged.write_bytes(data)
+        done = run("trace", action, str(damaged), *(["-o", "-"] if action == "export" else []))
+        assert done.returncode == 2
+        assert complaint(done).startswith(f"{damaged}: expected ")
 
 
 def test_diff_has_a_sign_for_what_became_of_each_part(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 
@@ -75,3 +76,19 @@ def test_a_file_is_bounded_once_it_is_unpacked(packed: bool, monkeypatch: pytest
     data = b" " * (1024 * 1024 + 1)
     with pytest.raises(BadTrace, match="expected at most 1 MB"):
         read_trace(gzip.compress(data) if packed else data)
+
+
+def test_a_file_with_a_damaged_byte_is_read_or_refused_wherever_it_is() -> None:
+    whole = write_trace(recorded("anthropic", "gemini", conversation("anthropic")))
+    for at in range(0, len(whole), 7):
+        for byte in (b"\xff", b"\x00", b'"', b"{"):
+            with contextlib.suppress(BadTrace):
+                read_trace(whole[:at] + byte + whole[at + 1 :])
+
+
+def test_a_damaged_letter_is_refused_in_words() -> None:
+    damaged = write_trace(recorded("anthropic", "gemini", conversation("anthropic"))).replace(
+        b"Lima", b"L\xffma"
+    )
+    with pytest.raises(BadTrace, match=r"expected the JSON of an exported trace: .*utf-8"):
+        read_trace(damaged)

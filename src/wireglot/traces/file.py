@@ -8,11 +8,13 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from wireglot.traces.trace import FORMAT, Trace
+
+T = TypeVar("T")
 
 SUFFIX: Final = ".wgtrace.json"
 BYTES_MOST: Final = 64 * 1024 * 1024
@@ -39,22 +41,10 @@ def write_trace(trace: Trace, *, packed: bool = False) -> bytes:
 def read_trace(data: bytes) -> Trace:
     """Raises BadTrace, which names the field and what was expected of it."""
     text = _unpacked(data)
-    try:
-        head = msgspec.json.decode(text, type=_Head)
-    except msgspec.ValidationError as fault:
-        raise BadTrace(_told(fault)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
-        raise BadTrace(f"expected the JSON of an exported trace: {fault}") from None
-    except RecursionError:
-        raise BadTrace("expected the JSON of an exported trace: it is nested too deeply") from None
+    head = _decoded(text, _Head)
     if head.format != FORMAT:
         raise BadTrace(_unknown(head))
-    try:
-        trace = msgspec.json.decode(text, type=Trace)
-    except msgspec.ValidationError as fault:
-        raise BadTrace(_told(fault)) from None
-    except RecursionError:
-        raise BadTrace("expected the JSON of an exported trace: it is nested too deeply") from None
+    trace = _decoded(text, Trace)
     if not _ID.fullmatch(trace.row.id):  # it becomes part of addresses and names of files
         raise BadTrace("row.id: expected at most 64 letters, digits, hyphens and underscores")
     if not 0 <= trace.row.at < _LATEST:
@@ -62,6 +52,17 @@ def read_trace(data: bytes) -> Trace:
     if trace.row.cost is not None and abs(trace.row.cost) > _COST_MOST:
         raise BadTrace("row.cost: expected millionths of a currency")
     return trace
+
+
+def _decoded(text: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as fault:
+        raise BadTrace(_told(fault)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        raise BadTrace(f"expected the JSON of an exported trace: {fault}") from None
+    except RecursionError:
+        raise BadTrace("expected the JSON of an exported trace: it is nested too deeply") from None
 
 
 class _Head(msgspec.Struct, frozen=True):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,6 +140,25 @@ def test_how_long_a_sign_stands_still_is_told_by_ones_own_clock() -> None:
     assert heartbeats.still("me", "r", b"2") == 0
 
 
+def test_a_sign_that_is_older_than_clocks_may_disagree_stood_still_before_it_was_looked_at() -> None:
+    async def work() -> None:
+        began = float(int(time.time()))
+        wall = [began]
+        documents = MemoryEngine().documents
+        await Heartbeats(documents, wall=lambda: wall[0]).begin("me", "r")
+        looking = Heartbeats(documents, clock=lambda: 5.0, wall=lambda: wall[0])
+        sign = await looking.read("me", "r")
+        for passed, still in ((-3600, 0), (0, 0), (299, 0), (400, 100)):
+            wall[0] = began + passed
+            looking.forget("me", "r")
+            assert looking.still("me", "r", sign) == pytest.approx(still)
+        looking.forget("me", "r")
+        assert looking.still("me", "r", b"12345678") == 0, "of an older version"
+        assert looking.still("me", "gone", b"", began=began) == pytest.approx(100)
+
+    asyncio.run(work())
+
+
 def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path) -> None:
     with (
         ScriptedUpstream() as upstream,
@@ -214,3 +235,17 @@ def test_what_a_killed_gateway_promised_is_still_there_and_has_failed(
             assert last.type == "response.failed"
             assert last.sequence_number == 51
             assert len(upstream.requests) == 3, "nobody asks for it again"
+
+
+def test_what_a_killed_gateway_promised_has_failed_for_the_first_who_asks(tmp_path: Path) -> None:
+    """FAULTS 95: a process that is gone from this machine has died; no lease has to end first."""
+    slow = Pace(background_look_seconds=DEADLINE_SECONDS)
+    with ScriptedUpstream() as upstream:
+        upstream.otherwise = Behaviour(fault="stall")
+        with serving(upstream, tmp_path) as (process, url):
+            id = client(url).responses.create(model="m1", input="Hello", background=True).id
+            assert client(url).responses.retrieve(id).status in ("queued", "in_progress")
+            process.kill()
+            process.wait(DEADLINE_SECONDS)
+        with LiveGateway(configured(upstream), folder=tmp_path, pace=slow) as gateway:
+            assert client(gateway.url).responses.retrieve(id).status == "failed"

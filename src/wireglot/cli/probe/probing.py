@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from wireglot import __version__
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import count, one_line
-from wireglot.cli.probe.budget import Purse, UnusableBudget, bound, budget_of, price_at
+from wireglot.cli.probe.budget import Budget, Purse, UnusableBudget, bound, budget_of, price_at
 from wireglot.cli.probe.first_contact import NoUse, check_answers, first_model, is_silent
 from wireglot.cli.probe.printed import Bar, print_list, print_report, print_sent
 from wireglot.cli.probe.selection import NoSuchCase, selected
@@ -76,7 +77,15 @@ def _probe(arguments: argparse.Namespace) -> int:
     key = _key(arguments)
     budget = budget_of(arguments.budget) if arguments.budget else None
     files = [Path(name) for name in (arguments.json, arguments.html, arguments.catalog) if name]
-    _writable(files)
+    with _reserved(files):
+        return _send(arguments, cases, root, key, budget)
+
+
+def _send(
+    arguments: argparse.Namespace, cases: Sequence[Case], root: str, key: str, budget: Budget | None
+) -> int:
+    """What may cost something."""
+    wire = WIRES[arguments.dialect]
     must_agree = not arguments.yes and not _is_near(root)
     if must_agree and not sys.stdin.isatty():
         raise _Unusable(
@@ -173,10 +182,20 @@ def _report(
     )
 
 
-def _writable(files: Sequence[Path]) -> None:
-    """Before anything is spent. Raises OSError."""
-    for path in files:
-        path.open("a", encoding="utf-8").close()
+@contextmanager
+def _reserved(files: Sequence[Path]) -> Iterator[None]:
+    """Raises OSError before anything is spent, where one cannot be written. Where none is written after all,
+    nothing is left of it."""
+    new = [path for path in files if not path.exists()]
+    try:
+        for path in files:
+            path.open("a", encoding="utf-8").close()
+        yield
+    finally:
+        for path in new:
+            with suppress(OSError):
+                if not path.stat().st_size:
+                    path.unlink()
 
 
 def _write(arguments: argparse.Namespace, report: Report) -> None:

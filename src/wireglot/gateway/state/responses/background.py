@@ -206,9 +206,10 @@ class Background:
         if (caller, id) in self._place.unended:
             return await self._over(caller, id, kept, UNSTORED)
         sign = await self._heartbeats.read(caller, id)
-        if self._heartbeats.still(caller, id, sign) < self.lease:
-            return kept
-        await asyncio.sleep(self.grace)
+        if not await self._running.has_died(id):
+            if self._heartbeats.still(caller, id, sign, kept.body.get("created_at", 0.0)) < self.lease:
+                return kept
+            await asyncio.sleep(self.grace)
         again = await self._responses.load(caller, id)
         if again is None or not self._is_elsewhere(caller, id, again):
             return again

@@ -16,24 +16,36 @@ BEAT: Final = "beat"
 
 _KEPT_MS: Final = 24 * 3600 * 1000
 _SEEN_MOST: Final = 10_000
+_NONCE_BYTES: Final = 8
+_TIME_BYTES: Final = 8
+_CLOCKS_APART_SECONDS: Final = 300.0
+"""By how much the clocks of two machines may disagree."""
 
 
 class Heartbeats:
     """Only whether a sign moves counts, and for how long it has not by the clock of whoever looks: those of
-    two machines need not agree."""
+    two machines need not agree. Only a sign that is much older than they may disagree has not moved before
+    it was first looked at, either."""
 
-    def __init__(self, documents: Documents, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        documents: Documents,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._documents = documents
         self._clock = clock
+        self._wall = wall
         self._seen: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
         """What a sign was when it was last looked at, and since when."""
 
     async def begin(self, caller: str, id: str) -> None:
-        await self._documents.put([_sign(caller, id)])
+        await self._documents.put([self._sign(caller, id)])
 
     async def beat(self, caller: str, id: str) -> bool:
         """False: it is no longer there. The response was deleted."""
-        return await self._documents.replace(_sign(caller, id))
+        return await self._documents.replace(self._sign(caller, id))
 
     async def end(self, caller: str, id: str) -> None:
         await self._documents.delete(caller, BEAT, [id])
@@ -43,12 +55,13 @@ class Heartbeats:
         found = await self._documents.get(caller, BEAT, [id])
         return found[0].body if found else b""
 
-    def still(self, caller: str, id: str, sign: bytes) -> float:
-        """Seconds for which this process has seen it stand still."""
+    def still(self, caller: str, id: str, sign: bytes, began: float = 0.0) -> float:
+        """Seconds for which it has surely not moved. `began`: when the response did (unix seconds), where it
+        is known: of an old one the sign itself is gone."""
         now = self._clock()
         known = self._seen.pop((caller, id), None)
         if known is None or known[0] != sign:
-            known = (sign, now)
+            known = (sign, now - self._surely_old(sign, began))
         self._seen[caller, id] = known
         if len(self._seen) > _SEEN_MOST:
             self._seen.popitem(last=False)
@@ -57,7 +70,14 @@ class Heartbeats:
     def forget(self, caller: str, id: str) -> None:
         self._seen.pop((caller, id), None)
 
+    def _surely_old(self, sign: bytes, began: float) -> float:
+        if len(sign) == _NONCE_BYTES + _TIME_BYTES:  # those of older versions have no time
+            began = int.from_bytes(sign[_NONCE_BYTES:], "big") / 1000
+        elif sign:
+            return 0.0
+        return max(0.0, self._wall() - began - _CLOCKS_APART_SECONDS) if began else 0.0
 
-def _sign(caller: str, id: str) -> Document:
-    now = int(time.time() * 1000)
-    return Document(caller, BEAT, id, secrets.token_bytes(8), created=now, expires=now + _KEPT_MS)
+    def _sign(self, caller: str, id: str) -> Document:
+        now = int(self._wall() * 1000)
+        sign = secrets.token_bytes(_NONCE_BYTES) + now.to_bytes(_TIME_BYTES, "big")
+        return Document(caller, BEAT, id, sign, created=now, expires=now + _KEPT_MS)

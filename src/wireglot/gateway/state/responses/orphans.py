@@ -55,6 +55,14 @@ class Running:
     async def remove(self, id: str) -> None:
         await self._documents.delete(FLEET, RUNNING, [id])
 
+    async def has_died(self, id: str) -> bool:
+        """Whether whoever works on it is certainly gone from this machine."""
+        found = await self._documents.get(FLEET, RUNNING, [id])
+        try:
+            return bool(found) and has_died(msgspec.msgpack.decode(found[0].body, type=Entry))
+        except msgspec.DecodeError:  # of a version to come
+            return False
+
     async def all(self) -> list[tuple[str, Entry]]:
         found: list[tuple[str, Entry]] = []
         before: tuple[int, str] | None = None
