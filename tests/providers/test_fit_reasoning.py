@@ -2,6 +2,7 @@
 
 from tests.providers.asks import CLAUDE, GEMINI, assistant, features, fitted, pair, request, user
 from wireglot import translate_request
+from wireglot.dialects.base import Context
 from wireglot.ir.content import (
     Extra,
     Origin,
@@ -11,6 +12,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
+from wireglot.providers.fit.fit import fit
 from wireglot.providers.fit.parts import SKIP_SIGNATURE
 from wireglot.providers.limits import Limits
 
@@ -39,6 +41,21 @@ def test_generic_upstreams_get_no_reasoning() -> None:
     """R-DA-12"""
     outcome = fitted(request(user(Text("x")), assistant(Reasoning("t"), Text("a"))), Limits(reasoning="drop"))
     assert outcome.request.messages[1].content == (Text("a"),)
+
+
+def test_what_another_provider_wrote_is_not_its_own_in_the_same_dialect_either() -> None:
+    """Two servers of one dialect: a client that changes between them brings the first one's reasoning."""
+    ours, theirs = Origin("openai-chat", "one", "m"), Origin("openai-chat", "other", "m")
+    wanted = request(
+        user(Text("x")),
+        assistant(Reasoning("a", minter=ours), Reasoning("b", minter=theirs), Reasoning("c"), Text("d")),
+        user(Text("y")),
+    )
+    context = Context(provider="one", model="m")
+    outcome = fit(wanted, Limits(reasoning="own"), context, "openai-chat", regroup=False)
+    told = [part.text for part in outcome.request.messages[1].content if isinstance(part, Reasoning)]
+    assert told == ["a", "c"]
+    assert [(loss.feature, loss.action) for loss in outcome.losses] == [("reasoning.text", "dropped")]
 
 
 def test_turns_with_calls_get_an_empty_reasoning_where_it_is_demanded() -> None:

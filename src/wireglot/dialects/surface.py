@@ -360,6 +360,10 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Clients send thoughts back as a stream has cut them."""
     bare_signatures: bool = False
     """What others minted comes back without the name of who did."""
+    turn_marks: tuple[bytes, ...] = ()
+    """One of them shows in a body that holds a turn of the model."""
+    placeholders: tuple[bytes, ...] = ()
+    """What clients write in place of a signature that they have lost, as it shows in a body."""
 
     # Of upstreams.
     signs_texts: bool = False
@@ -368,6 +372,8 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
     takes_unsigned: Callable[[Reasoning], bool] | None = None
     """Whether reasoning that nobody signed goes back to who wrote it, as it came."""
+    shown_marks: tuple[bytes, ...] = ()
+    """One of them shows in a body that holds state; none: nothing tells."""
     takes_bypass: bool = False
     """A call whose signature is missing may be sent with a bypass in its place."""
     thinks_only_with_state: bool = False

@@ -128,3 +128,21 @@ def test_an_error_of_this_dialect_comes_back_verbatim():
     error = DIALECT.parse_error(body, 429)
     assert error is not None
     assert DIALECT.render_error(error, CONTEXT).value == body
+
+
+@pytest.mark.parametrize(
+    ("message", "is_one"),
+    [
+        ("'messages.1' : property 'reasoning_content' is unsupported", True),
+        ("Extra inputs are not permitted, field: 'messages[1].reasoning_content'", True),
+        ("Unrecognized field messages[3].reasoning", True),
+        ("reasoning_content is missing in assistant tool call message at index 2", False),
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", False),
+        ("reasoning_effort is not supported with this model", False),
+        ("Unknown model: reasoning-1", False),
+    ],
+)
+def test_servers_that_take_no_reasoning_are_known_by_their_words(message: str, is_one: bool) -> None:
+    is_refusal = DIALECT.surface.reasoning.is_refusal
+    assert is_refusal is not None
+    assert is_refusal(ApiError("invalid_request", message, 400)) is is_one

@@ -52,6 +52,9 @@ class Steps(list[str]):
     def needs(self, target: Target) -> bool:
         return True
 
+    def expects(self, data: bytes, *, whole: bool) -> bool:
+        return bool(data)
+
     def wants(self, response: Response) -> bool:
         return True
 
@@ -207,6 +210,14 @@ def test_an_end_is_held_only_where_a_keeper_needs_the_answer_of_this_target() ->
     assert not ending.holds(TARGET)
     ending.keep_with(Steps())
     assert ending.holds(TARGET)
+
+
+def test_an_answer_is_read_on_only_where_a_keeper_expects_anything_of_its_beginning() -> None:
+    ending = Ending()
+    assert not ending.expects(b"begun", whole=False)
+    ending.keep_with(Steps())
+    assert not ending.expects(b"", whole=False)
+    assert ending.expects(b"begun", whole=False)
 
 
 def test_what_was_asked_of_an_exchange_never_changes() -> None:

@@ -129,6 +129,16 @@ class GeminiCli(GeminiShape):
         return contents
 
 
+class GeminiCliResumed(GeminiCli):
+    """A session that was saved and resumed: no signature is left in it."""
+
+    def _sent(self) -> list[Json]:
+        for content in self.history:
+            for part in content["parts"]:
+                part.pop("thoughtSignature", None)
+        return super()._sent()
+
+
 class OpenCode(GeminiShape):
     """opencode 1.18 (AI SDK): no ids; one reasoning and one text for neighbours, with the last signature that
     any of them had; what is empty is left out, signed or not."""
@@ -467,6 +477,7 @@ class QwenCodeChat(OpenCodeChat):
 
 SHAPES: Final[dict[str, type[ShapedClient]]] = {
     "gemini-cli": GeminiCli,
+    "gemini-cli-resumed": GeminiCliResumed,
     "opencode": OpenCode,
     "opencode-newest": OpenCodeNewest,
     "kimi-cli": KimiCli,

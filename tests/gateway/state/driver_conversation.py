@@ -42,9 +42,15 @@ VARIANTS: Final = {
     "claude-adaptive": Upstream(Claude, *_CLAUDE, "claude-opus-5"),
     "claude-interleaved": Upstream(partial(Claude, interleaved=True), *_CLAUDE, "claude-opus-5"),
     "openai-quiet": Upstream(partial(OpenAi, quiet=True), "openai", "openai-responses", "/v1", "gpt-5.5"),
+    "unlisted": Upstream(partial(Kimi, lenient=True), "mine", "openai-chat", "/v1", "reasoner-1"),
     "kimi-k3": Upstream(partial(Kimi, recurring=True), *_KIMI, "kimi-k3"),
 }
 """Other families of the same providers, with ways of their own."""
+_ODD: Final = {
+    "refusing": Upstream(
+        partial(Kimi, lenient=True, refusing=True), "mine", "openai-chat", "/v1", "reasoner-1"
+    ),
+}
 
 
 class House:
@@ -57,7 +63,7 @@ class House:
         self.folder = folder
         self.keys = keys
         self.models = models
-        self.upstreams = {name: (UPSTREAMS | VARIANTS)[name] for name in upstreams}
+        self.upstreams = {name: (UPSTREAMS | VARIANTS | _ODD)[name] for name in upstreams}
         self.doubles = {name: upstream.make() for name, upstream in self.upstreams.items()}
         self.gateway: LiveGateway
         self._stack = ExitStack()

@@ -72,6 +72,32 @@ def test_other_families_get_theirs_too(tmp_path: Path, shape: str, upstream: str
         assert_old_turns_stay(house.doubles[upstream])
 
 
+@pytest.mark.parametrize(
+    ("client", "upstream"), [("openai-chat-forgetful", "unlisted"), ("gemini-cli-resumed", "gemini3")]
+)
+def test_what_a_client_loses_in_its_own_dialect_is_put_back(
+    tmp_path: Path, client: str, upstream: str
+) -> None:
+    """[L2] [L6] Plain reasoning that a server of one's own has shown, signatures replaced by a placeholder."""
+    with House(tmp_path, upstream) as house:
+        talk = Conversation(house, client, upstream)
+        talk.turns(3)
+        house.restart()
+        talk.turns(TURNS - 3)
+        assert_all_came_back(house.doubles[upstream])
+        assert len(house.doubles[upstream].requests) == TURNS
+
+
+def test_a_server_that_shows_reasoning_and_does_not_take_it_is_asked_with_it_once(tmp_path: Path) -> None:
+    with House(tmp_path, "refusing") as house:
+        talk = Conversation(house, "openai-chat-forgetful", "refusing")
+        talk.turns(TURNS)
+        double = house.doubles["refusing"]
+        assert double.violations == ["Extra inputs are not permitted, field: 'messages[1].reasoning_content'"]
+        assert len(double.requests) == TURNS + 1
+        assert double.changed == []
+
+
 @pytest.mark.sampled("shape", each=2)
 @pytest.mark.parametrize(("shape", "upstream"), PAIRS)
 def test_state_is_there_after_a_restart_and_in_another_worker(

@@ -13,14 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.gateway.kit import own, settings
 from tests.gateway.state.doubles import Gemini
-from tests.gateway.state.reasoning_kit import Memory, WatchedVault
+from tests.gateway.state.reasoning_kit import Memory, WatchedVault, signed
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
 from tests.gateway.state.test_reasoning_live import MODELS, Talk, assert_all_came_back, gateway, gemini_at
 from wireglot.gateway.request.aside import LARGE_BYTES
 from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning import vault as room
-from wireglot.ir.content import Part, Text, ToolCall
+from wireglot.ir.content import Part, Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.sqlite import SqliteEngine
@@ -113,6 +114,44 @@ def test_what_was_put_into_the_request_later_does_not_count(reads: list[int]) ->
     memory.vault.asked.clear()
     assert last_answer(memory.ask(again).request().messages) == (CALL,)
     assert len(memory.vault.asked) == 1, "by its exact name"
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "streamed"])
+def test_an_answer_of_an_unlisted_server_is_read_only_where_it_begins_with_reasoning(whole: bool) -> None:
+    """It passes as it came, and so does its request, which is not decoded."""
+    memory = Knowing()
+    memory.settings = settings(own("mine", "openai-chat"))
+    memory.ask(HISTORY, model="mine/m")  # by which it is known that there is nothing
+    asked = memory.ask(HISTORY, model="mine/m")
+    assert asked.ending.holds(asked.targets[0])
+    assert not asked.ending.expects(b'{"content": "Hi", "usage": {"reasoning_tokens": 0}}', whole=whole)
+    assert asked.ending.expects(b'{"reasoning_content": "hm"}', whole=whole)
+    assert asked._request is None
+    memory.answer(asked, Text("Nothing to keep."))
+    assert asked._request is None
+    memory.answer(asked, Reasoning("hm"), Text("Found."))
+    again = chat(*HISTORY["messages"], {"role": "assistant", "content": "Found."})
+    brought = last_answer(memory.ask(again, model="mine/m").request().messages)
+    assert [part.text for part in brought if isinstance(part, Text | Reasoning)] == ["hm", "Found."]
+
+
+def test_what_is_kept_for_its_own_dialect_is_kept_apart_and_for_its_own_server() -> None:
+    """Equal words of others neither replace it nor are given to it."""
+    memory = Memory()
+    memory.settings = settings(
+        own("mine", "openai-chat"), own("other", "openai-chat"), own("theirs", "anthropic")
+    )
+    again = chat(*HISTORY["messages"], {"role": "assistant", "content": "Found."})
+    for provider, family in (("mine", "openai-chat"), ("theirs", "anthropic")):
+        signature = signed("s", family, provider) if family == "anthropic" else None
+        memory.answer(
+            memory.ask(HISTORY, model=f"{provider}/m"), Reasoning(provider, signature), Text("Found.")
+        )
+    for provider, brought in (("mine", ["mine"]), ("theirs", ["theirs"]), ("other", [])):
+        asked = memory.ask(again, model=f"{provider}/m")
+        content = last_answer(asked.request().messages)
+        assert [part.text for part in content if isinstance(part, Reasoning)] == brought
+        assert asked.rewritten is bool(brought)
 
 
 def test_a_large_conversation_is_read_beside_the_loop_at_the_end_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,9 @@ from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, WatchedV
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
 from wireglot.gateway.request.aside import LARGE_BYTES
 from wireglot.gateway.settings import Keep, Secret
+from wireglot.gateway.state.reasoning.needs import carries_bare, may_lack, minter_of, needs
 from wireglot.gateway.state.reasoning.parts import GIVEN_UP, unpack
-from wireglot.gateway.state.reasoning.vault import (
-    Recalled,
-    _carries_bare,
-    _minter,
-    _needs,
-    _rename_results,
-)
+from wireglot.gateway.state.reasoning.vault import Recalled, _rename_results
 from wireglot.ir.content import Message, Origin, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.outcome import Candidate, Response, Stop
 from wireglot.stores.base import StoreDown
@@ -166,9 +161,9 @@ def test_thoughts_that_nobody_signed_are_their_writers_if_it_takes_them_back() -
     (gemini,) = memory.ask(chat(ASKED)).targets[:1]
     own = msgspec.structs.replace(kimi, limits=msgspec.structs.replace(kimi.limits, reasoning="own"))
     drops = msgspec.structs.replace(kimi, limits=msgspec.structs.replace(kimi.limits, reasoning="drop"))
-    assert _minter(own, Reasoning("hm")) == Origin("openai-chat", "kimi", "kimi-k2.6")
-    assert _minter(drops, Reasoning("hm")) is None
-    assert _minter(gemini, Reasoning("hm")) is None
+    assert minter_of(own, Reasoning("hm")) == Origin("openai-chat", "kimi", "kimi-k2.6")
+    assert minter_of(drops, Reasoning("hm")) is None
+    assert minter_of(gemini, Reasoning("hm")) is None
 
 
 def test_the_target_that_answered_says_what_is_worth_keeping() -> None:
@@ -255,18 +250,29 @@ def test_a_pointer_that_another_version_wrote_leads_nowhere() -> None:
 
 def about(family: str = "a", **reasoning: Any) -> Any:
     """As much of a surface as the vault looks at."""
-    told = {"returns": "some", "drops_thoughts": False, "bare_signatures": False, **reasoning}
+    told = {
+        "returns": "some",
+        "drops_thoughts": False,
+        "bare_signatures": False,
+        "placeholders": (),
+        **reasoning,
+    }
     return SimpleNamespace(family=family, name=f"{family}-1", reasoning=SimpleNamespace(**told))
 
 
-def upstream(family: str, reasoning: str = "own", dialect: str = "") -> Any:
+def upstream(
+    family: str, reasoning: str = "own", dialect: str = "", catalog: str = "known", signs: bool = False
+) -> Any:
     return SimpleNamespace(
-        surface=about(family), limits=SimpleNamespace(reasoning=reasoning), dialect=dialect or f"{family}-1"
+        surface=about(family),
+        limits=SimpleNamespace(reasoning=reasoning, call_signatures=signs),
+        dialect=dialect or f"{family}-1",
+        provider=SimpleNamespace(spec=SimpleNamespace(catalog=catalog)),
     )
 
 
 @pytest.mark.parametrize(
-    ("client", "hides", "target", "needs"),
+    ("client", "hides", "target", "expected"),
     [
         (about(returns="all"), False, upstream("b"), False),
         (about(returns="all", drops_thoughts=True), False, upstream("a", "text"), False),
@@ -278,13 +284,40 @@ def upstream(family: str, reasoning: str = "own", dialect: str = "") -> Any:
         (about(), True, upstream("a"), True),
         (about(drops_thoughts=True), False, upstream("a"), False),
         (about(drops_thoughts=True), False, upstream("a", "text"), True),
+        (about(drops_thoughts=True), False, upstream("a", catalog=""), True),
+        (about(drops_thoughts=True), False, upstream("a", "signed", catalog=""), False),
+        (about(), False, upstream("a", catalog=""), False),
+        (about(placeholders=(b"none",)), False, upstream("a", "signed", signs=True), True),
+        (about(placeholders=(b"none",)), False, upstream("a", "signed"), False),
     ],
 )
 def test_state_is_lost_between_families_and_where_a_client_drops_or_does_not_see_it(
-    client: Any, hides: bool, target: Any, needs: bool
+    client: Any, hides: bool, target: Any, expected: bool
 ) -> None:
     asking: Any = SimpleNamespace(job=SimpleNamespace(surface=client), hides_state=hides)
-    assert _needs(asking, target) is needs
+    assert needs(asking, target) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "differs", "targets", "lacks"),
+    [
+        (b"{}", False, (upstream("a", signs=True),), False),
+        (b'{"signature": "none"}', False, (upstream("a", signs=True),), True),
+        (b"{}", True, (upstream("a", signs=True),), True),
+        (b"{}", False, (upstream("a", signs=True), upstream("b")), True),
+        (b"{}", False, (upstream("a"),), True),
+        (b"{}", False, (upstream("a", catalog=""),), False),
+        (b'{"role": "model"}', False, (upstream("a", catalog=""),), True),
+    ],
+)
+def test_in_its_own_dialect_state_is_looked_for_where_the_body_shows_that_it_may_be_lost(
+    body: bytes, differs: bool, targets: tuple[Any, ...], lacks: bool
+) -> None:
+    replaces = all(target.limits.call_signatures for target in targets)
+    marks = {"placeholders": (b"none",)} if replaces else {"drops_thoughts": True, "turn_marks": (b"model",)}
+    job = SimpleNamespace(surface=about(**marks), body=body)
+    asking: Any = SimpleNamespace(job=job, hides_state=False, differs=differs, targets=targets)
+    assert may_lack(asking) is lacks
 
 
 @pytest.mark.parametrize(
@@ -301,7 +334,7 @@ def test_signatures_come_back_bare_only_where_another_dialect_is_asked(
     bare: bool, dialects: tuple[str, ...], carries: bool
 ) -> None:
     targets = tuple(upstream("x", dialect=each) for each in dialects)
-    assert _carries_bare(about(bare_signatures=bare), targets) is carries
+    assert carries_bare(about(bare_signatures=bare), targets) is carries
 
 
 def test_what_does_not_concern_it_goes_on_at_once_and_all_else_is_recalled_first() -> None:

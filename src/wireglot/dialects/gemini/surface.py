@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
-from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.gemini.counts import COUNTS
 from wireglot.dialects.gemini.models import MODELS
 from wireglot.dialects.gemini.names import OWN
@@ -193,8 +193,10 @@ SURFACE: Final = Surface(
         returns="own",
         drops_thoughts=True,
         bare_signatures=True,
+        placeholders=tuple(text.encode() for text in sorted(PLACEHOLDERS)),
         returns_pieces=True,
         signs_texts=True,
+        shown_marks=(b"thoughtSignature", b"thought_signature"),
         takes_bypass=True,
         is_refusal=is_refusal,
     ),

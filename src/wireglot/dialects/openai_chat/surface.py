@@ -17,6 +17,7 @@ from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
 from wireglot.dialects.usage_checks import UsageFields
+from wireglot.ir.errors import ApiError
 
 
 def asked_output(body: Body) -> int:
@@ -71,6 +72,25 @@ _UNSERVED: Final = {
 }
 
 
+_UNTAKEN: Final = (
+    r"unsupported|not (?:be )?(?:supported|permitted|allowed)|extra (?:inputs|fields)"
+    r"|unexpected|unknown|unrecognized"
+)
+_REASONING_REFUSED: Final = re.compile(
+    rf"reasoning_content.{{0,60}}(?:{_UNTAKEN})|(?:{_UNTAKEN}).{{0,80}}reasoning_content"
+    rf"|messages?\b.{{0,40}}\breasoning(?![\w.]).{{0,60}}(?:{_UNTAKEN})"
+    rf"|(?:{_UNTAKEN}).{{0,80}}messages?\b.{{0,40}}\breasoning(?![\w.])",
+    re.IGNORECASE | re.DOTALL,
+)
+"""As Groq says it ("property 'reasoning_content' is unsupported"), and servers that check with pydantic
+("Extra inputs are not permitted, field: 'messages[1].reasoning_content'")."""
+
+
+def is_refusal(error: ApiError) -> bool:
+    """Some servers show reasoning in a field that they do not take."""
+    return _REASONING_REFUSED.search(error.message) is not None
+
+
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
@@ -120,6 +140,9 @@ SURFACE: Final = Surface(
         bare_signatures=True,
         hosts=("gemini",),
         takes_unsigned=lambda _: True,
+        turn_marks=(b'"assistant"',),
+        shown_marks=(b'"reasoning_content"', b'"reasoning"', b'"reasoning_details"', b'"thinking"'),
+        is_refusal=is_refusal,
     ),
     models=MODELS,
     check_usage=_USAGE.problems,

@@ -92,7 +92,7 @@ class Delivery:
                 return
             record.used(seen.usage)
             record.stopped(seen.stop)
-            if keeps:
+            if keeps and exchange.ending.expects(body, whole=True):
                 await self._keep_raw(exchange, target, prepared, body)
             named = exchange.job.surface.client.asked_model
             if named is not None and not prepared.as_is:

@@ -43,7 +43,8 @@ def helps(request: Request, dialect: str, passed_raw: bool) -> bool:
 
 
 def without_opaque_state(request: Request, dialect: str) -> Stripped:
-    """No thinking that carries state, no signature on anything. Text without state (Kimi's) stays."""
+    """No thinking that carries state, no signature on anything. Text without state (Kimi's) stays, unless it
+    was put back or carried here and only its minter would take it."""
     losses: list[Loss] = []
     messages = tuple(
         kept
@@ -70,7 +71,7 @@ def _message(message: Message, path: str, losses: list[Loss]) -> Message:
 
 def _part(part: Part, path: str, losses: list[Loss]) -> Part | None:
     if type(part) is Reasoning:
-        if part.signature is None and not part.redacted:
+        if part.signature is None and not part.redacted and part.minter is None:
             return part
         feature: Any = "reasoning.redacted" if part.redacted else "reasoning.text"
         losses.append(Loss(path, feature, "dropped", _DETAIL))

@@ -53,6 +53,11 @@ class Keeper(Protocol):
         nobody needs is not collected."""
         ...
 
+    def expects(self, data: bytes, *, whole: bool) -> bool:
+        """Whether there may be anything to keep in an answer that passes as it comes, all of it or the
+        beginning of its stream: one that is not kept need not be read."""
+        ...
+
     def wants(self, response: Response) -> bool:
         """Whether there is anything in it to keep: nobody waits for nothing."""
         ...
@@ -112,6 +117,12 @@ class Ending:
         """Whether the answer of this target must be whole and kept before its end goes out."""
         for keeper in self._keepers:  # noqa: SIM110 - a generator would cost more than most answers
             if keeper.needs(target):
+                return True
+        return False
+
+    def expects(self, data: bytes, *, whole: bool) -> bool:
+        for keeper in self._keepers:  # noqa: SIM110 - as above
+            if keeper.expects(data, whole=whole):
                 return True
         return False
 

@@ -72,7 +72,7 @@ class Passthrough:
         self._hide = _hidden_usage(job.surface) if prepared.own_usage else None
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
         self._opening_events: list[Event] = []
-        self._beside = dialect(job.dialect).stream_reader(prepared.context) if keeps else None
+        self._beside: StreamReader | None = None
         self._folding = Folding()
         self._last = bytearray()
         """The end of an answer that is to be kept first."""
@@ -198,8 +198,8 @@ class Passthrough:
         if self._one_document is not None:
             self._one_document.release(error)
             return
-        if self.failure is not None:
-            return  # it has been told, and the stream is over
+        if self.failure is not None or self._beside is None:
+            return  # the stream is over, and the client has its end
         if error is not None:
             self._tell(error)
             return
@@ -291,10 +291,11 @@ class Passthrough:
             return
         if self._late is not None:
             self._late.said = _says(self._opening_events)
-        self._opening_events = []
-        self._opening = None
+        self._opening, self._opening_events = None, []
         held, self._buffer = bytes(self._buffer), bytearray()
         job = self._exchange.job
+        if self._keeps and self._exchange.ending.expects(held, whole=False):
+            self._beside = dialect(job.dialect).stream_reader(self._prepared.context)
         if job.surface.client.asked_model is not None and not self._prepared.as_is:
             held = job.surface.client.asked_model.in_opening(held, job.model)
         self._take(held)

@@ -208,7 +208,7 @@ class _PartFitter:
                 self._lose(path, feature, "dropped", "not signed by this provider")
                 return None
             case "own":
-                if ours or (signature is None and not part.redacted and (self.native or self._wrote(part))):
+                if ours or (signature is None and not part.redacted and self._may_be_own(part)):
                     return part
                 self._lose(path, feature, "dropped", "not written by this provider")
                 return None
@@ -227,10 +227,14 @@ class _PartFitter:
     def _wrote(self, part: Reasoning) -> bool:
         return part.minter is not None and self.context.may_replay(Signature("", part.minter), self.dialect)
 
+    def _may_be_own(self, part: Reasoning) -> bool:
+        """Reasoning without a known author is the endpoint's own if the client speaks its dialect."""
+        return self._wrote(part) if part.minter is not None else self.native
+
     def _is_raw(self, part: Reasoning) -> bool:
         """Open-weight models (gpt-oss) show all of their reasoning in Responses, and nobody signs it."""
         raw = own_form(part.extra, self.dialect).get("source") == "content"
-        return raw and part.signature is None and (self.native or self._wrote(part))
+        return raw and part.signature is None and self._may_be_own(part)
 
     def _plainly(self, part: Reasoning) -> Reasoning:
         """Written the way this provider reads it, not the way another one did."""

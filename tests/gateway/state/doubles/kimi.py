@@ -14,12 +14,15 @@ from wireglot.wire.json import decode, encode, encode_text
 class Kimi(Double):
     """It refuses a missing `reasoning_content` and notes a changed one in `changed`.
 
-    `recurring`: call ids as K3 gives them, counted anew in each answer.
+    `recurring`: call ids as K3 gives them, counted anew in each answer. `lenient`: an empty text is taken.
+    `refusing`: no message may have reasoning.
     """
 
-    def __init__(self, *, recurring: bool = False) -> None:
+    def __init__(self, *, recurring: bool = False, lenient: bool = False, refusing: bool = False) -> None:
         super().__init__()
         self.recurring = recurring
+        self.lenient = lenient
+        self.refusing = refusing
 
     def account_of(self, headers: dict[str, str]) -> str:
         return headers.get("authorization", "")
@@ -32,7 +35,9 @@ class Kimi(Double):
         messages: list[dict[str, Any]] = body["messages"]
         thinks = body.get("thinking", {}).get("type") != "disabled"
         self._check_pairing(messages)
-        if thinks:
+        if self.refusing:
+            self._check_absence(messages)
+        elif thinks:
             self._check_reasoning(messages)
         first = next(message for message in messages if message["role"] == "user")
         conversation = conversation_of(encode_text(first["content"]))
@@ -114,13 +119,20 @@ class Kimi(Double):
                 )
             if message["role"] == "assistant":
                 calls = message.get("tool_calls") or []
-                if not message.get("content") and (not calls or message.get("content") == ""):
+                if self.lenient and calls:
+                    pass
+                elif not message.get("content") and (not calls or message.get("content") == ""):
                     raise Refused("text content is empty")
                 waiting = {call["id"]: call for call in calls}
                 if len(waiting) != len(calls):
                     raise Refused("tool_call ids must be unique")
         if waiting:
             raise Refused(f"tool_call_ids did not have response messages: {[*waiting]}")
+
+    def _check_absence(self, messages: list[dict[str, Any]]) -> None:
+        for index, message in enumerate(messages):
+            if "reasoning_content" in message:
+                raise Refused(f"Extra inputs are not permitted, field: 'messages[{index}].reasoning_content'")
 
     def _check_reasoning(self, messages: list[dict[str, Any]]) -> None:
         for index, message in enumerate(messages):

@@ -92,6 +92,9 @@ class _KeepsTurn:
     def needs(self, target: Target) -> bool:
         return True
 
+    def expects(self, data: bytes, *, whole: bool) -> bool:
+        return True
+
     def wants(self, response: Response) -> bool:
         return True
 

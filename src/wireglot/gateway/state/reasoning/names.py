@@ -302,12 +302,13 @@ def _begun(secret: bytes, kind: bytes, within: tuple[bytes, ...]) -> hashlib.bla
 
 
 class Namer:
-    """Names for one caller's turns, under one secret."""
+    """Names for one caller's turns, under one secret. `apart`: of turns that are kept for their own dialect,
+    of which older versions know nothing."""
 
-    def __init__(self, secret: bytes, caller: str, session: str) -> None:
+    def __init__(self, secret: bytes, caller: str, session: str, *, apart: bool = False) -> None:
         self._session = session
         # Every name of a kind begins with the same.
-        owner = (caller.encode("utf-8", "replace"),)
+        owner = (caller.encode("utf-8", "replace"), *((b"own dialect",) if apart else ()))
         within = (*owner, session.encode("utf-8", "replace"))
         self._exact = _begun(secret, b"turn", owner)
         self._placed = _begun(secret, b"place", within)

@@ -59,6 +59,10 @@ def is_signed(content: Iterable[Part]) -> bool:
     return any(signature_of(part) is not None for part in content)
 
 
+def is_signed_call(part: Part) -> bool:
+    return type(part) is ToolCall and signature_of(part) is not None
+
+
 def is_whole(content: Iterable[Part], by_name: bool) -> bool:
     """Whether a turn came back with its state, and with no reasoning that lacks it. `by_name`: who minted a
     signature must be known, not only the signature."""

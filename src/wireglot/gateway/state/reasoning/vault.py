@@ -12,17 +12,28 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
-from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.reasoning.absent import AbsentTurns
 from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_history, visible, without_ids
+from wireglot.gateway.state.reasoning.needs import (
+    answers,
+    carries_bare,
+    is_apart,
+    is_foreign,
+    is_of_any,
+    may_lack,
+    minter_of,
+    needs,
+    replaces,
+    shows_only,
+)
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
     is_signed,
+    is_signed_call,
     is_whole,
     pack,
     restored,
@@ -30,13 +41,15 @@ from wireglot.gateway.state.reasoning.parts import (
     worth_keeping,
 )
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Message, Origin, Part, Reasoning, ToolResult
+from wireglot.ir.content import Message, Part, Reasoning, ToolResult
 from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
+from wireglot.wire.search import holds_any
 
 _DAY_SECONDS: Final = 86_400
 _KEPT_SECONDS_MOST: Final = 3650 * _DAY_SECONDS
 """Where the settings say for ever."""
+_MAX_REFUSING: Final = 4096
 _MADE_MOST: Final = 8
 """Sessions of one client in which a remembered turn has its names."""
 _NOT_KEPT: Final = "reasoning not kept: the store is not available"
@@ -54,6 +67,8 @@ class ReasoningVault:
         """Whether the store is known, without asking, to hold nothing at all of a caller."""
         self.kept_mark: Callable[[str], Hashable] = lambda caller: 0
         """See `Engine`."""
+        self.refusing: set[str] = set()
+        """Names of targets that have shown reasoning and refused to take it back."""
         self._vault = vault
         self._note = note
         self.adopt(settings)
@@ -70,14 +85,17 @@ class ReasoningVault:
         job = exchange.job
         if job.asked.operation != "generate":
             return False
-        return any(_needs(exchange, target) for target in exchange.targets)
+        return any(self.serves(exchange, target) for target in exchange.targets)
+
+    def serves(self, exchange: Exchange, target: Target) -> bool:
+        return target.name not in self.refusing and needs(exchange, target)
 
     async def recall(self, exchange: Exchange) -> None:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
         job, targets = exchange.job, exchange.targets
-        by_name = _carries_bare(job.surface, targets)
+        by_name = carries_bare(job.surface, targets)
         # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
-        has_nothing = self.lacks(job.caller.name)
+        has_nothing = self.lacks(job.caller.name) or not may_lack(exchange)
         mark = None if has_nothing else self.kept_mark(job.caller.name)
         reading = partial(self._unread if has_nothing else self._lacking, exchange, by_name, mark)
         try:
@@ -95,14 +113,16 @@ class ReasoningVault:
             return
         there = {turn.start for turn, _ in found}
         gone = [(each.turn.prefix, each.turn.shown) for each in lacking if each.turn.start not in there]
-        self.absent.learn(job.caller.name, job.session, gone, moment, mark)
+        self.absent.learn(job.caller.name, _within(exchange), gone, moment, mark)
         putting = partial(_put_back, exchange, found, by_name)
         keeper.put_back = await aside(putting) if exchange.is_large else putting()
 
     def _unread(
         self, exchange: Exchange, by_name: bool, mark: Hashable
     ) -> tuple[_KeepsReasoning, list[_Named]]:
-        return _KeepsReasoning(self, exchange, exchange.request().messages), []
+        # What may pass as it came is not read before there is anything to keep.
+        passes = not exchange.differs and not any(map(partial(is_foreign, exchange), exchange.targets))
+        return _KeepsReasoning(self, exchange, None if passes else exchange.request().messages), []
 
     def _lacking(
         self, exchange: Exchange, by_name: bool, mark: Hashable
@@ -113,7 +133,7 @@ class ReasoningVault:
         keeper = _KeepsReasoning(self, exchange, history=history)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
         drops = job.surface.reasoning.drops_thoughts
-        caller, session = job.caller.name, job.session
+        caller, session = job.caller.name, _within(exchange)
         known = self.absent.known(caller, mark)
         turns = [
             turn
@@ -122,7 +142,7 @@ class ReasoningVault:
         ]
         if not turns:
             return keeper, []
-        namers = self._namers(job)
+        namers = self._namers(exchange)
         scope = (tuple(self._secrets), caller, session)
         return keeper, [_named(turn, namers, scope) for turn in turns]
 
@@ -131,15 +151,21 @@ class ReasoningVault:
         body = pack(content)
         if body is None:
             return
-        namer = self._namers(exchange.job)[0]
+        namer = self._namers(exchange)[0]
         exact = namer.exact(history.prefix, visible(content))
         entries = {exact: body, namer.placed(history.place, without_ids(content)): exact.encode()}
         entries.update((name, exact.encode()) for name in namer.loose(content))
         await self._write(exchange, entries)
 
     async def give_up(self, exchange: Exchange, turns: Sequence[Turn]) -> None:
-        """Their minter has refused them behind this conversation: they are not tried again and again."""
-        namers = self._namers(exchange.job)
+        """Their minter has refused them behind this conversation: they are not sent again. A server that only
+        shows its reasoning gets none any more."""
+        for target in exchange.targets:
+            if answers(exchange, target) and shows_only(exchange, target):
+                if len(self.refusing) >= _MAX_REFUSING:  # model names are clients' words
+                    self.refusing.clear()
+                self.refusing.add(target.name)
+        namers = self._namers(exchange)
         names = (namer.exact(turn.prefix, turn.shown) for turn in turns for namer in namers)
         await self._write(exchange, dict.fromkeys(names, GIVEN_UP))
 
@@ -182,9 +208,15 @@ class ReasoningVault:
                 found.append((named.turn, kept))
         return found
 
-    def _namers(self, job: Job) -> list[Namer]:
+    def _namers(self, exchange: Exchange) -> list[Namer]:
         """The first is of today's secret."""
-        return [Namer(secret, job.caller.name, job.session) for secret in self._secrets]
+        job, apart = exchange.job, is_apart(exchange)
+        return [Namer(secret, job.caller.name, job.session, apart=apart) for secret in self._secrets]
+
+
+def _within(exchange: Exchange) -> str:
+    """The session of a conversation, and whether its turns are kept apart."""
+    return exchange.job.session + ("\x1fown" if is_apart(exchange) else "")
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -231,10 +263,10 @@ class _KeepsReasoning:
         self,
         vault: ReasoningVault,
         exchange: Exchange,
-        unread: tuple[Message, ...] = (),
+        unread: tuple[Message, ...] | None = None,
         history: History | None = None,
     ) -> None:
-        """What was said before the answer: `unread`, or as it has been read."""
+        """What was said before the answer: `history`, or `unread`, or (None) what the request says."""
         self._vault = vault
         self._exchange = exchange
         self._unread = unread
@@ -247,7 +279,17 @@ class _KeepsReasoning:
             return True
         limits = target.limits
         thinks = limits.thinking != "none" or limits.call_signatures
-        return thinks and _needs(self._exchange, target)
+        return thinks and self._vault.serves(self._exchange, target)
+
+    def expects(self, data: bytes, *, whole: bool) -> bool:
+        """A server that shows its reasoning begins with it; signatures come with any part."""
+        exchange = self._exchange
+        if self.put_back or exchange.hides_state:
+            return True
+        if not all(shows_only(exchange, target) or whole for target in exchange.targets):
+            return True
+        marks = exchange.job.surface.reasoning.shown_marks
+        return not marks or holds_any(data, marks)
 
     def wants(self, response: Response) -> bool:
         return self._gives_up or bool(self._worth(response))
@@ -255,15 +297,26 @@ class _KeepsReasoning:
     async def keep(self, response: Response) -> None:
         if self._gives_up:
             await self._vault.give_up(self._exchange, self.put_back)
-        for content in self._worth(response):
-            await self._vault.keep(self._exchange, await self._said_before(), content)
+        worth = self._worth(response)
+        if not worth:
+            return
+        try:
+            history = await self._said_before()
+        except RequestError:
+            return  # only its own vendor can read it
+        for content in worth:
+            await self._vault.keep(self._exchange, history, content)
 
     async def _said_before(self) -> History:
         if self._history is None:
             exchange = self._exchange
-            reading = partial(read_history, self._unread, exchange.job.context.memory)
+            reading = partial(self._read, exchange)
             self._history = await aside(reading) if exchange.is_large else reading()
         return self._history
+
+    def _read(self, exchange: Exchange) -> History:
+        messages = self._unread if self._unread is not None else exchange.request().messages
+        return read_history(messages, exchange.job.context.memory)
 
     @property
     def _gives_up(self) -> bool:
@@ -278,22 +331,18 @@ class _KeepsReasoning:
         ]
         if not contents:
             return []
-        record, targets = self._exchange.record, self._exchange.targets
-        answered = next(
-            (
-                target
-                for target in targets
-                if (target.provider.name, target.model) == (record.provider, record.upstream_model)
-            ),
-            targets[0],
-        )
+        targets = self._exchange.targets
+        answered = next((target for target in targets if answers(self._exchange, target)), targets[0])
         found: list[tuple[Part, ...]] = []
         for content in contents:
             worth = content
             if answered.limits.reasoning != "text":
-                worth = worth_keeping(content, partial(_minter, answered))
-            if _bears_state(worth):
-                found.append(worth)
+                worth = worth_keeping(content, partial(minter_of, answered))
+            if not _bears_state(worth):
+                continue
+            if replaces(self._exchange, answered) and not any(map(is_signed_call, worth)):
+                continue  # placeholders replace signatures of calls only
+            found.append(worth)
         return found
 
 
@@ -318,38 +367,15 @@ class Recalled:
         await self._inner.answer(exchange)
 
 
-def _needs(exchange: Exchange, target: Target) -> bool:
-    """Whether answers of this upstream hold state that this client may not bring back."""
-    client = exchange.job.surface
-    about = client.reasoning
-    if about.returns == "all":
-        return False
-    if target.surface.family != client.family:
-        return True
-    return exchange.hides_state or (about.drops_thoughts and target.limits.reasoning == "text")
-
-
-def _minter(target: Target, reasoning: Reasoning) -> Origin | None:
-    """Whose reasoning it is where nobody signed it, if that one takes it back."""
-    surface = target.surface
-    takes = surface.reasoning.takes_unsigned
-    if target.limits.reasoning == "drop" or takes is None or not takes(reasoning):
-        return None
-    return Origin(surface.family, target.provider.name, target.model)
-
-
-def _carries_bare(client: Surface, targets: tuple[Target, ...]) -> bool:
-    """Whether signatures of others come back without their minter: another model or account would be asked
-    with them, in vain."""
-    return client.reasoning.bare_signatures and any(target.dialect != client.name for target in targets)
-
-
 def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]], by_name: bool) -> list[Turn]:
     """The turns that were changed."""
     request = exchange.request()
     messages: list[Message] = list(request.messages)
     changed: list[Turn] = []
+    apart = is_apart(exchange)
     for turn, kept in reversed(found):  # from the end: places before it stay
+        if apart and not is_of_any(kept, exchange.targets):
+            continue  # another server's of the same dialect, which this one was never sent
         found_again = restored(turn, kept, by_name)
         if found_again is None:
             continue
