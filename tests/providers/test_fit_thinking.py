@@ -65,6 +65,13 @@ from wireglot.providers.spec import limits_for
             Thinking("auto", "high", display="summary"),
             "thinking.mode",
         ),
+        (
+            Thinking("on", display="omitted"),
+            Limits(thinking="adaptive"),
+            Thinking("auto", display="omitted"),
+            None,
+        ),
+        (Thinking("auto"), Limits(thinking="adaptive"), Thinking("auto"), None),
         (Thinking(effort="high"), Limits(thinking="none"), Thinking(), "thinking.effort"),
         (Thinking("on", budget=9), Limits(thinking="fixed"), Thinking(), "thinking.budget"),
         (
@@ -83,6 +90,23 @@ def test_thinking_in_the_only_form_a_model_takes(
     outcome = fitted(request(thinking=thinking), limits)
     assert outcome.request.thinking == expected
     assert [loss.feature for loss in outcome.losses] == ([told] if told else [])
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "bedrock"])
+@pytest.mark.parametrize("source", ["anthropic", "openai-chat"])
+def test_thinking_by_a_budget_stays_visible_where_it_becomes_adaptive(
+    source: DialectName, provider: str
+) -> None:
+    """From Opus 4.7 on `display` is `omitted` by default: blocks come without their text."""
+    budget = {"thinking": {"type": "enabled", "budget_tokens": 4000}}
+    asked = {"model": "m", "max_tokens": 9000, "messages": [{"role": "user", "content": "hi"}], **budget}
+    out = translate_request(
+        asked, source=source, target="anthropic", provider=provider, model="claude-opus-5"
+    )
+    assert out.value["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert out.value["output_config"] == {"effort": "medium"}
+    features = [loss.feature for loss in out.losses if loss.feature.startswith("thinking.")]
+    assert features == ["thinking.budget", "thinking.display"]
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,13 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
     else:
         _said(losses, effort, fitted)
     mode = thinking.mode if thinking.budget is None else "auto"
-    return Thinking("auto" if mode == "on" else mode, fitted, display=thinking.display, extra=thinking.extra)
+    display = thinking.display
+    if thinking.mode == "on" and display is None:
+        # Thinking by a budget is shown; adaptive thinking is not, from Opus 4.7 on, unless it is asked for.
+        display = "summary"
+        detail = "adaptive thinking is not shown by default: a summary was asked for"
+        losses.append(Loss("$.thinking.display", "thinking.display", "approximated", detail))
+    return Thinking("auto" if mode == "on" else mode, fitted, display=display, extra=thinking.extra)
 
 
 def _as_budget(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
