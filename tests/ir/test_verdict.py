@@ -91,6 +91,13 @@ def test_nothing_is_legal_behind_the_result_of_a_tool() -> None:
     assert both(answer("end"), Request("m", (*turns, Message("assistant", (Text("ok"),)), USER))) == EMPTY
 
 
+def test_nothing_is_legal_behind_an_answer_that_the_client_began() -> None:
+    """[X6] It may have been complete. A call that was left without its result is no such beginning."""
+    assert both(answer("end"), Request("m", (USER, Message("assistant", (Text("The sum is 4."),))))) == ()
+    assert both(answer("end"), Request("m", (USER, Message("assistant", (WHOLE,))))) == EMPTY
+    assert both(answer("end"), Request("m", (USER, Message("assistant", (Text("ok"),)), USER))) == EMPTY
+
+
 def test_tokens_spent_on_thinking_up_to_the_limit_are_legal() -> None:
     """[X6] Though the server says that the model stopped by itself."""
     spent = answer("end", Reasoning("hm"), usage=Usage(output=0, reasoning=64))

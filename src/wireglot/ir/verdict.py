@@ -195,7 +195,15 @@ def _may_be_empty(stop: Stop, interrupted: bool, request: Request | None) -> boo
     if interrupted or stop.reason in _MAY_BE_EMPTY or request is None:
         return True
     # Not every dialect tells a stop sequence apart from an end.
-    return stop.reason == "end" and (bool(request.stop) or _ends_in_result(request))
+    return stop.reason == "end" and (
+        bool(request.stop) or _ends_in_result(request) or _ends_in_answer(request)
+    )
+
+
+def _ends_in_answer(request: Request) -> bool:
+    """Whether the model was to continue an answer that the client began: it may have been complete."""
+    last = request.messages[-1] if request.messages else None
+    return last is not None and last.role == "assistant" and any(type(part) is Text for part in last.content)
 
 
 def _ends_in_result(request: Request) -> bool:

@@ -177,6 +177,20 @@ def test_an_empty_answer_to_a_tool_result_is_one(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_an_empty_continuation_of_what_the_client_began_is_one(stage: Stage, stream: bool) -> None:
+    """[X6] An answer that was complete is not paid for twice."""
+    gateway, upstream, _ = stage
+    turns = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "It is 4."}]
+    for client in (A, C):
+        upstream.next(*(streamed if stream else whole)(EMPTY))
+        asked = len(upstream.requests)
+        answered = ask(gateway, client, "empty", stream=stream, messages=turns)
+        assert answered.status == 200
+        assert b"error" not in answered.body
+        assert len(upstream.requests) == asked + 1
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_vendors_own_word_is_taken_as_it_is(stage: Stage, stream: bool) -> None:
     """[X6] Never judged, never paid for again: its clients know what its servers say."""
     gateway, upstream, _ = stage
