@@ -294,6 +294,29 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         assert any("over http" in note for note in settings.notes) is noted
 
 
+@pytest.mark.parametrize(
+    ("rules", "unreached"),
+    [
+        ('"gpt-*" = "demo/*"\n"gpt-4*" = "demo/*"', ["gpt-4*"]),
+        ('"gpt-4*" = "demo/*"\n"gpt-*" = "demo/*"', []),
+        ('"*" = "demo/*"\n"a*" = "demo/*"\nplain = "demo/demo"', ["a*"]),
+        ('"*4*" = "demo/x"\n"gpt-4*-mini" = "demo/y"\n"gpt-*" = "demo/z"', ["gpt-4*-mini"]),
+        ('"g*" = { to = "demo/x", effort = ["high"] }\n"gpt*" = "demo/*"', []),
+        (
+            '"g*" = { to = "demo/x", effort = ["high", "max"] }\n"gpt*" = { to = "demo/y", effort = ["high"] }',
+            ["gpt* for effort high"],
+        ),
+        ('m = [{ to = "demo/x" }, { to = "demo/y", effort = ["low"] }]', ["m for effort low"]),
+        ('m = [{ to = "demo/y", effort = ["low"] }, { to = "demo/x" }]', []),
+        ('"plain*" = "demo/*"\nplain = "demo/demo"', []),
+    ],
+)
+def test_a_rule_that_no_request_reaches_is_noted(tmp_path: Path, rules: str, unreached: list[str]) -> None:
+    notes = loaded(tmp_path, f"[providers.demo]\n[models]\n{rules}\n").notes
+    told = [note for note in notes if "never reached" in note]
+    assert [note.split(" is never")[0] for note in told] == [f"models: {name}" for name in unreached]
+
+
 def test_a_rule_to_a_retired_model_is_noted(tmp_path: Path) -> None:
     text = '[providers.kimi]\napi_key = "k"\n[models]\nold = "kimi/kimi-k2-0905-preview"\n'
     (note,) = [note for note in loaded(tmp_path, text).notes if "retired" in note]

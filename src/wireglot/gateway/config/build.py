@@ -16,7 +16,7 @@ from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import read_keys
-from wireglot.gateway.config.models import check_model, read_rules, retired_targets
+from wireglot.gateway.config.models import check_model, read_rules, retired_targets, unreachable_rules
 from wireglot.gateway.config.prices import read_prices
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
@@ -79,6 +79,7 @@ def load(
     named = {*providers, *_names(whole.values.get("providers"))}
     rules = read_rules(_given(whole, "models"), providers, named, problems)
     notes.extend(retired_targets(rules, providers))
+    notes.extend(unreachable_rules(rules))
     settings = whole.over(
         Settings(source=source),
         server=server,

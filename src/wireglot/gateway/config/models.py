@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -56,6 +57,26 @@ def check_model(
     aliases = {rule.match: rule for rule in rules if not rule.effort}
     if model and model not in aliases:
         _Chain(path, aliases, providers, named, problems).followed(Rule(model, (model,)))
+
+
+def unreachable_rules(rules: Sequence[Rule]) -> Iterator[str]:
+    """Notes on rules that no request reaches, because an earlier one matches all that they do. An exact name
+    comes before every pattern; patterns are tried in the order of the file."""
+    for number, rule in enumerate(rules):
+        earlier = next((one for one in rules[:number] if _covers(one, rule)), None)
+        if earlier is not None:
+            effort = f" for effort {', '.join(rule.effort)}" if rule.effort else ""
+            yield f"models: {rule.match}{effort} is never reached: {earlier.match} comes before it"
+
+
+def _covers(earlier: Rule, later: Rule) -> bool:
+    if earlier.effort and not (later.effort and {*later.effort} <= {*earlier.effort}):
+        return False
+    if "*" not in later.match:
+        return earlier.match == later.match
+    # A "*" of the later pattern must fall to one of the earlier: as a character it does.
+    pattern = ".*".join(map(re.escape, earlier.match.split("*")))
+    return "*" in earlier.match and re.fullmatch(pattern, later.match) is not None
 
 
 def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:
