@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.gateway.faults.faults_kit import BY_NAME, Answered, ask, every_dialect, model_at
 from tests.laws.cases import MAIN
@@ -25,7 +26,10 @@ from tests.laws.strange_answers import (
 )
 from tests.tiers import WHOLE
 from wireglot import StreamTranslator, translate_response
+from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect
+from wireglot.ir.content import Text, ToolCall
+from wireglot.ir.stream import fold, unfold
 from wireglot.testing.canonical import canonical_arguments
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -238,3 +242,57 @@ def test_a_call_that_the_limit_cut_off_ends_a_stream_as_the_vendor_does(
     at = [body.replace(b": ", b":").rfind(end.replace(b": ", b":")) for end in ends]
     assert -1 not in at, (ends, body[-900:])
     assert body.count(b"event: content_block_start") == body.count(b"event: content_block_stop")
+
+
+PAUSED: dict[DialectName, dict[str, Any]] = {
+    "anthropic": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_reason": "pause_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    },
+    "gemini": {
+        "candidates": [
+            {"content": {"role": "model", "parts": []}, "finishReason": "CONTINUATION", "index": 0}
+        ],
+        "modelVersion": "m",
+        "responseId": "r",
+    },
+}
+
+
+@pytest.mark.parametrize("said", ["", "Once"])
+@pytest.mark.parametrize("target", MAIN)
+@pytest.mark.parametrize("source", PAUSED)
+def test_a_pause_never_reads_as_the_end_of_an_answer(
+    source: DialectName, target: DialectName, said: str
+) -> None:
+    """Whole and streamed: where there is no word for it, the answer is reported as incomplete."""
+    paused, client = dialect(source).parse_response(PAUSED[source], Context()), dialect(target)
+    paused = replace(paused, content=(Text(said),) if said else ())
+    rendered = client.render_response(paused, Context())
+    writer = client.stream_writer(Context())
+    written = writer.write(list(unfold(paused)))
+    reader = client.stream_reader(Context())
+    streamed = fold([*reader.read(written), *reader.end()])
+    for found, losses in (
+        (client.parse_response(rendered.value, Context()), rendered.losses),
+        (streamed, writer.losses),
+    ):
+        assert found.stop.reason in ("paused", "length")
+        told = [loss.action for loss in losses if loss.feature == "stop_reason"]
+        assert told == ([] if found.stop.reason == "paused" else ["approximated"])
+
+
+@pytest.mark.parametrize("target", MAIN)
+def test_calls_before_a_pause_are_for_the_client_to_run(target: DialectName) -> None:
+    paused = dialect("anthropic").parse_response(PAUSED["anthropic"], Context())
+    paused = replace(paused, content=(ToolCall("call_1", TOOL, ARGUMENTS),))
+    rendered = dialect(target).render_response(paused, Context())
+    back = dialect(target).parse_response(rendered.value, Context())
+    assert back.stop.reason == ("paused" if target == "anthropic" else "tool_calls")
+    assert any(isinstance(part, ToolCall) for part in back.content)

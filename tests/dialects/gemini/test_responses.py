@@ -208,7 +208,7 @@ def test_a_call_turns_stop_into_tool_calls_but_not_a_cut_off_answer():
         (Stop("malformed_call"), "MALFORMED_FUNCTION_CALL", []),
         (Stop("stop_sequence", sequence="END"), "STOP", ["stop_sequence", "stop_reason"]),
         (Stop("context_full"), "MAX_TOKENS", ["stop_reason"]),
-        (Stop("paused"), "STOP", ["stop_reason"]),
+        (Stop("paused"), "MAX_TOKENS", ["stop_reason"]),
         (Stop("end", "end_turn", "anthropic"), "STOP", []),
     ],
 )

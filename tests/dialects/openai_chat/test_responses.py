@@ -321,7 +321,7 @@ def test_an_answer_without_id_gets_one():
         ("refused", "content_filter", []),
         ("stop_sequence", "stop", ["stop_reason"]),
         ("context_full", "length", ["stop_reason"]),
-        ("paused", "stop", ["stop_reason"]),
+        ("paused", "length", ["stop_reason"]),
         ("other", "stop", ["stop_reason"]),
     ],
 )

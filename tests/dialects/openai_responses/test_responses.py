@@ -227,7 +227,7 @@ def test_usage_has_every_number():
         ("length", "incomplete", {"reason": "max_output_tokens"}),
         ("context_full", "incomplete", {"reason": "max_output_tokens"}),
         ("refused", "incomplete", {"reason": "content_filter"}),
-        ("paused", "completed", None),
+        ("paused", "incomplete", {"reason": "max_output_tokens"}),
         ("other", "completed", None),
         ("malformed_call", "failed", None),
     ],

@@ -58,8 +58,9 @@ _FINISHES: dict[StopReason, str] = {
     "end": "STOP",
     "stop_sequence": "STOP",
     "tool_calls": "STOP",
-    "paused": "STOP",
     "length": "MAX_TOKENS",
+    # CONTINUATION is a pause that a token of Gemini's ends, which no other provider gives.
+    "paused": "MAX_TOKENS",
     "context_full": "MAX_TOKENS",
     "refused": "SAFETY",
     "malformed_call": "MALFORMED_FUNCTION_CALL",
@@ -118,6 +119,8 @@ def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str,
         return dict(kept)
     own = stop.dialect == OWN and stop.reason in (_told(stop.raw, calls), _AFTER_WORDS.get(stop.raw))
     raw = stop.raw if own else _FINISHES[stop.reason]
+    if stop.reason == "paused" and calls and raw != stop.raw:
+        raw = "STOP"  # the client goes on by running them
     stated = own_form(stop.extra, OWN).get("finishReason")
     told = stop.reason if own else _told(raw, calls)
     if told != stop.reason:

@@ -39,7 +39,7 @@ _NAMES: dict[StopReason, str] = {
     "context_full": "length",
     "tool_calls": "tool_calls",
     "refused": "content_filter",
-    "paused": "stop",
+    "paused": "length",  # the answer is not whole: no other word says so
     "malformed_call": "stop",
     "other": "stop",
 }
@@ -87,7 +87,7 @@ def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> s
     if stop.dialect == NAME and stop.raw:
         return stop.raw
     losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
-    name = "tool_calls" if calls and stop.reason == "end" else _NAMES[stop.reason]
+    name = "tool_calls" if calls and stop.reason in ("end", "paused") else _NAMES[stop.reason]
     if stop.reason == "refused" and refusal:
         name = "stop"  # the model's own words; `content_filter` is said where there are none
     if stop.sequence is not None:

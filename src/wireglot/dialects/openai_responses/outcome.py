@@ -23,10 +23,11 @@ _STATUS: dict[StopReason, tuple[str, str]] = {
     "end": ("completed", ""),
     "tool_calls": ("completed", ""),
     "stop_sequence": ("completed", ""),
-    "paused": ("completed", ""),
     "other": ("completed", ""),
     "length": ("incomplete", "max_output_tokens"),
     "context_full": ("incomplete", "max_output_tokens"),
+    # There is no word for a pause. The answer is not whole, and a client may ask for the rest of it.
+    "paused": ("incomplete", "max_output_tokens"),
     "refused": ("incomplete", "content_filter"),
     "malformed_call": ("failed", ""),
 }
@@ -74,6 +75,8 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
     status, why = _STATUS[stop.reason]
     calls = any(type(part) is ToolCall for part in content)
     refused = any(type(part) is Text and part.refusal for part in content)
+    if stop.reason == "paused" and calls:
+        status, why = "completed", ""  # the client goes on by running them
     if stop.reason == "refused" and refused and not calls:
         status, why = "completed", ""  # the model's own words; a filter is said where there are none
     back = parse_stop(status, {"reason": why}, calls, refused)
