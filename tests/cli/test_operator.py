@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import COMMAND, run
+from tests.cli.running import COMMAND, configure, run
 from tests.waiting import wait_until
 from wireglot.cli.remote_gateway import Answer, address_of, ask
 from wireglot.gateway.observe import running
@@ -30,7 +30,7 @@ SECRET = "the-secret-of-the-owner-0123456789"
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home and a folder without anything of this machine."""
-    for name in [name for name in os.environ if name.startswith(("WIREGLOT_", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("WIREGLOT_", "XDG_", "MOONSHOT"))]:
         monkeypatch.delenv(name)
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -101,6 +101,32 @@ def test_without_a_gateway_a_command_says_which_store_it_opens_and_that_it_is_ne
     for command in (("keys", "list"), ("usage",), ("store", "stats"), ("store", "prune")):
         assert f"{store}\n" in said(*command)[1], command
     assert f"no gateway was asked: this is the store {folder / 'traces'}\n" in said("trace", "list")[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("keys", "list"), ("usage",), ("trace", "list"), ("store", "stats"), ("models",)],
+    ids=" ".join,
+)
+def test_a_command_that_calls_no_provider_needs_none_of_their_keys(command: tuple[str, ...]) -> None:
+    configure(
+        '[providers.kimi]\napi_key = "env:MOONSHOT_API_KEY"\n'
+        '[providers.mine]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        'api_keys = ["env:MINE_ONE", "env:MINE_TWO"]\n'
+        '[models]\nfast = "kimi-k3"\n"claude-*" = "mine/small"\n'
+    )
+    shown = said(*command)[0]
+    if command == ("models",):
+        assert re.search(r"kimi +set MOONSHOT_API_KEY\n", shown)
+        assert re.search(r"mine +set MINE_ONE\n", shown)
+
+
+def test_the_page_of_a_gateway_is_found_without_the_keys_of_providers() -> None:
+    port = free_port()
+    configure(f'[server]\nport = {port}\n[providers.kimi]\napi_key = "env:MOONSHOT_API_KEY"\n')
+    done = run("inspect", "--no-browser")
+    assert done.returncode == 1
+    assert f"http://127.0.0.1:{port}: nothing listens there" in done.stderr.decode()
 
 
 def free_port() -> int:

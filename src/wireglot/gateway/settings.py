@@ -399,6 +399,14 @@ class Settings(msgspec.Struct, frozen=True):
     ] = ()
     """Before the catalog's, the first that matches holds."""
     currency: Annotated[str, Meta(description="what money is counted in, everywhere")] = "USD"
+    off: Annotated[
+        dict[str, str],
+        Meta(
+            description="providers of the file that are off because the variable of their key is not set, "
+            "with that variable",
+            extra=COMPUTED,
+        ),
+    ] = {}
     source: Annotated[
         str, Meta(description='the file it was read from, "" where there is none', extra=COMPUTED)
     ] = ""

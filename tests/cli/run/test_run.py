@@ -20,6 +20,7 @@ from clients.terminal import Terminal
 from tests.cli.running import COMMAND
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli.run.beside import _Teller, _Told
+from wireglot.cli.trust import trust
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as POSIX does")
 
@@ -236,6 +237,58 @@ def test_a_key_that_is_not_to_be_kept_is_not(place: Place) -> None:
     terminal.type("\n")
     assert terminal.end(DEADLINE_SECONDS) == 0
     assert not (place.data / "credentials").exists()
+
+
+README = """\
+[providers.kimi]
+api_key = "env:MOONSHOT_API_KEY"
+
+[providers.mine]
+dialect = "openai-chat"
+base_url = "http://127.0.0.1:9001/v1"
+
+[models]
+"claude-*" = "kimi/kimi-k3"
+"fast" = ["mine/small", "kimi/kimi-k3"]
+"""
+"""Its own configuration."""
+
+
+def configured(place: Place, text: str) -> None:
+    (place.project / "wireglot.toml").write_text(text)
+    assert trust(place.project / "wireglot.toml", place.env)
+
+
+def test_the_file_of_the_readme_is_the_one_that_is_tested() -> None:
+    page = (Path(__file__).parents[3] / "README.md").read_text()
+    block = re.search(r"```toml\n(\[providers.*?)```", page, re.DOTALL)
+    assert block is not None
+    assert re.sub(r" *#.*", "", block[1]) == README
+
+
+@pytest.mark.parametrize("options", [("--model", "kimi/kimi-k3"), ()], ids=["named", "by a rule"])
+def test_a_key_that_a_configuration_names_is_asked_for(place: Place, options: tuple[str, ...]) -> None:
+    configured(place, README.replace("MOONSHOT_API_KEY", "MY_KIMI_KEY"))
+    said = complaint(place.run("claude", *options))
+    assert said == "no key for Moonshot Kimi: set MY_KIMI_KEY"
+    terminal = place.in_terminal("claude", *options)
+    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    assert "Moonshot Kimi wants a key, and MY_KIMI_KEY is not set." in terminal.shown
+    terminal.type("sk-my-kimi-key\n")
+    assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
+    terminal.type("\n")
+    assert terminal.end(DEADLINE_SECONDS) == 0
+
+
+def test_a_model_that_needs_no_key_is_run_while_others_lack_theirs(place: Place) -> None:
+    configured(place, README)
+    demo = place.run("claude", "--model", "demo/demo", "--", "ask")
+    assert told(demo.stdout)["answer"] == "the answer"
+    assert told(place.run("claude", "--model", "fast").stdout)["env"]["ANTHROPIC_MODEL"] == "fast"
+    configured(place, "[providers.kimi]\napi_key = 'env:MOONSHOT_API_KEY'\n")
+    assert complaint(place.run("claude")) == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
+    configured(place, "[providers.demo]\n[providers.kimi]\napi_key = 'env:MOONSHOT_API_KEY'\n")
+    assert told(place.run("claude", "--model", "demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo"
 
 
 def test_a_question_ends_at_ctrl_c(place: Place) -> None:

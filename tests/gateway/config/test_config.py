@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, digest, loaded, problems, refused, written
-from wireglot.gateway.config import find, load
+from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.fingerprints import fingerprint
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.settings import Rule, Secret
+from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.http.retry import RetryPolicy
 from wireglot.providers.endpoints import endpoint
 
@@ -406,3 +407,32 @@ def test_a_store_on_another_machine_that_nobody_verifies_is_noted(
 ) -> None:
     settings = loaded(tmp_path, f'[providers.demo]\n[store]\nurl = "{url}"\n')
     assert any("sslmode" in note for note in settings.notes) is noted
+
+
+def test_a_provider_without_its_variable_is_off_where_no_key_is_needed(tmp_path: Path) -> None:
+    text = (
+        '[providers.kimi]\napi_key = "env:NOT_SET"\n[providers.demo]\n[models]\n'
+        'fast = ["kimi/kimi-k3", "demo/demo"]\n"claude-*" = "kimi/kimi-k3"\nbare = "kimi-k3"\n'
+    )
+    path = tmp_path / "wireglot.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="NOT_SET"):
+        load(path, environ={}, create_secret=False)
+    settings = load(path, environ={}, create_secret=False, keys_needed=False)
+    assert (list(settings.providers), settings.off) == (["demo"], {"kimi": "NOT_SET"})
+    assert "provider kimi is off: NOT_SET is not set" in settings.notes
+    assert [rule.targets for rule in settings.rules] == [("demo/demo",), ("kimi/kimi-k3",), ("kimi-k3",)]
+    with pytest.raises(Unroutable, match="the provider kimi is off: set NOT_SET"):
+        route(settings, "claude-opus-5", "anthropic")
+    with pytest.raises(Unroutable, match="the provider kimi is off: set NOT_SET"):
+        route(settings, "kimi/kimi-k3", "anthropic")
+
+
+@pytest.mark.parametrize(
+    "more", ['base_url = "no url"', 'api_keys = "x"', "unknown = 1", '[models]\nx = "nobody/m"']
+)
+def test_other_problems_of_a_provider_without_its_variable_are_reported(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "wireglot.toml"
+    path.write_text(f'[providers.kimi]\napi_key = "env:NOT_SET"\n{more}\n')
+    with pytest.raises(ConfigError):
+        load(path, environ={}, create_secret=False, keys_needed=False)

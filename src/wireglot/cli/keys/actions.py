@@ -71,7 +71,8 @@ def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
             asyncio.run(_do(task, AtGateway(reachable(running.url), running.key)))
             return OK
         file = trusted_config(config_file)
-        return asyncio.run(_in_the_store(config.load(file.path, content=file.content), task))
+        settings = config.load(file.path, content=file.content, keys_needed=False)
+        return asyncio.run(_in_the_store(settings, task))
     except (config.ConfigError, UnusableUrl, UnusableKey, _NothingToChange, _NotSure) as problem:
         complain(problem)
         return UNUSABLE

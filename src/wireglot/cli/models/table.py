@@ -65,7 +65,7 @@ def show_models(pattern: str, *, named: str | None, everything: bool, as_json: b
     """Of the file named, or of the one that `wireglot serve` would find."""
     path = Path(named) if named else config.find()
     try:
-        settings = config.load(path, create_secret=False)
+        settings = config.load(path, create_secret=False, keys_needed=False)
     except config.ConfigError as error:
         complain(error)
         return UNUSABLE
@@ -110,7 +110,8 @@ def _print_rest(settings: Settings) -> None:
         print("\nNames of your own ([models]):")
         for rule in rules:
             print(one_line(f"  {rule.match} -> {', '.join(rule.targets)}"))
-    off = [(name, _why_off(catalog.provider(name))) for name in _off(settings)]
+    off = [(name, f"set {variable}") for name, variable in settings.off.items()]
+    off += [(name, _why_off(catalog.provider(name))) for name in _off(settings) if name not in settings.off]
     if off:
         print(f"\n{count(len(off), 'provider')} off (--all lists their models):")
         width = max(len(name) for name, _ in off)
@@ -151,7 +152,7 @@ def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) ->
         price=price_of(
             settings.prices, spec, entry.match, provider=name, at=now_ms(), currency=settings.currency
         ),
-        off_because="" if on else _why_off(spec),
+        off_because="" if on else f"set {settings.off[name]}" if name in settings.off else _why_off(spec),
     )
 
 

@@ -107,7 +107,11 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
         give_large_blocks_back()
         raise_limit()
         settings = config.load(
-            own.file.path, environ=own.environ, overrides=own.overrides, content=own.file.content
+            own.file.path,
+            environ=own.environ,
+            overrides=own.overrides,
+            content=own.file.content,
+            keys_needed=False,
         )
 
         async def work() -> None:

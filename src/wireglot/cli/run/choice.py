@@ -13,7 +13,7 @@ from wireglot.cli.trust import ConfigFile
 from wireglot.gateway import config
 from wireglot.gateway.pages.models import listed, models
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.targets.routing import Unroutable, route
+from wireglot.gateway.targets.routing import Unroutable, named_targets, route
 from wireglot.providers import spec as catalog
 
 DEMO: Final = "demo"
@@ -58,18 +58,28 @@ class Chooser:
     def choose(self, wanted: str, dialect: str, own_model: str) -> Choice:
         """Raises NoModel, or a ConfigError. `own_model`: one that the client asks for if it is told none."""
         settings = self._load({})
-        if wanted.partition("/")[0] == DEMO or not set(settings.providers) - {DEMO}:
-            if wanted and wanted.partition("/")[0] != DEMO:
-                return self._named(settings, wanted, dialect)
+        if wanted.partition("/")[0] == DEMO:
             return self._demo(wanted, settings)
         if wanted:
             return self._named(settings, wanted, dialect)
+        if self._lacks_key_of_rule(settings, own_model, dialect):
+            settings = self._with_key(settings, own_model, dialect)
+        elif settings.off and not settings.providers:
+            settings = self._with_key(settings, f"{next(iter(settings.off))}/", dialect)
+        if not set(settings.providers) - {DEMO}:
+            return self._demo(wanted, settings)
+        remark = "; ".join(f"{name} is off: {variable} is not set" for name, variable in settings.off.items())
         if own_model and leads(settings, own_model, dialect):
-            return Choice(settings, self._environ, {})
+            return Choice(settings, self._environ, {}, remark=remark)
         first = next((model.id for model in models(settings, dialect)), "")
         if not first:
             raise NoModel("no provider that is on lists a model: name one with --model PROVIDER/MODEL")
-        return Choice(settings, self._environ, {}, first)
+        return Choice(settings, self._environ, {}, first, remark)
+
+    def _lacks_key_of_rule(self, settings: Settings, model: str, dialect: str) -> bool:
+        """Whether a rule of the user leads a model to a provider without its key."""
+        ruled = bool(model) and named_targets(settings, model) != [model]
+        return ruled and not leads(settings, model, dialect) and _lacking_key(settings, model) is not None
 
     def _demo(self, wanted: str, settings: Settings) -> Choice:
         """No key is needed, and none is spent."""
@@ -83,21 +93,24 @@ class Chooser:
         try:
             route(settings, wanted, dialect)
         except Unroutable as nowhere:
-            name = _provider_that_lacks_a_key(settings, wanted)
-            if not name:
-                meant = near(wanted, [model.id for model in models(settings, dialect)])
-                hint = f"; did you mean {meant}?" if meant and "did you mean" not in str(nowhere) else ""
-                raise NoModel(f"{one_line(str(nowhere))}{hint}") from None
-            spec = catalog.provider(name)
-            variable = spec.api_key_env[0]
-            key = self._ask_key(spec.title, variable)
-            if not key:
-                raise NoModel(f"no key for {spec.title}: set {variable}") from None
-            self._environ[variable] = key
-            settings = self._load({})
+            settings = self._with_key(settings, wanted, dialect, str(nowhere))
             if not leads(settings, wanted, dialect):
                 raise NoModel(one_line(str(nowhere))) from None
         return Choice(settings, self._environ, {}, wanted)
+
+    def _with_key(self, settings: Settings, wanted: str, dialect: str, nowhere: str = "") -> Settings:
+        """The settings with the key that a model's provider lacks, which its user is asked for."""
+        lacking = _lacking_key(settings, wanted)
+        if lacking is None:
+            meant = near(wanted, [model.id for model in models(settings, dialect)])
+            hint = f"; did you mean {meant}?" if meant and "did you mean" not in nowhere else ""
+            raise NoModel(f"{one_line(nowhere)}{hint}")
+        title, variable = lacking
+        key = self._ask_key(title, variable)
+        if not key:
+            raise NoModel(f"no key for {one_line(title)}: set {variable}")
+        self._environ[variable] = key
+        return self._load({})
 
     def _load(self, overrides: Mapping[str, Any]) -> Settings:
         return config.load(
@@ -106,6 +119,7 @@ class Chooser:
             overrides=overrides,
             create_secret=False,
             content=self._file.content,
+            keys_needed=False,
         )
 
 
@@ -117,17 +131,22 @@ def leads(settings: Settings, model: str, dialect: str) -> bool:
         return False
 
 
-def _provider_that_lacks_a_key(settings: Settings, wanted: str) -> str:
-    """The provider in the catalog that a model is of, if a key is all that it lacks."""
-    prefix, slash, _ = wanted.partition("/")
+def _lacking_key(settings: Settings, wanted: str) -> tuple[str, str] | None:
+    """The title of the provider that a model is of, and the variable of its key, if that is all it lacks."""
     known = sorted(catalog.names(), key=lambda name: (not catalog.provider(name).home, name))
-    if slash and prefix in known:
-        found = prefix
-    else:
-        # Listed by its own name: a pattern of somebody's may fit anything.
-        lists = [n for n in known if any(entry.match == wanted for entry in catalog.provider(n).models)]
-        found = lists[0] if lists else ""
-    if not found or found in settings.providers:
-        return ""
-    spec = catalog.provider(found)
-    return found if spec.auth != "none" and spec.api_key_env else ""
+    for target in named_targets(settings, wanted):
+        prefix, slash, _ = target.partition("/")
+        if slash and prefix in settings.off:
+            return (catalog.provider(prefix).title if prefix in known else prefix), settings.off[prefix]
+        if slash and prefix in known:
+            found = prefix
+        else:
+            # Listed by its own name: a pattern of another provider may fit anything.
+            lists = [n for n in known if any(entry.match == target for entry in catalog.provider(n).models)]
+            found = lists[0] if lists else ""
+        if not found or found in settings.providers:
+            continue
+        spec = catalog.provider(found)
+        if spec.auth != "none" and spec.api_key_env:
+            return spec.title, settings.off.get(found, spec.api_key_env[0])
+    return None

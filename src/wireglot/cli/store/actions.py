@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         if running is not None:
             return _at_gateway(reachable(running.url), running.key, arguments)
         file = trusted_config(arguments.config)
-        settings = config.load(file.path, create_secret=False, content=file.content)
+        settings = config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
         return asyncio.run(_run(settings, arguments))
     except (config.ConfigError, UnusableKey, UnusableUrl) as error:
         complain(error)

@@ -28,7 +28,7 @@ class OnDisk:
     def __init__(self, config_file: str | None) -> None:
         """Raises ConfigError, Unusable."""
         file = trusted_config(config_file)
-        settings = config.load(file.path, create_secret=False, content=file.content)
+        settings = config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
         folder = _folder(settings)
         self._note = StoreNote(settings, folder=str(folder))
         self._shelf = TraceShelf(folder, _sealer(settings), _warn)

@@ -16,7 +16,13 @@ from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import read_keys
-from wireglot.gateway.config.models import check_model, read_rules, retired_targets, unreachable_rules
+from wireglot.gateway.config.models import (
+    check_model,
+    read_rules,
+    retired_targets,
+    unreachable_rules,
+    without_providers,
+)
 from wireglot.gateway.config.prices import read_prices
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
@@ -40,12 +46,14 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     create_secret: bool = True,
     content: bytes | None = None,
+    keys_needed: bool = True,
 ) -> Settings:
     """The settings of a file (or of none), the environment laid over it and `overrides` over both.
 
     `create_secret` off leaves no trace on the disk: for looking only. `content`: what the file holds, where
-    it was read already. Providers may speak the dialects of installed packages; BadPlugin where one of those
-    cannot be had.
+    it was read already. `keys_needed` off: a provider whose key is in a variable that is not set is off, for
+    commands that do not call it. Providers may speak the dialects of installed packages; BadPlugin where one
+    of those cannot be had.
     """
     load_dialects()
     document = _document(path, content) if path is not None else {}
@@ -71,13 +79,17 @@ def load(
     prices = read_prices(_given(whole, "prices"), problems)
     if not problems.found or not _touched(problems, "keys"):
         refuse_open_door(server, len(keys), table)
-    providers = providing.read_providers(_given(whole, "providers"), references, notes)
-    if not providers:
+    off: dict[str, providing.Unset] = {}
+    providers = providing.read_providers(
+        _given(whole, "providers"), references, notes, None if keys_needed else off
+    )
+    if not providers and not off:
         providers = _fallback(path, problems, notes)
     elif path is not None:
         providers = _with_places(providers, path)
     named = {*providers, *_names(whole.values.get("providers"))}
-    rules = read_rules(_given(whole, "models"), providers, named, problems)
+    known = {**providers, **{name: unset.provider for name, unset in off.items()}}
+    rules = without_providers(read_rules(_given(whole, "models"), known, named, problems), off)
     notes.extend(retired_targets(rules, providers))
     notes.extend(unreachable_rules(rules))
     settings = whole.over(
@@ -89,9 +101,10 @@ def load(
         keys=keys,
         store=store,
         prices=prices,
+        off={name: unset.variable for name, unset in off.items()},
     )
     judge = settings.safeguards.model
-    check_model(judge, "safeguards.model", rules, providers, named, problems)
+    check_model(judge, "safeguards.model", rules, known, named, problems)
     whole.close()
     if references.literal and path is not None and path.exists():
         references.warn_if_open(path, path.stat().st_mode)

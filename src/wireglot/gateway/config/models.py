@@ -79,6 +79,17 @@ def _covers(earlier: Rule, later: Rule) -> bool:
     return "*" in earlier.match and re.fullmatch(pattern, later.match) is not None
 
 
+def without_providers(rules: Iterable[Rule], off: Collection[str]) -> tuple[Rule, ...]:
+    """The rules without targets of providers that are off. One that would have none left keeps them: its name
+    leads nowhere, and to no other provider."""
+    return tuple(_without(rule, off) for rule in rules)
+
+
+def _without(rule: Rule, off: Collection[str]) -> Rule:
+    left = tuple(target for target in rule.targets if target.partition("/")[0] not in off)
+    return msgspec.structs.replace(rule, targets=left) if left else rule
+
+
 def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:
     path = key_path("models", match)
     if not match or not match.isprintable() or " " in match:

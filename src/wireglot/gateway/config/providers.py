@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from wireglot.gateway.config.credentials import (
     SENDABLE,
@@ -37,8 +37,18 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _UNKNOWN: Final = ProviderSpec(name="", title="", dialects=(), base_url="")
 
 
-def read_providers(value: object, references: References, notes: list[str]) -> dict[str, Provider]:
-    """All that are on, the file's first and in its order."""
+class Unset(NamedTuple):
+    """A provider that is off because a variable is not set."""
+
+    provider: Provider
+    variable: str
+
+
+def read_providers(
+    value: object, references: References, notes: list[str], off: dict[str, Unset] | None = None
+) -> dict[str, Provider]:
+    """All that are on, the file's first and in its order. `off`: takes those that lack nothing but a variable
+    that is not set, which is a problem without it."""
     problems = references.problems
     if not isinstance(value, Mapping):
         problems.add("providers", "a table", kind(value))
@@ -50,8 +60,17 @@ def read_providers(value: object, references: References, notes: list[str]) -> d
     for name, fields in value.items():
         if name == _DISCOVER.name:
             continue
+        before = len(problems.found)
         provider = _read_one(name, fields, references, notes)
-        if provider is not None:
+        lacking = range(before, len(problems.found))
+        if off is not None and lacking and all(each in references.unset for each in lacking):
+            assert provider is not None, "what is unset is a value, and no part of what it is"
+            off[name] = Unset(provider, references.unset[before])
+            notes.append(f"provider {name} is off: {off[name].variable} is not set")
+            for each in lacking:
+                del references.unset[each]
+            del problems.found[before:]
+        elif provider is not None:
             on[name] = provider
     if discover is not False:
         for name in _by_home():

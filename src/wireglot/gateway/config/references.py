@@ -36,6 +36,8 @@ class References:
         self.base = base
         self.problems = problems
         self.notes = notes
+        self.unset: dict[int, str] = {}
+        """Variables that are named and not set, by the place of their problem among all."""
         self.literal = False
         """Whether the configuration itself holds a secret."""
 
@@ -81,6 +83,8 @@ class References:
             self.problems.add(path, '"env:NAME", the name of an environment variable', "something else")
             return None
         told = "an empty one" if name in self.environ else "none"
+        if name:
+            self.unset[len(self.problems.found)] = name
         self.problems.add(path, f"the environment variable {name or 'that is named'} to be set", told)
         return None
 

@@ -108,6 +108,12 @@ def depends_on_effort(settings: Settings, model: str) -> bool:
     return any(rule.effort and _pattern(rule.match).fullmatch(model) for rule in settings.rules)
 
 
+def named_targets(settings: Settings, model: str, effort: str = "") -> list[str]:
+    """What [models] makes of a name, which is the name itself where no rule holds."""
+    rule, named = _rule_for(settings, model, effort)
+    return named if rule is not None else [model]
+
+
 def _rule_for(settings: Settings, model: str, effort: str) -> tuple[Rule | None, list[str]]:
     """The rule that holds: an exact name before patterns, patterns in the order of the file."""
     exact = [rule for rule in settings.rules if rule.match == model]
@@ -203,7 +209,9 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
 
 def _of_provider(settings: Settings, prefix: str, model: str) -> str:
     """What to do about a model of a provider that is not on."""
-    if prefix in names():
+    if prefix in settings.off:
+        told = f"the provider {prefix} is off: set {settings.off[prefix]}"
+    elif prefix in names():
         spec = known_provider(prefix)
         how = f"add [providers.{prefix}] to the configuration"
         if spec.auth != "none" and spec.api_key_env:
