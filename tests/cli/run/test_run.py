@@ -378,6 +378,16 @@ def test_one_that_does_not_serve_the_model_is_left_alone(place: Place) -> None:
         assert "kimi" in refused
 
 
+def test_a_model_that_is_named_is_the_one_that_answers_whatever_patterns_there_are(place: Place) -> None:
+    configured(place, '[providers.demo]\n[models]\n"*" = "demo/demo-gemini"\n')
+    done = place.run("claude", "--model", "demo/demo", "--log", "log", "--", "ask")
+    assert ", demo/demo; set " in done.stderr
+    log = place.project / "log"
+    wait_until(lambda: '"route"' in log.read_text())
+    routes = [json.loads(line).get("route") for line in log.read_text().splitlines()]
+    assert set(filter(None, routes)) == {"demo/demo"}
+
+
 def test_variables_are_only_printed(place: Place) -> None:
     done = place.run("claude", "--print-env", "--model", "demo/demo")
     assert done.returncode == 0

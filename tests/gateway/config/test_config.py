@@ -310,6 +310,10 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         ('m = [{ to = "demo/x" }, { to = "demo/y", effort = ["low"] }]', ["m for effort low"]),
         ('m = [{ to = "demo/y", effort = ["low"] }, { to = "demo/x" }]', []),
         ('"plain*" = "demo/*"\nplain = "demo/demo"', []),
+        (
+            '"*" = "demo/x"\n"demo/*" = "demo/y"\n"demo/a*" = "demo/z"\n"other/*" = "demo/z"',
+            ["demo/a*", "other/*"],
+        ),
     ],
 )
 def test_a_rule_that_no_request_reaches_is_noted(tmp_path: Path, rules: str, unreached: list[str]) -> None:

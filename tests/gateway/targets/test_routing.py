@@ -4,7 +4,7 @@ import pytest
 
 from tests.gateway.kit import catalogued, own, settings
 from wireglot.gateway.settings import Rule
-from wireglot.gateway.targets.routing import Retired, Target, Unroutable, route
+from wireglot.gateway.targets.routing import Retired, Target, Unroutable, depends_on_effort, route
 from wireglot.providers.spec import ModelSpec
 
 
@@ -84,6 +84,36 @@ def test_nothing_but_the_star_is_special_in_a_pattern():
 def test_an_exact_name_wins_over_a_pattern_that_stands_before_it():
     rules = (Rule("fa*", ("mine/pattern",)), Rule("fast", ("mine/exact",)))
     assert named(route(settings(own("mine", "gemini"), rules=rules), "fast", "gemini")) == ["mine/exact"]
+
+
+def test_a_provider_that_is_named_wins_over_patterns_that_do_not_name_it():
+    rules = (Rule("*", ("mine/some-model",)), Rule("k*", ("mine/other",)))
+    on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
+    assert named(route(on, "kimi/kimi-k3", "gemini")) == ["kimi/kimi-k3"]
+    assert named(route(on, "mine/other", "gemini")) == ["mine/other"]
+    assert named(route(on, "openai/gpt-5", "gemini")) == ["mine/some-model"], "a provider that is not on"
+    assert named(route(on, "anything", "gemini")) == ["mine/some-model"]
+
+
+def test_a_pattern_for_the_models_of_a_provider_holds():
+    """A fallback for all of them, as `wireglot import litellm` writes it."""
+    rules = (Rule("*", ("mine/other",)), Rule("kimi/*", ("kimi/*", "mine/some-model")))
+    on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
+    assert named(route(on, "kimi/kimi-k3", "gemini")) == ["kimi/kimi-k3", "mine/some-model"]
+
+
+def test_an_exact_name_wins_over_the_provider_that_it_begins_with():
+    rules = (Rule("kimi/kimi-k3", ("mine/exact",)),)
+    on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
+    assert named(route(on, "kimi/kimi-k3", "gemini")) == ["mine/exact"]
+
+
+def test_the_effort_of_a_pattern_does_not_matter_for_a_provider_that_is_named():
+    rules = (Rule("*", ("mine/big",), effort=("high",)),)
+    on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
+    assert depends_on_effort(on, "anything")
+    assert not depends_on_effort(on, "kimi/kimi-k3")
+    assert named(route(on, "kimi/kimi-k3", "gemini", "high")) == ["kimi/kimi-k3"]
 
 
 def test_the_first_of_two_patterns_holds():

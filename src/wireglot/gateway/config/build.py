@@ -91,7 +91,7 @@ def load(
     known = {**providers, **{name: unset.provider for name, unset in off.items()}}
     rules = without_providers(read_rules(_given(whole, "models"), known, named, problems), off)
     notes.extend(retired_targets(rules, providers))
-    notes.extend(unreachable_rules(rules))
+    notes.extend(unreachable_rules(rules, known))
     settings = whole.over(
         Settings(source=source),
         server=server,

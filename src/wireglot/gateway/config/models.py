@@ -59,11 +59,17 @@ def check_model(
         _Chain(path, aliases, providers, named, problems).followed(Rule(model, (model,)))
 
 
-def unreachable_rules(rules: Sequence[Rule]) -> Iterator[str]:
+def unreachable_rules(rules: Sequence[Rule], providers: Collection[str]) -> Iterator[str]:
     """Notes on rules that no request reaches, because an earlier one matches all that they do. An exact name
-    comes before every pattern; patterns are tried in the order of the file."""
+    comes before a configured provider's prefix, and that before every pattern; patterns are tried in the order
+    of the file."""
+    comes before every pattern; patterns are tried in their order in the file. Names that begin with a
+    provider reach only patterns that begin so, too."""
     for number, rule in enumerate(rules):
-        earlier = next((one for one in rules[:number] if _covers(one, rule)), None)
+        prefix, slash, _ = rule.match.partition("/")
+        start = f"{prefix}/" if slash and prefix in providers else ""
+        before = (one for one in rules[:number] if one.match.startswith(start))
+        earlier = next((one for one in before if _covers(one, rule)), None)
         if earlier is not None:
             effort = f" for effort {', '.join(rule.effort)}" if rule.effort else ""
             yield f"models: {rule.match}{effort} is never reached: {earlier.match} comes before it"

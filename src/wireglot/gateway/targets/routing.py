@@ -105,7 +105,8 @@ def route(settings: Settings, model: str, dialect: str, effort: str = "") -> tup
 
 def depends_on_effort(settings: Settings, model: str) -> bool:
     """Whether the route of a model may be another one for another effort."""
-    return any(rule.effort and _pattern(rule.match).fullmatch(model) for rule in settings.rules)
+    rules = _rules_for(settings, model)
+    return any(rule.effort and _pattern(rule.match).fullmatch(model) for rule in rules)
 
 
 def named_targets(settings: Settings, model: str, effort: str = "") -> list[str]:
@@ -116,9 +117,7 @@ def named_targets(settings: Settings, model: str, effort: str = "") -> list[str]
 
 def _rule_for(settings: Settings, model: str, effort: str) -> tuple[Rule | None, list[str]]:
     """The rule that holds: an exact name before patterns, patterns in the order of the file."""
-    exact = [rule for rule in settings.rules if rule.match == model]
-    patterns = [rule for rule in settings.rules if rule.match != model and "*" in rule.match]
-    for rule in (*exact, *patterns):
+    for rule in _rules_for(settings, model):
         if rule.effort and effort not in rule.effort:
             continue
         found = _pattern(rule.match).fullmatch(model)
@@ -126,6 +125,17 @@ def _rule_for(settings: Settings, model: str, effort: str) -> tuple[Rule | None,
             caught = found.groups()
             return rule, [_filled(target, caught) for target in rule.targets]
     return None, []
+
+
+def _rules_for(settings: Settings, model: str) -> list[Rule]:
+    """Those of the very name, then patterns. A name that begins with a provider means that provider: of the
+    patterns only those hold that name it, too (`kimi/*`)."""
+    exact = [rule for rule in settings.rules if rule.match == model]
+    prefix, slash, rest = model.partition("/")
+    named = slash and rest and (prefix in settings.providers or prefix in settings.off)
+    start = f"{prefix}/" if named else ""
+    patterns = [rule for rule in settings.rules if rule.match != model and "*" in rule.match]
+    return exact + [rule for rule in patterns if rule.match.startswith(start)]
 
 
 @lru_cache(maxsize=1024)
