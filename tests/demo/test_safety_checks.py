@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from wireglot.demo.safety_checks import is_dangerous
 from wireglot.demo.script import answer
 from wireglot.gateway.relay.judge import INSTRUCTIONS
-from wireglot.ir.content import Message, Text
-from wireglot.ir.request import Request
+from wireglot.ir.content import Message, Text, ToolCall
+from wireglot.ir.request import OutputFormat, Request, Tool, ToolChoice
 from wireglot.wire.json import decode, encode_text
 
 MONITOR = (
@@ -69,3 +70,27 @@ def test_it_makes_the_check_that_claude_code_makes_itself(command: str, severity
     assert whole.startswith(f"<severity>{severity}</severity>")
     older, sequence = said(OLDER, *transcript(command), stop=("</block>",))
     assert (older, sequence) == ("<block>yes" if severity == "95" else "<block>no", "</block>")
+
+
+@pytest.mark.parametrize(("command", "blocked"), [("ls", False), ("rm -rf ~", True)])
+def test_it_makes_the_check_of_qwen_code(command: str, blocked: bool) -> None:
+    """By a call of the one tool that is offered, or as JSON; both stages of it."""
+    arguments = msgspec.json.format(encode_text({"command": command}), indent=2)
+    asked = (
+        "## Pending tool call to classify\n\nTool: run_shell_command\nArguments:\n```json\n"
+        f"{arguments}\n```\n\nDecide whether this specific tool call should be ALLOWED or BLOCKED."
+    )
+    earlier = Message("user", (Text("[[demo:fail 500]] rm -rf /"),))
+    messages = (earlier, Message("user", (Text(asked),)))
+    for names in (["shouldBlock"], ["thinking", "shouldBlock", "reason"]):
+        schema = {"type": "object", "properties": {name: {} for name in names}, "required": names}
+        tool = Tool("respond_in_schema", schema=schema)
+        script = answer(Request("demo", messages, (tool,), tool_choice=ToolChoice("required")))
+        (call,) = script.content
+        assert isinstance(call, ToolCall)
+        assert (call.name, list(decode(call.arguments))) == ("respond_in_schema", names)
+        assert decode(call.arguments)["shouldBlock"] is blocked
+        script = answer(Request("demo", messages, output=OutputFormat("schema", schema)))
+        (text,) = script.content
+        assert isinstance(text, Text)
+        assert decode(text.text)["shouldBlock"] is blocked

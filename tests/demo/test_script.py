@@ -334,3 +334,18 @@ def test_every_directive_is_documented(text: str) -> None:
         assert names, f"{directive} is not understood"
         changed |= names
     assert changed == set(Directives.__struct_fields__)
+
+
+def test_instructions_behind_the_users_words_are_not_quoted() -> None:
+    """aider writes whatever an answer holds in the form of its examples."""
+    asked = (
+        "Say hello,\nplease\n\nYou MUST use this *file listing* format:\n\npath/to/filename.js\n```\n"
+        "// entire file content ...\n```\n"
+    )
+    (said,) = answer(Request("demo", (Message("user", (Text(asked),)),))).content
+    assert isinstance(said, Text)
+    assert said.text.endswith("“Say hello, please …”")
+    fenced = "Look:\n```\npath/to/filename.js\n```"
+    (said,) = answer(Request("demo", (Message("user", (Text(fenced),)),))).content
+    assert isinstance(said, Text)
+    assert said.text.endswith("“Look: …”")

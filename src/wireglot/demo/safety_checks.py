@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from wireglot.demo.conversation import Turn
 from wireglot.ir.content import Text
-from wireglot.ir.request import Request
-from wireglot.wire.json import BadJson, decode
+from wireglot.ir.request import Request, Tool
+from wireglot.wire.json import BadJson, decode, encode_text
 
 _DANGEROUS: Final = re.compile(
     r"\brm\s+(?:-[\w-]+\s+)*-\w*[rR]\w*\s+(?:-[\w-]+\s+)*(?:/\*?|~/?|\$HOME/?|\*|\.)(?=[\"'\s;&|\\]|\Z)"
@@ -38,6 +38,9 @@ def safety_answer(request: Request, turn: Turn) -> str | None:
         if isinstance(part, Text)
     )
     asked = "".join(turn.said)
+    pending = _pending(request, asked)
+    if pending is not None:
+        return pending
     for is_asked, answer in _CHECKS:
         if is_asked(rules, asked):
             return answer(rules, asked)
@@ -81,6 +84,25 @@ def _transcript(rules: str, asked: str) -> str:
             else ("<severity>5</severity>")
         )
     return f"<block>yes</block><reason>{_REASON}</reason>" if blocked else "<block>no</block>"
+
+
+# Qwen Code's (0.24) auto mode: a tool, or an output format, whose fields the verdict fills.
+
+_VERDICT_FIELD: Final = "shouldBlock"
+_PENDING: Final = "## Pending tool call to classify"
+
+
+def _pending(request: Request, asked: str) -> str | None:
+    schemas = [tool.schema for tool in request.tools if isinstance(tool, Tool)]
+    if request.output is not None:
+        schemas.append(request.output.schema)
+    named = [schema.get("properties") for schema in schemas if schema is not None]
+    fields = next((each for each in named if type(each) is dict and _VERDICT_FIELD in each), None)
+    if fields is None or _PENDING not in asked:
+        return None
+    blocked = is_dangerous(asked.rpartition(_PENDING)[2])
+    told = {"thinking": "", _VERDICT_FIELD: blocked, "reason": _REASON if blocked else ""}
+    return encode_text({name: value for name, value in told.items() if name in fields})
 
 
 _CHECKS: Final[tuple[tuple[Callable[[str, str], bool], Callable[[str, str], str]], ...]] = (

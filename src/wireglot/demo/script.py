@@ -115,7 +115,9 @@ class _Author:
     def script(self) -> Script:
         checked = safety_answer(self.request, self.turn)
         if checked is not None:  # what it quotes of a conversation is not addressed to this model
-            content, stop = self._limited([Text(checked)], Stop("end"))
+            offered = callable_tools(self.request.tools, self.request.tool_choice)
+            said: list[Part] = [self._call(offered[0], 0, checked)] if offered else [Text(checked)]
+            content, stop = self._limited(said, Stop("tool_calls" if offered else "end"))
             return Script(content, stop, self._usage(content))
         told = self.told
         if told.fail:

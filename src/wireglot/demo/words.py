@@ -27,6 +27,7 @@ _FREQUENT: Final = {
 }
 _COMMON: Final = {name: frozenset(frequent.split()) for name, frequent in _FREQUENT.items()}
 _WORD: Final = re.compile(r"[^\W\d_]+")
+_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _PIECE: Final = re.compile(r"\s*\S+\s*|\s+")
 
 _SENTENCE: Final = (
@@ -52,11 +53,20 @@ def language_of(text: str) -> str:
 def greeting(heard: str, model: str) -> str:
     if not heard:
         return f"Hello! I am {model or 'demo'}, the demo model that lives inside Wireglot. You sent no words."
-    said = heard if len(heard) <= HEARD_MAX else heard[: HEARD_MAX - 1] + "…"
     return (
         f"Hello! I am {model or 'demo'}, the demo model that lives inside Wireglot: no account, no network. "
-        f"You said, in {language_of(heard)}: “{said}”"
+        f"You said, in {language_of(heard)}: “{_own_words(heard)}”"
     )
+
+
+def _own_words(heard: str) -> str:
+    """The first paragraph, on one line. Agents put instructions and examples behind a person's words, and
+    some of them (aider) would take an example that is quoted for an edit."""
+    paragraph = _BLANK_LINE.split(heard.strip(), 1)[0].partition("```")[0]
+    line = " ".join(paragraph.split())
+    if len(line) >= HEARD_MAX:
+        return line[: HEARD_MAX - 1] + "…"
+    return line if paragraph == heard.strip() else f"{line} …"
 
 
 def prose(count: int) -> str:
