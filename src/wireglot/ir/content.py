@@ -163,6 +163,8 @@ class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defa
     """What it says, in words for everybody else; "": nothing that could be told so."""
     stands_elsewhere: bool = False
     """All that it says is said in another place of the same request, too: who leaves it out loses little."""
+    for_vendor: bool = False
+    """A note to the dialect's own vendor, which no model needs to read."""
 
 
 @final

@@ -1,5 +1,7 @@
 """Requests: what each field means, and that every spelling comes back (groups A, F, G, H)."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -7,6 +9,8 @@ from tests.dialects.anthropic.support import CONTEXT, again, ask, parse
 from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import HostedTool, OutputFormat, Sampling, Thinking, Tool, ToolChoice
+from wireglot.translate import translate_request
+from wireglot.wire.json import encode
 from wireglot.wire.memory import Memory
 
 
@@ -474,3 +478,23 @@ def test_tools_that_came_before_are_not_read_again():
     context = replace(CONTEXT, memory=memory)
     first = parse({**ask(), "tools": tools}, context)
     assert parse({**ask(), "tools": tools}, context).tools is first.tools
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
+def test_a_note_to_anthropics_accounts_is_read_by_no_other_model(target: Any) -> None:
+    """Claude Code's first system text is a header; to another model it would be an instruction."""
+    note = {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1.326.566; cc_entrypoint=cli;"}
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "system": [note, {"type": "text", "text": "Be brief."}],
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    sent = translate_request(body, source="anthropic", target=target)
+    assert b"cc_version" not in encode(sent.value)
+    assert b"Be brief." in encode(sent.value)
+    (loss,) = [loss for loss in sent.losses if loss.path == "$.system[0]"]
+    assert (loss.feature, loss.action, loss.grade) == ("metadata", "dropped", "harmless")
+    assert translate_request(body, source="anthropic", target="anthropic").value == body
+    alone = {**body, "system": [note]}
+    assert b"cc_version" not in encode(translate_request(alone, source="anthropic", target=target).value)

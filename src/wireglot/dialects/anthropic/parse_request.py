@@ -14,7 +14,7 @@ from wireglot.dialects.anthropic.settings import config_rest, parse_format, pars
 from wireglot.dialects.anthropic.tools import parse_choice, parse_tools
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
-from wireglot.ir.content import Extra, Message, Origin, Part, Role, Text
+from wireglot.ir.content import Extra, Foreign, Message, Origin, Part, Role, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
 from wireglot.wire.known_row import row_of
@@ -39,6 +39,9 @@ _KNOWN = frozenset(
         "top_k",
     }
 )
+_BILLING = "x-anthropic-billing-header:"
+"""How the first system text of Claude Code (2.1.326) begins: its version, for Anthropic's own accounts. To
+any other model it would be an instruction, and one that no cache knows after an update."""
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 _MESSAGE = frozenset({"role", "content"})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -94,9 +97,10 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
         return [Message("system", (Text(system),), extra=Extra(NAME, form={"content": "string"}))]
     if type(system) is not list:
         raise body.wrong("system", "a string or an array")
-    return [
-        Message("system", blocks.content(system, "$.system"), extra=Extra(NAME, form={"content": "array"}))
-    ]
+    parts = blocks.content(system, "$.system")
+    if parts and type(parts[0]) is Text and parts[0].text.startswith(_BILLING):
+        parts = (Foreign(NAME, "billing_header", system[0], for_vendor=True), *parts[1:])
+    return [Message("system", parts, extra=Extra(NAME, form={"content": "array"}))]
 
 
 def _parse_messages(body: Fields, blocks: BlockParser, context: Context) -> list[Message]:

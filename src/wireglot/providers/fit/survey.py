@@ -23,7 +23,8 @@ class Survey(msgspec.Struct, frozen=True):
 
     @property
     def foreign(self) -> bool:
-        """Whether there are parts of one dialect alone."""
+        """Whether there are parts of one dialect alone. Notes to its vendor, which are only left out, do not
+        count."""
         return self.seen & FOREIGN != 0
 
     @property
@@ -121,10 +122,12 @@ def _look(message: Message) -> int:
                     seen |= _KINDS[type(item)]
                 if type(item) is not Foreign and item.extra is not None and item.extra.fields:
                     seen |= FIELDS
+        elif type(part) is Foreign:
+            if not part.for_vendor:
+                seen |= FOREIGN
+            continue
         else:
             seen |= _KINDS[type(part)]
-            if type(part) is Foreign:
-                continue
         if part.extra is not None and part.extra.fields:
             seen |= FIELDS
         if type(part) is not Reasoning and part.cache is not None:
