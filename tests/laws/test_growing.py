@@ -7,6 +7,7 @@ upstreams in turn, as a caller's does; edits, dropped turns and other tools come
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -256,3 +257,47 @@ def test_nothing_waits_in_a_circle_for_the_collector(name: str) -> None:
         gc.garbage.clear()
         gc.enable()
     assert not {kind for kind in left if kind.__module__.startswith("wireglot.")}
+
+
+_TURNS = {
+    "anthropic": (
+        lambda n: {"role": "user", "content": f"q{n}"},
+        lambda n: {"role": "assistant", "content": [{"type": "text", "text": f"a{n}"}]},
+    ),
+    "openai-chat": (
+        lambda n: {
+            "role": "assistant",
+            "tool_calls": [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        },
+        lambda n: {"role": "tool", "tool_call_id": f"c{n}", "content": f"r{n}"},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "targets", [("openai-chat",), ("gemini",), ("openai-responses", "gemini", "anthropic")]
+)
+@pytest.mark.parametrize("source", _TURNS)
+def test_a_memory_counts_what_it_takes_of_tiny_turns(source: str, targets: tuple[str, ...]) -> None:
+    """Most of it is not their bytes but what is kept beside them."""
+    turns = [turn(n) for n in range(600) for turn in _TURNS[source]]
+    first, last = {"role": "user", "content": "go"}, {"role": "user", "content": "end"}
+    bodies = [
+        encode({"model": "m", "max_tokens": 9, "messages": [first, *turns[: len(turns) - cut], last]})
+        for cut in (4, 2, 0)
+    ]
+    for target in targets:  # what is made once for all
+        translated(bodies[0], source, (target, None, None), Memory(_MOST), "")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        memory = Memory(_MOST)
+        for target in targets:
+            for body in bodies:
+                translated(body, source, (target, None, None), memory, "")
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.6 * memory.held < taken < 1.05 * memory.held

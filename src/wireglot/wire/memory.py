@@ -25,7 +25,7 @@ from wireglot.wire.body_frame import BodyFrame, KnownRun
 from wireglot.wire.json import DEPTH_MOST, decode, encode
 from wireglot.wire.known_text import Known, KnownText
 
-_KEPT_BYTES: Final = 256
+_KEPT_BYTES: Final = 384
 """Of anything that was made of it, beside what its maker counts."""
 _MADE_MOST: Final = 32
 """How much is kept of one value: one for each kind of endpoint it goes to."""
