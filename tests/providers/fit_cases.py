@@ -64,6 +64,7 @@ ENDPOINTS = {
         for dialect in (MESSAGES, CHAT, RESPONSES, "gemini")
     },
     "own gemini": Endpoint(BASE["gemini"], "gemini", native=True),
+    "service_tiers": endpoint(service_tiers=("auto", "standard")),
     "tool_name": endpoint(tool_name="[a-z_]+"),
     "tool_name_max": endpoint(tool_name_max=12),
     "no namespaces": endpoint(namespaces=False),

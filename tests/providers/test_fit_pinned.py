@@ -95,7 +95,13 @@ def test_every_limit_has_an_endpoint_that_shows_it():
         for name in plain.__struct_fields__
         if getattr(to.limits, name) != getattr(plain, name)
     }
-    assert set(plain.__struct_fields__) - shown <= {"budget_min", "budget_max", "leaks_calls"}
+    assert set(plain.__struct_fields__) - shown <= {
+        "between_tools",
+        "budget_max",
+        "budget_min",
+        "leaks_calls",
+        "thinking_switch",
+    }
 
 
 def remembering(tools: tuple[Any, ...]) -> Context:

@@ -48,7 +48,7 @@ from wireglot.providers.spec import limits_for
         (
             Thinking(effort="medium"),
             Limits(thinking="effort", efforts=("low", "high", "max")),
-            Thinking(effort="high"),
+            Thinking(effort="low"),
             "thinking.effort",
         ),
         (Thinking("off"), Limits(thinking="effort"), Thinking(effort="none"), None),

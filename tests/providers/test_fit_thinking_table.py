@@ -16,7 +16,6 @@ from wireglot.providers.fit.fit import fit
 from wireglot.providers.fit.thinking import (
     effort_of_budget,
     fit_thinking,
-    level_of_budget,
     nearest_effort,
     stop_thinking_in_loop,
     thinks,
@@ -91,6 +90,13 @@ MODELS: dict[str, Limits] = {
     "effort, guessed": Limits(thinking="effort", efforts=FEW, thinking_own="guess"),
     "level": Limits(thinking="level", efforts=("minimal", "low", "medium", "high")),
     "level of few, never off": Limits(thinking="level", efforts=("low", "high"), thinking_off=False),
+    "effort, off by a switch": Limits(thinking="effort", efforts=FEW, thinking_switch="thinking"),
+    "no effort, off by a switch": Limits(thinking="effort", efforts=(), thinking_switch="reasoning"),
+    "no effort but none": Limits(thinking="effort", efforts=("none",)),
+    "adaptive, off between tools": Limits(
+        thinking="adaptive", efforts=("low", "high", "max"), thinking_off=False, between_tools=True
+    ),
+    "toggle, by another switch": Limits(thinking="toggle", thinking_switch="enable_thinking"),
     "toggle": Limits(thinking="toggle"),
     "toggle, never off": Limits(thinking="toggle", thinking_off=False),
     "toggle, or its own switch": Limits(thinking="toggle", thinking_own="switch"),
@@ -189,27 +195,24 @@ def test_a_budget_needs_no_room_where_no_limit_is_demanded():
 
 
 @pytest.mark.parametrize(
-    ("budget", "effort", "level"),
+    ("budget", "effort"),
     [
-        (0, "low", "minimal"),
-        (512, "low", "minimal"),
-        (513, "low", "low"),
-        (1024, "low", "low"),
-        (1025, "low", "medium"),
-        (1999, "low", "medium"),
-        (2000, "medium", "medium"),
-        (4096, "medium", "medium"),
-        (4097, "medium", "high"),
-        (7999, "medium", "high"),
-        (8000, "high", "high"),
-        (23_999, "high", "high"),
-        (24_000, "xhigh", "high"),
-        (47_999, "xhigh", "high"),
-        (48_000, "max", "high"),
+        (0, "none"),
+        (1, "minimal"),
+        (512, "minimal"),
+        (513, "low"),
+        (1999, "low"),
+        (2000, "medium"),
+        (8192, "medium"),
+        (8193, "high"),
+        (24_576, "high"),
+        (24_577, "xhigh"),
+        (47_999, "xhigh"),
+        (48_000, "max"),
     ],
 )
-def test_the_effort_that_a_budget_stands_for(budget, effort, level):
-    assert (effort_of_budget(budget), level_of_budget(budget)) == (effort, level)
+def test_the_effort_that_a_budget_stands_for(budget, effort):
+    assert effort_of_budget(budget) == effort
 
 
 @pytest.mark.parametrize(
@@ -220,13 +223,16 @@ def test_the_budget_that_an_effort_stands_for(effort, budget):
     asked = Request("m", (), thinking=Thinking(effort=effort))
     fitted = fit_thinking(asked, Limits(thinking="budget"), [], "gemini")
     assert fitted.thinking == Thinking("on", budget=budget)
+    assert effort_of_budget(budget) in (effort, "xhigh")
 
 
-def test_the_nearest_effort_is_the_stronger_of_two():
+def test_the_nearest_effort_is_the_strongest_that_is_not_above():
     assert [nearest_effort(effort, ("low", "high")) for effort in EFFORTS] == [
-        "low", "low", "low", "high", "high", "high", "high"
+        "low", "low", "low", "low", "high", "high", "high"
     ]  # fmt: skip
-    assert nearest_effort("medium", ("high", "low")) == "high"
+    assert nearest_effort("medium", ("high", "low")) == "low"
+    assert nearest_effort("minimal", ("none", "low")) == "low"
+    assert nearest_effort("low", ("none", "high")) == "high"
     assert nearest_effort("medium", ()) == "medium"
     assert nearest_effort("low", ("none", "minimal", "low")) == "low"
 

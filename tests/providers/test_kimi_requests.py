@@ -284,9 +284,9 @@ def test_ids_that_are_missing_are_made() -> None:
 @pytest.mark.parametrize(
     ("form", "model", "said", "sent"),
     [
-        ("openai-chat", "kimi-k3", {"thinkingBudget": 2048}, {"reasoning_effort": "high"}),
+        ("openai-chat", "kimi-k3", {"thinkingBudget": 2048}, {"reasoning_effort": "low"}),
         ("openai-chat", "kimi-k3", {"thinkingBudget": 0}, {"reasoning_effort": "low"}),
-        ("anthropic", "kimi-k3", {"thinkingBudget": 2048}, {"output_config": {"effort": "high"}}),
+        ("anthropic", "kimi-k3", {"thinkingBudget": 2048}, {"output_config": {"effort": "low"}}),
         ("openai-chat", "kimi-k2.7-code", {"thinkingBudget": 0}, {}),
         ("anthropic", "kimi-k2.7-code", {"thinkingBudget": 0}, {}),
         ("openai-chat", "kimi-k2.6", {"thinkingBudget": 0}, {"thinking": {"type": "disabled"}}),

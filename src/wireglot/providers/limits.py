@@ -13,9 +13,13 @@ ThinkingStyle = Literal["adaptive", "budget", "effort", "level", "toggle", "fixe
 """How thinking is asked for.
 
 adaptive: on/off plus effort (Claude from 4.6). budget: tokens (older Claude, Gemini 2.5).
-effort: one word (OpenAI, Kimi K3). level: one of four words (Gemini 3+). toggle: on or off (Kimi K2.x).
+effort: one word (OpenAI, Kimi K3). level: one word (Gemini 3+). toggle: on or off (Kimi K2.x).
 fixed: always on, no field accepted. none: a model that does not think.
 """
+
+ThinkingSwitch = Literal["", "thinking", "enable_thinking", "reasoning"]
+"""The field of Chat endpoints that switches thinking: `thinking: {type}` (Kimi, DeepSeek, GLM),
+`enable_thinking` (Qwen) or `reasoning: {enabled}` (OpenRouter, Together)."""
 
 ReasoningReplay = Literal["signed", "own", "text", "drop"]
 """Which earlier reasoning goes back up: only what this upstream signed; what it wrote itself, signed or not,
@@ -139,9 +143,16 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     switch: the same for Chat's `thinking` object alone (Kimi); a plain effort is put into the form above."""
     thinks_by_default: bool = False
     efforts: tuple[Effort, ...] = EFFORTS
+    """The steps this model has, `none` among them where that is how it is switched off."""
     budget_min: int = 0
     budget_max: int = 0
     thinking_off: bool = True
+    """Whether it can be switched off."""
+    between_tools: bool = False
+    """Whether Anthropic's `between_tools` is taken, which is off for a model that refuses `disabled`."""
+    thinking_switch: ThinkingSwitch = ""
+    """An endpoint with efforts that is switched off by this and not by the effort `none`; on Chat, also the
+    switch of one that only has that."""
     thinking_in_loop: bool = False
     """Thinking goes on in a tool loop only if the loop's own thinking comes back, signed."""
     reasoning: ReasoningReplay = "text"
@@ -154,6 +165,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     # generation
     settings: tuple[Literal["verbosity", "service_tier", "metadata", "user", "cache_key"], ...] = ALL_SETTINGS
+    service_tiers: tuple[str, ...] | None = None
+    """The tiers this model has, where that is known: another one is not sent."""
     user_field: Literal["", "user"] = ""
     """How the end user is told toward a Chat endpoint that does not know the newer name."""
     max_tokens: int = 0
@@ -311,7 +324,9 @@ known to take, and no more. It holds for requests that are translated. Who speak
 server, and only refusals that it documents are kept from it. A file says what its provider takes beyond."""
 
 
-_FORM_OF_THINKING = frozenset({"thinking", "efforts", "thinking_off", "budget_min", "budget_max"})
+_FORM_OF_THINKING = frozenset(
+    {"thinking", "efforts", "thinking_off", "between_tools", "thinking_switch", "budget_min", "budget_max"}
+)
 
 
 def base_limits(dialect: str) -> Limits:

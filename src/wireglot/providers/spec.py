@@ -243,6 +243,7 @@ _THINKING = (
     "thinking",
     "efforts",
     "thinking_off",
+    "between_tools",
     "budget_min",
     "budget_max",
     "thinks_by_default",

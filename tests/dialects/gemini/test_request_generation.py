@@ -77,7 +77,7 @@ def test_a_thinking_config_comes_back(config):
 @pytest.mark.parametrize(
     ("thinking", "config", "lost"),
     [
-        (Thinking(effort="max"), {"thinkingLevel": "HIGH"}, ["thinking.effort"]),
+        (Thinking(effort="max"), {"thinkingLevel": "XHIGH"}, ["thinking.effort"]),
         (Thinking(effort="none"), {"thinkingBudget": 0}, []),
         (Thinking("auto", "high"), {"thinkingLevel": "HIGH"}, ["thinking.mode"]),
         (Thinking("on", "low", 2048), {"thinkingLevel": "LOW"}, ["thinking.mode", "thinking.budget"]),

@@ -182,7 +182,7 @@ def _parse_extra(
         known = known | {SERVERS}
     if output is not None and output.extra is not None and "key" in output.extra.form:
         known = known | {"output_format"}
-    if tier == "fast" and "service_tier" not in form:
+    if tier == "fast" and fields.value.get("speed") == "fast":
         known = known | {"speed"}
     rest = keep(fields.value, known, form, blanks=("stop_sequences", "tools", "metadata", "output_config"))
     information = dict(rest.fields) if rest is not None else {}

@@ -209,25 +209,32 @@ def render_sampling(request: Request, body: dict[str, Any], losses: list[Loss]) 
 
 
 def parse_tiers(body: Fields, form: dict[str, Any]) -> str:
-    """`service_tier`, or `speed: fast` where no tier is named: both say how fast for how much."""
+    """`speed: fast`, or else `service_tier`: both say how fast for how much."""
     raw = body.text_or("service_tier")
+    if body.value.get("speed") == "fast":
+        if raw:
+            form["beside_speed"] = raw
+        return "fast"
     if raw:
         tier = parse_tier(raw)
         if render_tier(tier) != raw:
             form["service_tier"] = raw
         return tier
-    return "fast" if body.value.get("speed") == "fast" else ""
+    return ""
 
 
 def render_tiers(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
     tier = request.service_tier
     if not tier:
         return
-    said = own_form(request.extra, NAME).get("service_tier")
+    form = own_form(request.extra, NAME)
+    said = form.get("service_tier")
     if said is not None and parse_tier(said) == tier:
         body["service_tier"] = said
     elif tier == "fast":
         body["speed"] = "fast"
+        if "beside_speed" in form:
+            body["service_tier"] = form["beside_speed"]
     elif (written := render_tier(tier)) is not None:
         body["service_tier"] = written
     else:

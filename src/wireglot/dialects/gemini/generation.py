@@ -30,11 +30,14 @@ _TAKEN = frozenset(
         "logprobs",
     }
 )
-_EFFORTS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
-_LEVELS: dict[Effort, str] = {effort: level for level, effort in _EFFORTS.items()} | {
-    "xhigh": "HIGH",
-    "max": "HIGH",
+_EFFORTS: dict[str, Effort] = {
+    "MINIMAL": "minimal",
+    "LOW": "low",
+    "MEDIUM": "medium",
+    "HIGH": "high",
+    "XHIGH": "xhigh",
 }
+_LEVELS: dict[Effort, str] = {effort: level for level, effort in _EFFORTS.items()} | {"max": "XHIGH"}
 _LEVEL_NUMBERS = ("THINKING_LEVEL_UNSPECIFIED", "LOW", "HIGH", "MEDIUM", "MINIMAL")
 _THINKING = frozenset({"includeThoughts", "thinkingBudget", "thinkingLevel"})
 _JSON = "application/json"

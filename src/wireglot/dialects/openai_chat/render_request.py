@@ -142,6 +142,8 @@ def _put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -
             _put_router(out, thinking, form.get("raw", {}))
         case "chat_template_kwargs":
             out.update(form["raw"])
+        case "enable_thinking":
+            out["enable_thinking"] = thinking.mode != "off"  # Qwen's, where a provider's limits say so
         case _:
             _put_effort(out, thinking, losses)
     put_back(out, thinking.extra)

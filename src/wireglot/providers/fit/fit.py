@@ -168,6 +168,10 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
 
 
 def _fit_settings(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    tier, tiers = request.service_tier, limits.service_tiers
+    if tier and tiers is not None and tier not in tiers:
+        losses.append(Loss("$.service_tier", "service_tier", "dropped", f"this model has no tier {tier}"))
+        request = msgspec.structs.replace(request, service_tier="")
     if limits.settings == ALL_SETTINGS:
         return request
     refused = [name for name in ALL_SETTINGS if name not in limits.settings and getattr(request, name)]

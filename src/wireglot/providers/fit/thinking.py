@@ -1,6 +1,9 @@
-"""How much to think, in the words of each family. The tables follow the field's common figures."""
+"""How much to think, in the words of each family: never more than the client asked for, unless the model has
+nothing lower. The catalog says what a model takes; the figures here follow common practice."""
 
 from __future__ import annotations
+
+from typing import get_args
 
 import msgspec
 
@@ -8,7 +11,7 @@ from wireglot.dialects.fields import own_form
 from wireglot.ir.content import Extra, Reasoning, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
-from wireglot.providers.limits import Limits
+from wireglot.providers.limits import Limits, ThinkingSwitch
 
 _BUDGETS: dict[Effort, int] = {
     "none": 0,
@@ -20,30 +23,29 @@ _BUDGETS: dict[Effort, int] = {
     "max": 32_768,
 }
 
-_EFFORT_STEPS: tuple[tuple[int, Effort], ...] = (
-    (2_000, "low"),
-    (8_000, "medium"),
-    (24_000, "high"),
-    (48_000, "xhigh"),
+_BUDGET_STEPS: tuple[tuple[int, Effort], ...] = (
+    (0, "none"),
+    (512, "minimal"),
+    (1_999, "low"),
+    (8_192, "medium"),
+    (24_576, "high"),
+    (47_999, "xhigh"),
 )
-
-_LEVEL_STEPS: tuple[tuple[int, Effort], ...] = ((512, "minimal"), (1_024, "low"), (4_096, "medium"))
+"""The largest budget of each effort. The budget that is sent for an effort lies in its own step."""
 
 
 def effort_of_budget(budget: int) -> Effort:
-    return next((effort for below, effort in _EFFORT_STEPS if budget < below), "max")
-
-
-def level_of_budget(budget: int) -> Effort:
-    return next((effort for upto, effort in _LEVEL_STEPS if budget <= upto), "high")
+    return next((effort for upto, effort in _BUDGET_STEPS if budget <= upto), "max")
 
 
 def nearest_effort(effort: Effort, allowed: tuple[Effort, ...]) -> Effort:
-    """The closest step there is; of two equally far, the stronger."""
+    """The strongest step that is not above `effort`, or the weakest one where all are. To think is not to be
+    off: `none` is only ever chosen for itself."""
     if effort in allowed or not allowed:
         return effort
+    steps = sorted((step for step in allowed if step != "none"), key=EFFORTS.index)
     wanted = EFFORTS.index(effort)
-    return min(allowed, key=lambda step: (abs(EFFORTS.index(step) - wanted), -EFFORTS.index(step)))
+    return next((step for step in reversed(steps) if EFFORTS.index(step) <= wanted), steps[0])
 
 
 def fit_thinking(
@@ -56,7 +58,8 @@ def fit_thinking(
     if not foreign and _may_stay(thinking, limits):
         return request
     before = len(losses)
-    fitted = _FITTERS[limits.thinking](thinking, limits, losses)
+    wish = msgspec.structs.replace(thinking, mode="off", budget=None) if thinking.budget == 0 else thinking
+    fitted = _FITTERS[limits.thinking](wish, limits, losses)
     if fitted is not thinking:
         _declare_untold(thinking, fitted, {loss.path for loss in losses[before:]}, losses)
     wants = fitted.effort is not None or fitted.display == "summary"
@@ -68,13 +71,17 @@ def fit_thinking(
         fitted = msgspec.structs.replace(fitted, mode="auto", display=fitted.display or "summary")
     if fitted.budget is not None:
         fitted = _clamped(fitted, thinking, limits, request.max_tokens or limits.max_tokens_default, losses)
-    if fitted.display is not None and limits.thinking in ("none", "toggle", "fixed"):
+    if fitted.display is not None and (
+        limits.thinking in ("none", "toggle", "fixed")
+        or (limits.thinking == "effort" and (dialect == _MESSAGES or set(limits.efforts) <= {"none"}))
+    ):
         fitted = msgspec.structs.replace(fitted, display=None)
         losses.append(
             Loss("$.thinking.display", "thinking.display", "dropped", "this model has no such switch")
         )
-    if limits.thinking == "toggle" and dialect in _SWITCHES:
-        fitted = _by_switch(fitted, _SWITCHES[dialect], losses)
+    spelling = _spelling(fitted, limits, dialect)
+    if spelling is not None:
+        fitted = _by_switch(fitted, spelling, losses)
     elif _says_nothing(fitted) and not _says_nothing(thinking):
         # With nothing left to say, the kept spelling would still write an empty `thinking` field.
         losses_of_extra(fitted.extra, "", "$.thinking", losses)
@@ -112,6 +119,8 @@ def _may_stay(thinking: Thinking, limits: Limits) -> bool:
         return _is_switch_of(thinking, limits)
     if limits.thinking_own != "keep":
         return limits.thinking_own == "guess"
+    if thinking.effort == "none" and "none" not in limits.efforts:
+        return False
     off = thinking.mode == "off" or thinking.effort == "none"
     return not off or (limits.thinking_off and limits.thinking != "fixed")
 
@@ -120,7 +129,7 @@ def _is_switch_of(thinking: Thinking, limits: Limits) -> bool:
     if own_form(thinking.extra, _CHAT).get("control") != "thinking" or thinking.budget is not None:
         return False
     if thinking.mode == "off":
-        return limits.thinking_off and limits.thinking != "fixed"
+        return limits.thinking != "fixed"
     return thinking.effort is None or (limits.thinking == "effort" and thinking.effort in limits.efforts)
 
 
@@ -152,8 +161,19 @@ def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
 
 
 _CHAT = "openai-chat"
-_SWITCHES = {_CHAT: Extra(_CHAT, form={"control": "thinking"})}
-"""Dialects that usually tell thinking by an effort, and how they spell the switch of those who have one."""
+_MESSAGES = "anthropic"
+_SWITCHES = {name: Extra(_CHAT, form={"control": name}) for name in get_args(ThinkingSwitch) if name}
+"""How Chat endpoints that have a switch spell it; others are switched by an effort."""
+_BETWEEN_TOOLS = Extra(_MESSAGES, {"type": "between_tools"})
+
+
+def _spelling(fitted: Thinking, limits: Limits, dialect: str) -> Extra | None:
+    """The field that switches thinking, where the dialect's usual one does not."""
+    if dialect == _CHAT and fitted.mode is not None and limits.thinking in ("toggle", "effort"):
+        return _SWITCHES[limits.thinking_switch or "thinking"]
+    if dialect == _MESSAGES and fitted.mode == "off" and limits.between_tools and not limits.thinking_off:
+        return _BETWEEN_TOOLS
+    return None
 
 
 def _by_switch(thinking: Thinking, spelling: Extra, losses: list[Loss]) -> Thinking:
@@ -162,6 +182,7 @@ def _by_switch(thinking: Thinking, spelling: Extra, losses: list[Loss]) -> Think
         extra is not None
         and extra.dialect == spelling.dialect
         and spelling.form.items() <= extra.form.items()
+        and spelling.fields.items() <= extra.fields.items()
     ):
         return thinking  # the client spelled it so itself
     losses_of_extra(extra, "", "$.thinking", losses)
@@ -182,7 +203,7 @@ def _effort(thinking: Thinking) -> Effort | None:
         return "none"
     if thinking.effort is not None:
         return thinking.effort
-    if thinking.budget is not None:
+    if thinking.budget is not None and thinking.budget >= 0:
         return effort_of_budget(thinking.budget)
     return None
 
@@ -202,6 +223,11 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
                 Loss("$.thinking.mode", "thinking.mode", "approximated", "left to the model's default")
             )
         return Thinking(display=thinking.display, extra=thinking.extra)
+    if effort == "none" and "none" not in limits.efforts and limits.thinking_switch and limits.thinking_off:
+        return Thinking("off", display=thinking.display, extra=thinking.extra)
+    if effort not in limits.efforts and set(limits.efforts) <= {"none"}:
+        why = "this model cannot be switched off" if effort == "none" else "this model has no efforts"
+        return _silenced(thinking, losses, why)
     fitted = nearest_effort(effort, limits.efforts)
     if thinking.budget is not None:
         losses.append(
@@ -227,10 +253,10 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 
 def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     off = thinking.mode == "off" or thinking.effort == "none"
-    if off and limits.thinking_off:
-        effort = (
-            None if thinking.effort in (None, "none") else nearest_effort(thinking.effort, limits.efforts)
-        )
+    if off and (limits.thinking_off or limits.between_tools):
+        # Claude Opus 5 and Sonnet 5.5 refuse to be off at a higher effort than this.
+        upto = tuple(step for step in limits.efforts if EFFORTS.index(step) <= EFFORTS.index("high"))
+        effort = None if thinking.effort in (None, "none") else nearest_effort(thinking.effort, upto)
         if thinking.effort != "none":
             _said(losses, thinking.effort, effort)
         return Thinking("off", effort, extra=thinking.extra)
@@ -238,7 +264,8 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
         losses.append(
             Loss("$.thinking.mode", "thinking.mode", "approximated", "cannot be switched off: lowest effort")
         )
-        return Thinking("auto", limits.efforts[0], display=thinking.display, extra=thinking.extra)
+        lowest = nearest_effort("none", limits.efforts)
+        return Thinking("auto", lowest, display=thinking.display, extra=thinking.extra)
     effort = _effort(thinking)
     fitted = None if effort is None else nearest_effort(effort, limits.efforts)
     if thinking.budget is not None:
@@ -293,8 +320,8 @@ def _as_budget(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 
 
 def _as_level(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
-    if thinking.budget is not None and thinking.effort is None:
-        level = nearest_effort(level_of_budget(thinking.budget), limits.efforts)
+    if thinking.budget is not None and thinking.budget > 0 and thinking.effort is None:
+        level = nearest_effort(effort_of_budget(thinking.budget), limits.efforts)
         losses.append(
             Loss(
                 "$.thinking.budget",
@@ -315,9 +342,12 @@ def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
         )
     if thinking.budget is not None:
         losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "this model takes no budget"))
-    if off:
-        return Thinking("off", display=thinking.display, extra=thinking.extra)
-    return Thinking("on", display=thinking.display, extra=thinking.extra)
+    if off and not limits.thinking_off:
+        losses.append(
+            Loss("$.thinking.mode", "thinking.mode", "dropped", "this model cannot be switched off")
+        )
+        return Thinking(display=thinking.display, extra=thinking.extra)
+    return Thinking("off" if off else "on", display=thinking.display, extra=thinking.extra)
 
 
 def _as_fixed(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
