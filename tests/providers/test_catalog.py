@@ -1,6 +1,8 @@
 """The catalog: every file loads, its limits exist, and models meet the right ones."""
 
 import re
+import tomllib
+from importlib.resources import files
 from typing import get_args
 from urllib.parse import urlsplit
 
@@ -14,6 +16,7 @@ from wireglot.gateway.config.provider_table import LoginTable
 from wireglot.logins.login import LoginKind
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint, variables_of
 from wireglot.providers.limits import BASE, Limits
+from wireglot.providers.list_price import price_list
 from wireglot.providers.spec import Source, UnknownProvider, limits_for, names, provider, provider_for
 
 
@@ -229,7 +232,7 @@ def test_names_of_the_sdks_are_current_ones() -> None:
     assert claude - listed == {"claude-mythos-preview"}
     gpt = {*get_args(ChatModel), *get_args(get_args(AllModels)[-1])}
     listed = {entry.match for entry in provider("openai").models if entry.is_name}
-    assert listed <= gpt
+    assert listed - gpt == {"gpt-5.4-pro"}  # OpenAI serves and prices it; the SDK names its neighbours only
 
 
 @pytest.mark.parametrize(
@@ -378,3 +381,50 @@ def test_what_a_host_has_no_path_for_is_not_there() -> None:
         endpoint(provider("bedrock"), "anthropic", "models", variables={"region": "r"})
     with pytest.raises(NoEndpoint):
         endpoint(provider("bedrock"), "anthropic", "generate", "../x", {"region": "r"})
+
+
+def test_a_context_window_is_stated_once() -> None:
+    """By the generated list, or by hand where that has none."""
+    twice = []
+    for name in names():
+        text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
+        stated = {entry["match"] for entry in tomllib.loads(text).get("models", ()) if "context" in entry}
+        twice += [f"{name}/{model}" for model in stated & price_list().contexts.get(name, {}).keys()]
+    assert twice == []
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "context", "most", "output"),
+    [
+        ("anthropic", "claude-opus-4-6", 1_000_000, 1_000_000, 128_000),
+        ("anthropic", "claude-opus-4-7", 1_000_000, 1_000_000, 128_000),
+        ("anthropic", "claude-opus-4-8", 1_000_000, 1_000_000, 128_000),
+        ("anthropic", "claude-sonnet-4-6", 1_000_000, 1_000_000, 128_000),
+        ("anthropic", "claude-sonnet-4-5", 200_000, 200_000, 64_000),
+        ("openai", "gpt-5", 400_000, 272_000, 128_000),
+        ("openai", "gpt-5-mini", 400_000, 272_000, 128_000),
+        ("openai", "gpt-5.1", 400_000, 272_000, 128_000),
+        ("openai", "gpt-5.4-pro", 1_050_000, 922_000, 128_000),
+        ("openai", "gpt-5.6-sol", 1_050_000, 922_000, 128_000),
+        ("openai", "gpt-6-astra", 1_050_000, 922_000, 128_000),
+        ("kimi", "kimi-k3.1-pro", 1_048_576, 1_048_576, 0),
+        ("gemini", "gemini-4-hydrogen", 1_048_576, 1_048_576, 65_536),
+        ("gemini", "gemini-flash-latest", 1_000_000, 1_000_000, 0),
+        ("qwen", "qwen3.8-flash", 991_000, 991_000, 128_000),
+        ("mistral", "mistral-large-4-0", 1_048_576, 1_048_576, 0),
+    ],
+)
+def test_how_much_a_model_reads_and_writes(
+    name: str, model: str, context: int, most: int, output: int
+) -> None:
+    entry = provider(name).model(model)
+    assert entry is not None
+    assert entry.is_name
+    assert (entry.context, entry.input_limit, entry.output) == (context, most, output)
+
+
+def test_a_request_fits_into_the_window_with_its_answer() -> None:
+    """Where a limit of its own is stated for the request."""
+    for name in names():
+        for entry in provider(name).models:
+            assert not entry.input or entry.input + entry.output <= entry.context, entry.match

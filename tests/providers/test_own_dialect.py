@@ -62,7 +62,7 @@ REFUSALS: dict[tuple[str, str, str], tuple[str, set[str]]] = {
     ),
     ("mistral", "openai-chat", "*"): ("reasoning_content is an unknown field: a 422", {"reasoning.text"}),
     ("mistral", "openai-chat", "magistral-*"): ("as before, but thinking is a chunk of the content", set()),
-    ("mistral", "openai-chat", "mistral-large-4"): (
+    ("mistral", "openai-chat", "mistral-large-4*"): (
         "as before, but thinking is a chunk of the content",
         set(),
     ),

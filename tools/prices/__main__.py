@@ -55,6 +55,11 @@ def changes(old: PriceList, new: PriceList) -> Iterator[str]:
     for name in names():
         for model in sorted(by_hand(name) & {*_by_model(new, name)}):
             yield f"no longer needed by hand: {name}/{model}"
+    for name in sorted({*old.contexts, *new.contexts}):
+        was, now = (which.contexts.get(name, {}) for which in (old, new))
+        for model in sorted({*was, *now}):
+            if was.get(model) != now.get(model):
+                yield f"context: {name}/{model} {was.get(model, 'unknown')} -> {now.get(model, 'unknown')}"
 
 
 def unexplained(name: str, new: PriceList) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The registry's dump -> `prices.json` of the catalog: prices of live models, in our words and millionths."""
+"""The registry's dump -> `prices.json` of the catalog: prices and context windows of live models."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def aliases_of(text: str) -> dict[str, Alias]:
 
 
 def built(dump: Mapping[str, Any], aliases: Mapping[str, Alias], today: str) -> PriceList:
-    providers = {}
+    providers, contexts = {}, {}
     for name in names():
         alias = aliases.get(name)
         if alias is not None:
@@ -60,18 +60,27 @@ def built(dump: Mapping[str, Any], aliases: Mapping[str, Alias], today: str) -> 
             if not found:
                 raise Missing(f"{name}: {dump['registry']} has no model of {alias.registry!r} that we know")
             providers[name] = found
-    return PriceList(registry=dump["registry"], version=dump["version"], date=today, providers=providers)
+            if windows := dict(_contexts(provider(name), alias, dump)):
+                contexts[name] = windows
+    return PriceList(
+        registry=dump["registry"], version=dump["version"], date=today, providers=providers, contexts=contexts
+    )
 
 
 def written(prices: PriceList) -> str:
-    """A line for each price, so that a change of one is a change of its line."""
+    """A line for each figure, so that a change of one is a change of its line."""
     parts = []
     for name, entries in prices.providers.items():
         lines = ",\n".join(f"      {msgspec.json.encode(entry).decode()}" for entry in entries)
         parts.append(f'    "{name}": [\n{lines}\n    ]')
     told = ",\n".join(parts)
+    windows = []
+    for name, models in prices.contexts.items():
+        lines = ",\n".join(f'      "{model}": {tokens}' for model, tokens in models.items())
+        windows.append(f'    "{name}": {{\n{lines}\n    }}')
+    contexts = ",\n".join(windows)
     head = f'"registry": "{prices.registry}",\n  "version": "{prices.version}",\n  "date": "{prices.date}"'
-    return f'{{\n  {head},\n  "providers": {{\n{told}\n  }}\n}}\n'
+    return f'{{\n  {head},\n  "providers": {{\n{told}\n  }},\n  "contexts": {{\n{contexts}\n  }}\n}}\n'
 
 
 def live(spec: ProviderSpec) -> list[str]:
@@ -83,18 +92,27 @@ def _prices(spec: ProviderSpec, alias: Alias, dump: Mapping[str, Any], today: st
     theirs = dump["providers"].get(alias.registry)
     if theirs is None:
         raise Missing(f"{spec.name}: {dump['registry']} has no provider {alias.registry!r}")
-    models = {name.lower(): conditions for name, conditions in theirs["models"].items()}
     source = alias.source or next((url for url in theirs["urls"] if url.startswith("https://")), "")
-    for name in live(spec):
-        if name in alias.without:
-            continue
-        wanted = alias.names.get(name, name.removeprefix(alias.prefix))
-        conditions = models.get(wanted.lower()) or models.get(_DATED.sub("", wanted.lower()))
-        if conditions is None:
-            if name in alias.names:
-                raise Missing(f"{spec.name}: {dump['registry']} has no model {wanted!r} any more")
-            continue
+    found = dict(_known(spec, alias, theirs["models"]))
+    for name, wanted in alias.names.items():
+        if name not in found and name in live(spec):
+            raise Missing(f"{spec.name}: {dump['registry']} has no model {wanted!r} any more")
+    for name, conditions in found.items():
         yield from _conditional(name, conditions, source, today, alias.weekdays_of_hours)
+
+
+def _contexts(spec: ProviderSpec, alias: Alias, dump: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    return _known(spec, alias, dump["providers"][alias.registry].get("contexts", {}))
+
+
+def _known(spec: ProviderSpec, alias: Alias, theirs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What the registry has under the name of each live model."""
+    models = {name.lower(): value for name, value in theirs.items()}
+    for name in live(spec):
+        wanted = alias.names.get(name, name.removeprefix(alias.prefix)).lower()
+        value = models.get(wanted) or models.get(_DATED.sub("", wanted))
+        if value is not None and name not in alias.without:
+            yield name, value
 
 
 def _conditional(

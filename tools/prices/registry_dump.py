@@ -23,6 +23,7 @@ def dumped() -> dict[str, Any]:
             each.id: {
                 "urls": list(each.pricing_urls or ()),
                 "models": {model.id: _conditions(model.prices) for model in each.models},
+                "contexts": {model.id: model.context_window for model in each.models if model.context_window},
             }
             for each in providers
         },

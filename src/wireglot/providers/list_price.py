@@ -93,6 +93,8 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     date: Day
     providers: dict[str, tuple[ListPrice, ...]]
+    contexts: dict[str, dict[str, int]] = {}
+    """Context windows in tokens, by provider and model."""
 
     def of(self, provider: str) -> tuple[ListPrice, ...]:
         says = f"as {self.registry} {self.version} lists it"

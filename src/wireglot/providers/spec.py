@@ -46,10 +46,17 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     dialects: tuple[str, ...] = ()
     """Where the model speaks fewer dialects than its provider."""
     context: int = 0
-    """Tokens of input and output together, 0 where unknown."""
+    """Tokens of the context window, 0 where unknown. Not stated where the generated list has it."""
+    input: int = 0
+    """The most tokens of a request, where that is less than the window."""
     output: int = 0
     retired: bool = False
     successor: str = ""
+
+    @property
+    def input_limit(self) -> int:
+        """The most tokens of a request, 0 where unknown."""
+        return self.input or self.context
 
     @property
     def is_name(self) -> bool:
@@ -180,7 +187,12 @@ def provider(name: str) -> ProviderSpec:
 
     text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
     spec = msgspec.convert({"name": name, "catalog": name, **tomllib.loads(text)}, ProviderSpec)
-    return msgspec.structs.replace(spec, prices=(*price_list().of(name), *spec.prices))
+    known = price_list().contexts.get(name, {})
+    models = tuple(
+        msgspec.structs.replace(entry, context=entry.context or known.get(entry.match, 0))
+        for entry in spec.models
+    )
+    return msgspec.structs.replace(spec, prices=(*price_list().of(name), *spec.prices), models=models)
 
 
 @lru_cache(maxsize=256)

@@ -167,7 +167,7 @@ SURFACE: Final = Surface(
         passed_headers=("anthropic-version", "anthropic-beta"),
         body_headers=(
             (b'"mcp_servers":', ("anthropic-beta", "mcp-client-2025-11-20")),
-            # https://platform.claude.com/docs/en/build-with-claude/fast-mode: some models refuse it without.
+            # https://platform.claude.com/docs/build-with-claude/fast-mode: some models refuse it without.
             (b'"speed":"fast"', ("anthropic-beta", "fast-mode-2026-02-01")),
         ),
         fixed_headers=(("anthropic-version", VERSION),),

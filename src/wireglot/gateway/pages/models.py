@@ -121,7 +121,7 @@ def listed(settings: Settings, name: str, dialect: str) -> ListedModel | None:
         id=name,
         provider=target.provider.name,
         title=_title(name, target.provider.name, spec),
-        context=spec.context if spec is not None else 0,
+        context=spec.input_limit if spec is not None else 0,
         output=(spec.output if spec is not None else 0) or limits.max_tokens,
         dialects=(spec.dialects if spec is not None else ()) or target.provider.spec.dialects,
         thinking="" if limits.thinking in (None, "none") else limits.thinking,
