@@ -108,6 +108,14 @@ def kind_of_status(status: int) -> ErrorKind:
     return _BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
 
 
+def kind_of_name(named: ErrorKind | None, status: int) -> ErrorKind:
+    """The kind that a type or code names. One that blames the server under a status that blames the request
+    is not believed: the same request would fail again."""
+    if named is None or (named == "server" and 400 <= status < 500):
+        return kind_of_status(status)
+    return named
+
+
 def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
     """`kind`, or the narrower one that the wording tells where types and statuses do not tell them apart."""
     if kind in ("invalid_request", "too_large", "server") and is_context_overflow(message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.dialects.faults import kind_of_message, kind_of_status, wait_in_message
+from wireglot.dialects.faults import kind_of_message, kind_of_name, wait_in_message
 from wireglot.ir.errors import ApiError, ErrorKind
 
 _ENVELOPES: Final[dict[ErrorKind, tuple[str, str | None]]] = {
@@ -98,12 +98,11 @@ _TYPED: Final = frozenset({"invalid_request", "permission", "rate_limit", "billi
 
 def kind_of_envelope(type_name: str, code: str, status: int, message: str) -> ErrorKind:
     """What an error is: the code knows best, then the type, the status, the wording."""
-    kind = _CODES.get(code.lower()) or _TYPES.get(type_name)
-    if kind is None:
-        kind = kind_of_status(status)
-        # "invalid_request_error" stands on everything from 400 to 404: a status that says more knows better.
-        if kind == "server" and type_name == "invalid_request_error":
-            kind = "invalid_request"
+    named = _CODES.get(code.lower()) or _TYPES.get(type_name)
+    kind = kind_of_name(named, status)
+    # "invalid_request_error" stands on everything from 400 to 404: a status that says more knows better.
+    if named is None and kind == "server" and type_name == "invalid_request_error":
+        kind = "invalid_request"
     return kind_of_message(kind, message)
 
 

@@ -400,3 +400,19 @@ def test_an_error_that_only_looks_like_json_is_still_told(patient: Stage) -> Non
         upstream.next(Behaviour(status=404, body=body, headers=(("content-type", "text/html"),)))
         answered = ask(gateway, A, model_at("openai-chat"))
         is_of("not_found", A, answered)
+
+
+@EVERY
+def test_a_status_that_blames_the_request_is_not_tried_again_whatever_its_type_says(client: Client) -> None:
+    """Servers put `server_error` under a 400: the same request would be refused the same way."""
+    errors = {
+        "anthropic": {"type": "error", "error": {"type": "api_error", "message": "bad field"}},
+        "gemini": {"error": {"code": 400, "status": "INTERNAL", "message": "bad field"}},
+    }
+    for dialect in ("anthropic", "openai-chat", "openai-responses", "gemini"):
+        usual = {"error": {"type": "server_error", "code": None, "message": "bad field"}}
+        with one(SOON + NEVER_OPEN, dialect=dialect) as (gateway, upstream):
+            upstream.otherwise = Behaviour(status=400, body=encode(errors.get(dialect, usual)))
+            answered = ask(gateway, client, "mine/m1")
+            assert answered.status == 400
+            assert len(upstream.requests) == 1

@@ -12,7 +12,7 @@ from wireglot.dialects.faults import (
     error_beside,
     is_page,
     kind_of_message,
-    kind_of_status,
+    kind_of_name,
     stated_message,
     status_message,
     wait_in_message,
@@ -111,7 +111,7 @@ def _error(
         named = "conflict"  # the dialect has no type for it
     own = body is not None and body.get("type") == "error" and type(body.get("error")) is dict
     return ApiError(
-        kind_of_message(named or kind_of_status(status), message),
+        kind_of_message(kind_of_name(named, status), message),
         message,
         status,
         kind,

@@ -12,6 +12,7 @@ from wireglot.dialects.faults import (
     bare_message,
     error_beside,
     kind_of_message,
+    kind_of_name,
     kind_of_status,
     stated_message,
     status_message,
@@ -169,7 +170,7 @@ def _flat(message: str, status: int, extra: Extra | None = None) -> ApiError:
 def _kind(code: int, name: str, reason: str, message: str) -> ErrorKind:
     if reason in _BY_REASON:
         return _BY_REASON[reason]
-    kind = _BY_STATUS.get(name) or kind_of_status(code)
+    kind = kind_of_name(_BY_STATUS.get(name), code)
     if code == 413 and kind == "invalid_request":
         kind = "too_large"
     if kind == "overloaded" and code == 502:
