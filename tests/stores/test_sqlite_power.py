@@ -108,3 +108,24 @@ def test_what_was_acknowledged_survives_a_loss_of_power(run, disk, tmp_path):
         assert {one.id for one in run(engine.documents.recent("t", "k", limit=10**6))} >= expected
         assert run(engine._database.report(lambda c: c.pragma("integrity_check"))) == "ok"
         run(engine.close())
+
+
+def test_reasoning_waits_for_no_flush_and_is_flushed_with_the_next_write(run, disk, tmp_path):
+    """The end of every answer that bears reasoning waits until it is kept: another process finds it at once,
+    a loss of power may cost it until anything else is written."""
+    path = tmp_path / "store.db"
+
+    async def work() -> None:
+        engine = await SqliteEngine.open(str(path))
+        other = await SqliteEngine.open(str(path))
+        await engine.documents.put([Document("t", "k", "before", b"x")])
+        assert disk.pending["store.db-wal"] == []
+        await engine.vault.keep("c", {"name": b"thoughts"}, 60)
+        assert disk.pending["store.db-wal"] != []
+        assert await other.vault.recall("c", ["name"]) == {"name": b"thoughts"}
+        await engine.documents.put([Document("t", "k", "behind", b"x")])
+        assert disk.pending["store.db-wal"] == []
+        await other.close()
+        await engine.close()
+
+    run(work())

@@ -47,9 +47,15 @@ class Database:
     def now_exactly(self) -> float:
         return self._clock() * 1000
 
-    async def write(self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None = None) -> T:
-        """`after`: see `WorkerThread.do`."""
-        return await self._writer.do(work, after)
+    async def write(
+        self,
+        work: Callable[[apsw.Connection], T],
+        after: Callable[[], None] | None = None,
+        *,
+        synced: bool = True,
+    ) -> T:
+        """`after`, `synced`: see `WorkerThread.do`."""
+        return await self._writer.do(work, after, synced=synced)
 
     async def read(self, work: Callable[[apsw.Connection], T]) -> T:
         return await self._reader.do(work)

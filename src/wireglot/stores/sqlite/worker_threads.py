@@ -71,11 +71,14 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 class _Job(Generic[T]):
-    __slots__ = ("after", "error", "future", "loop", "result", "work")
+    __slots__ = ("after", "error", "future", "loop", "result", "synced", "work")
 
-    def __init__(self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None) -> None:
+    def __init__(
+        self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None, synced: bool
+    ) -> None:
         self.work = work
         self.after = after
+        self.synced = synced
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[T] = self.loop.create_future()
         self.result: T
@@ -101,12 +104,19 @@ class WorkerThread:
         self._thread = threading.Thread(target=self._run, name=f"wireglot-{name}", daemon=True)
         self._thread.start()
 
-    async def do(self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None = None) -> T:
+    async def do(
+        self,
+        work: Callable[[apsw.Connection], T],
+        after: Callable[[], None] | None = None,
+        *,
+        synced: bool = True,
+    ) -> T:
         """`after` is called in the thread when the work has been done, or could not be, whether anybody still
-        waits for it or not; and before anybody hears of it."""
+        waits for it or not; and before anybody hears of it. Not `synced`: it survives the process at once,
+        and a power cut from the next synced write on."""
         if self._closed:
             raise StoreDown(f"{self._connection.path}: is closed")
-        job = _Job(work, after)
+        job = _Job(work, after, synced)
         self._queue.put(job)
         return await job.future
 
@@ -210,6 +220,10 @@ class WriterThread(WorkerThread):
 
     def _commit(self, batch: list[_Job[Any]]) -> None:
         connection = self._connection.get()
+        usual = None
+        if not any(job.synced for job in batch):
+            usual = connection.pragma("synchronous")
+            connection.pragma("synchronous", "NORMAL")  # a commit to the WAL is not flushed
         connection.execute("BEGIN IMMEDIATE")
         try:
             for job in batch:
@@ -219,6 +233,9 @@ class WriterThread(WorkerThread):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        finally:
+            if usual is not None:
+                connection.pragma("synchronous", usual)
 
     def _step(self, connection: apsw.Connection, job: _Job[Any]) -> None:
         if job.future.cancelled():
