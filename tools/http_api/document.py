@@ -20,7 +20,7 @@ from wireglot.gateway.entry.callers import ADMIN_HEADER
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import CSRF
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
-from wireglot.gateway.request.estimated_usage import ESTIMATE
+from wireglot.gateway.request.headers import ESTIMATE
 from wireglot.gateway.request.told_losses import DETAILS, LOSSES
 from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY
 

@@ -117,7 +117,7 @@ def type_and_code(error: ApiError) -> tuple[str, str | None]:
 
 
 def _is_word(code: str) -> bool:
-    return code.isascii() and code.replace("_", "").isalnum() and code == code.lower()
+    return not code.isdigit() and code.isascii() and code.replace("_", "").isalnum() and code == code.lower()
 
 
 def stated_wait(error: dict[str, Any], message: str) -> float | None:
@@ -126,3 +126,11 @@ def stated_wait(error: dict[str, Any], message: str) -> float | None:
     if type(wait) in (int, float) and 0 <= wait < 2**31:
         return float(wait)
     return wait_in_message(message)
+
+
+def owns_error(body: Any) -> bool:
+    """Whether it is OpenAI's envelope, and not Anthropic's or Google's, which also have an `error`."""
+    error = body.get("error") if type(body) is dict else None
+    if type(error) is not dict or body.get("type") == "error" or type(error.get("message")) is not str:
+        return False
+    return "type" in error or ("code" in error and "status" not in error)

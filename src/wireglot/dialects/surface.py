@@ -172,8 +172,14 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     leaves_out_calls: bool = False
     """A stream can end with a call that the limit cut off, and its clients do not take that for a call: they
     know it by the stop reason, or by its item. Clients of other dialects add up what they got."""
-    tells_usage: bool = False
-    """Every answer tells what it came to, and clients go by it: where no provider does, an estimate."""
+    tells_usage: Callable[[Request], bool] | None = None
+    """Whether the answer to a request reports its usage, which clients go by: an estimate where no provider
+    reports one. None: never."""
+    usage_first: bool = False
+    """A stream reports the input at its beginning, too."""
+    owns_error: Callable[[Any], bool] | None = None
+    """Whether the body of an error has the shape that clients read. A server of the dialect may send another
+    one, which is written again in the client's. None: all have."""
     call_prefix: str = ""
     """How ids of calls begin that are made up, where clients expect a certain beginning."""
     identity_headers: tuple[str, ...] = ()
@@ -432,3 +438,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def framing(self, query: str) -> Framing:
         return "sse" if not self.sse_query or self.sse_query in query else "json-array"
+
+
+def in_every_answer(request: Request) -> bool:
+    """`ClientSide.tells_usage` of a dialect whose answers all report it."""
+    return True

@@ -11,6 +11,7 @@ import pytest
 from tests.gateway.faults.faults_kit import (
     CLIENTS,
     ONCE,
+    UPSTREAMS,
     Answered,
     Client,
     ask,
@@ -25,15 +26,19 @@ from tests.gateway.faults.faults_kit import (
 from tests.gateway.faults.faults_stages import (
     BEARER,
     EVERY,
+    NEVER_OPEN,
     SECRET,
+    SOON,
     Stage,
     behind,
     closed_port,
     digest_of,
+    one,
     stage_behind,
 )
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import encode
 
 LIMIT = 4096
 NUMBERS = itertools.count(2)
@@ -233,3 +238,30 @@ def test_a_wrong_key_too_often_is_told_to_wait_while_others_go_on(stage: Stage) 
         answers = [ask(gateway, client, "mine/m1", headers={"x-api-key": "no"}) for client in CLIENTS[:3]]
         assert [answered.status for answered in answers] == [401, 401, 429]
         assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "anthropic": {"type": "error", "error": {"type": "api_error", "message": "no slot"}},
+    "openai": {"error": {"code": 500, "message": "no slot", "type": "server_error"}},
+    "gemini": {"error": {"code": 500, "message": "no slot", "status": "INTERNAL"}},
+    "fastapi": {"detail": "no slot"},
+}
+
+
+@pytest.mark.parametrize("client", [each for each in CLIENTS if each.dialect in UPSTREAMS], ids=str)
+def test_an_error_in_the_form_of_another_dialect_reaches_clients_in_their_own(client: Client) -> None:
+    """llama.cpp's Anthropic endpoint answers with OpenAI's errors: what passes through untouched is only an
+    error that the client can read."""
+    families = {"openai-chat": "openai", "openai-responses": "openai", "code-assist": "gemini"}
+    family = families.get(client.dialect, client.dialect)
+    with one(SOON + NEVER_OPEN, dialect=client.dialect) as (gateway, upstream):
+        for shape, body in SHAPES.items():
+            gateway.process.gateway.health._budgets.clear()
+            upstream.otherwise = Behaviour(status=500, body=encode(body))
+            answered = ask(gateway, client, "mine/m1")
+            assert answered.status == 500
+            if shape == family:
+                assert answered.body == encode(body)
+            else:
+                is_of("internal", client, answered)
+                assert b"no slot" in answered.body

@@ -148,3 +148,8 @@ def _too_long(message: str) -> str:
     if len(numbers) == 2:
         return f"{_TOO_LONG}: {numbers[1]} tokens > {numbers[0]} maximum"
     return f"{_TOO_LONG}: {message}"
+
+
+def owns_error(body: Any) -> bool:
+    error = body.get("error") if type(body) is dict and body.get("type") == "error" else None
+    return type(error) is dict and type(error.get("type")) is str and type(error.get("message")) is str

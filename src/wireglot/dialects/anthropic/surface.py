@@ -7,6 +7,7 @@ from typing import Final
 
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.counts import COUNTS
+from wireglot.dialects.anthropic.errors import owns_error
 from wireglot.dialects.anthropic.failed_search import failed_search
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.mender import MessageMender
@@ -29,6 +30,7 @@ from wireglot.dialects.surface import (
     Surface,
     Thread,
     UpstreamSide,
+    in_every_answer,
 )
 from wireglot.dialects.usage_checks import REASONING, WRITTEN, Numbers, UsageFields
 from wireglot.ir.errors import ApiError
@@ -152,7 +154,9 @@ SURFACE: Final = Surface(
         pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
         words=WORDS,
         leaves_out_calls=True,  # its block is closed, and the stop reason says that it was cut
-        tells_usage=True,
+        tells_usage=in_every_answer,
+        usage_first=True,
+        owns_error=owns_error,
         call_prefix="toolu",
         identity_headers=("request-id",),
         asked_model=AskedModel(in_answer, in_opening),

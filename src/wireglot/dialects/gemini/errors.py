@@ -256,3 +256,10 @@ def error_body(error: ApiError, code: int, status: str, reason: str) -> dict[str
     if details:
         body["details"] = details
     return {"error": body}
+
+
+def owns_error(body: Any) -> bool:
+    """Google's envelope, which streams that are a list wrap into one."""
+    whole = body[0] if type(body) is list and len(body) == 1 else body
+    error = whole.get("error") if type(whole) is dict else None
+    return type(error) is dict and type(error.get("status")) is str and type(error.get("message")) is str

@@ -8,6 +8,7 @@ from typing import Any, Final
 from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.gemini.counts import COUNTS
+from wireglot.dialects.gemini.errors import owns_error
 from wireglot.dialects.gemini.models import MODELS
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.tap import GeminiTap, glance
@@ -21,6 +22,7 @@ from wireglot.dialects.surface import (
     StreamMarks,
     Surface,
     UpstreamSide,
+    in_every_answer,
 )
 from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields
 from wireglot.ir.content import Extra
@@ -170,6 +172,8 @@ SURFACE: Final = Surface(
         pings={"sse": b"\n", "json-array": b" "},  # its readers take a comment for data
         words=WORDS,
         leaves_out_calls=True,  # they go out in one piece
+        tells_usage=in_every_answer,
+        owns_error=owns_error,
     ),
     upstream=UpstreamSide(
         paths={

@@ -12,6 +12,7 @@ from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
+from wireglot.ir.request import Request
 from wireglot.ir.usage import counts_of
 
 _REASONS: dict[str, StopReason] = {
@@ -191,3 +192,14 @@ def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
             return None
         tokens.append(token)
     return tuple(tokens)
+
+
+def asks_usage(request: Request) -> bool:
+    """Whether a stream reports its usage: only clients that ask for it take a chunk without choices."""
+    options = own_form(request.extra, NAME).get("stream_options")
+    return type(options) is dict and bool(options.get("include_usage"))
+
+
+def tells_usage(request: Request) -> bool:
+    """Whether the answer to a request does."""
+    return not request.stream or asks_usage(request)

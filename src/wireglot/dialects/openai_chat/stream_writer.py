@@ -16,7 +16,7 @@ from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import NO_RESULTS, ForeignEvents
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.dialects.openai_chat.outcome import render_stop, render_tier, render_usage
+from wireglot.dialects.openai_chat.outcome import asks_usage, render_stop, render_tier, render_usage
 from wireglot.dialects.openai_chat.part_writer import Chunks, PartWriter, lose_late
 from wireglot.dialects.openai_chat.response import MALFORMED, render_choice, response_id
 from wireglot.ir.content import Extra
@@ -50,7 +50,7 @@ class ChatWriter:
         self._calls = MendedCalls(self.losses)
         self._context = context
         self._request = request
-        self._wants_usage = request is None or _asks_usage(request)
+        self._wants_usage = request is None or asks_usage(request)
         self._chunks = Chunks({}, self._wants_usage)
         self._custom = frozenset(
             tool.name
@@ -193,8 +193,3 @@ class ChatWriter:
         if not body.get("error"):
             body = render_error(ApiError(error.kind, error.message, code=error.code, param=error.param))
         out.append(frame(encode(body)))
-
-
-def _asks_usage(request: Request) -> bool:
-    options = own_form(request.extra, NAME).get("stream_options")
-    return type(options) is dict and bool(options.get("include_usage"))

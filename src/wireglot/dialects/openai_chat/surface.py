@@ -8,8 +8,10 @@ from typing import Final
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, whole_number
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.openai_chat.extras import NAME
+from wireglot.dialects.openai_chat.outcome import tells_usage
 from wireglot.dialects.openai_chat.repeated_calls import CallMender
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
+from wireglot.dialects.openai_errors import owns_error
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_usage import check_numbers
 from wireglot.dialects.openai_values import VENDOR
@@ -117,6 +119,8 @@ SURFACE: Final = Surface(
         media_marks=MEDIA_MARKS,
         pings={"sse": b": ping\n\n"},
         words=WORDS,
+        tells_usage=tells_usage,
+        owns_error=owns_error,
         spent_quota="billing",
     ),
     upstream=UpstreamSide(

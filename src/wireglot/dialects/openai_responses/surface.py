@@ -7,6 +7,7 @@ from typing import Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
 from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.openai_errors import owns_error
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_responses.counts import COUNTS
 from wireglot.dialects.openai_responses.failed_search import failed_search
@@ -19,7 +20,15 @@ from wireglot.dialects.openai_usage import check_numbers
 from wireglot.dialects.openai_values import VENDOR
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
-from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
+from wireglot.dialects.surface import (
+    ClientSide,
+    ReasoningState,
+    Route,
+    StreamMarks,
+    Surface,
+    UpstreamSide,
+    in_every_answer,
+)
 from wireglot.dialects.usage_checks import UsageFields
 from wireglot.ir.errors import ApiError
 
@@ -113,7 +122,8 @@ SURFACE: Final = Surface(
         pings={"sse": b": ping\n\n"},
         words=WORDS,
         leaves_out_calls=True,  # its item is incomplete
-        tells_usage=True,
+        tells_usage=in_every_answer,
+        owns_error=owns_error,
         spent_quota="billing",
     ),
     upstream=UpstreamSide(

@@ -22,14 +22,14 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.judge import Judge
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.estimated_usage import (
-    ESTIMATE,
     ESTIMATED,
     estimated_usage,
     is_untold,
     parts_weight,
+    tells_usage,
 )
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.headers import JSON, common_headers
+from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
 from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, asked
@@ -202,7 +202,7 @@ class Delivery:
             response = msgspec.structs.replace(response, model=exchange.job.model)
         headers: Headers = []
         record.used(response.usage)
-        if client.surface.client.tells_usage and is_untold(response.usage):
+        if tells_usage(client.surface.client, prepared.request) and is_untold(response.usage):
             usage = estimated_usage(exchange, parts_weight(response.content))
             response = msgspec.structs.replace(response, usage=usage)
             record.used(usage, "estimated")

@@ -394,6 +394,10 @@ class Relay:
         readable = not isinstance(document, bytes)
         wait = advised_wait(answer.headers, time.time())
         own = readable and target.dialect == exchange.job.dialect
+        owns = exchange.job.surface.client.owns_error
+        if own and owns is not None and not owns(document):
+            # A server of this dialect that reports errors in another's form: clients read their own.
+            own, error = False, msgspec.structs.replace(error, extra=None)
         return refusals.judged(failures.of_error(error, status, wait, body if own else None))
 
 

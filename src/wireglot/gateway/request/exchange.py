@@ -62,6 +62,7 @@ class Exchange:
         "client",
         "ending",
         "estimates",
+        "estimates_input",
         "feeder",
         "foreseen",
         "held",
@@ -127,6 +128,8 @@ class Exchange:
         self.estimates: Callable[[Exchange], int] | None = None
         """Knows what providers have reported of conversations before."""
         self.passed_back: Headers = []
+        self.estimates_input = False
+        """Whether the beginning of a stream reports a count that no provider has."""
         """Headers of the provider that go on to the client."""
         self.rewritten = False
         """The request is more than its body: turns or reasoning were put back into it."""

@@ -11,6 +11,8 @@ from wireglot.gateway.request.told_losses import DETAILS, LOSSES, told_losses, w
 from wireglot.http.application import Headers
 
 JSON: Final = ("content-type", "application/json")
+ESTIMATE: Final = ("x-wireglot-estimate", "true")
+"""On an answer with a count of tokens that no provider reported."""
 
 _EXPOSED: Final = ", ".join(
     ("x-wireglot-request-id", "x-request-id", "x-wireglot-route", LOSSES, DETAILS, "retry-after")
@@ -44,5 +46,7 @@ def common_headers(exchange: Exchange) -> Headers:
         )
     if exchange.losses:
         headers += told_losses(exchange.losses, details=wants_details(job.head))
+    if exchange.estimates_input:
+        headers.append(ESTIMATE)
     headers += exchange.passed_back
     return headers

@@ -12,6 +12,7 @@ from wireglot.gateway.request.estimated_usage import (
     estimated_usage,
     events_weight,
     is_untold,
+    tells_usage,
 )
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import text_weight
@@ -58,12 +59,14 @@ class Translation:
         self._flowing = -1
         """The part of which one more piece of text goes out as it comes."""
         self._leaks_calls = prepared.leaks_calls
+        client_side = exchange.job.surface.client
         self._watch = Watch(
             self._request,
-            leaves_out=exchange.job.surface.client.leaves_out_calls,
+            leaves_out=client_side.leaves_out_calls,
             leaks_calls=self._leaks_calls,
         )
-        self._tells_usage = exchange.job.surface.client.tells_usage
+        self._tells_usage = tells_usage(client_side, self._request)
+        self._usage_first = self._tells_usage and client_side.usage_first
         self._untold = self._tells_usage
         """Whether nobody has told yet what the answer comes to, and somebody must."""
         self._weight = 0
@@ -132,6 +135,8 @@ class Translation:
             events, self._buffer = self._buffer, []
             if self._exchange.job.surface.client.asked_model is not None:
                 events = [self._as_asked(event) for event in events]
+            if self._usage_first:
+                events = [self._with_input(event) for event in events]
         if not events:
             return
         last = events[-1]
@@ -158,6 +163,13 @@ class Translation:
         data = self.writer.write(events)
         if data:
             self._client.write(data)
+
+    def _with_input(self, event: Event) -> Event:
+        """The first event, with what the provider has presumably read: many report that at the end only."""
+        if type(event) is not Start or not is_untold(event.usage):
+            return event
+        self._exchange.estimates_input = True
+        return msgspec.structs.replace(event, usage=Usage(input=self._exchange.expected_input()))
 
     def _as_asked(self, event: Event) -> Event:
         if type(event) is not Start:
