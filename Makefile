@@ -16,7 +16,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -243,6 +243,12 @@ soak: $(VENV)/.dev servers ## Make the long proofs: hours of fuzzing and of open
 corpus: $(VENV)/.dev ## Measure recorded traffic in all directions (CORPUS=folder, ARGS="--limit 150")
 	$(BIN)/python -m tools.fidelity.corpus $(CORPUS) $(ARGS)
 
+# Foreign judges run by a Python of their own: nothing here depends on them.
+judges: $(VENV)/.dev ## Check answers against the vendors' OpenAPI documents with llm-comply, in .venv-judges
+	[ -x .venv-judges/bin/llm-comply ] || { $(PYTHON) -m venv .venv-judges && \
+		.venv-judges/bin/python -m pip install -q --disable-pip-version-check --root-user-action=ignore llm-comply; }
+	$(BIN)/python -m tools.judges .venv-judges/bin/llm-comply
+
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only vault")
 	$(BIN)/python -m tools.mutants $(ARGS)
 
@@ -258,5 +264,5 @@ clients: .client-programs ## Run Claude Code, Codex, Gemini CLI and others throu
 	$(BIN)/python -m clients.launched $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
+	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices .venv-judges build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -304,4 +304,4 @@ def test_the_tier_of_an_answer_is_told_where_its_reader_would_look():
     }
     done = translate_response(answer, source="openai-chat", target="anthropic")
     told = [loss.path for loss in done.losses if loss.feature == "service_tier"]
-    assert told == ["$.usage"]
+    assert told == ["$.usage.service_tier"]

@@ -265,7 +265,7 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     # Whole answers
     "answers.shape": all_of(sent(_NO_USAGE)),
     "answers.nulls": per(
-        a=sent(swap((',"stop_sequence":null', ""), only="whole")),
+        a=sent(swap((',"inference_geo":null', ""), only="whole")),
         c=sent(swap((',"content":null', ""), ('"content":null,', ""), only="whole")),
     ),
     "answers.content-type": all_of(sent(header("content-type", "text/plain", streams=False))),
@@ -292,6 +292,10 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
         c=sent(frames(lambda found: [found[0], *(f.replace('"delta"', '"dleta"') for f in found[1:])])),
         r=sent(without("output_item.done")),
         g=sent(frames(lambda found: [found[0], *(f.replace('"model"', '"assistant"') for f in found[1:])])),
+    ),
+    "streams.nulls": per(
+        a=sent(swap((',"container":null', ""), only="stream")),
+        c=sent(swap((',"finish_reason":null', ""), only="stream")),
     ),
     "streams.indexes": per(
         a=sent(swap(('"index":0', '"index":4'), only="stream")),

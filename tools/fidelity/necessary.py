@@ -68,6 +68,17 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
         ("quote: *", "only web sources *", "*names no address", "* only", "a file of *"),
     ),
     Necessary(
+        "citations of files and documents, which only their vendor's kinds of citation can name",
+        ("citations",),
+        (
+            "a file_citation of openai-responses",
+            "a container_file_citation of openai-responses",
+            "a file_path of openai-responses",
+            "a file of openai-chat",
+        ),
+    ),
+    Necessary("Gemini names the licence of what it recites", ("citations",), ("license: gemini only",)),
+    Necessary(
         "the text that it signs has been sent by then, and nothing else may carry it: gateways remember it",
         ("reasoning.signature",),
         ("signature: there is no text to carry it", "signature: it came after *"),

@@ -63,9 +63,12 @@ def result_of(
 
 def _with_own_ids(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
     """Kimi's ids hold letters (`functions.name:0`) that Anthropic's API refuses, and the dialect replaces
-    them. These blocks go back to Kimi, which knows its own."""
+    them. These blocks go back to Kimi, which knows its own. The contract's blocks have no null fields."""
     left = iter(calls)
-    return [{**block, "id": next(left).id} if block["type"] == "tool_use" else block for block in blocks]
+    said = [
+        {key: block[key] for key in block if key != "caller" and block[key] is not None} for block in blocks
+    ]
+    return [{**block, "id": next(left).id} if block["type"] == "tool_use" else block for block in said]
 
 
 def _stop_reason(response: Response, told: str) -> str:

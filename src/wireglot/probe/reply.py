@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -14,7 +15,7 @@ Stop = Literal["end", "length", "sequence", "tool", "other", ""]
 Rule = Literal[
     "nulls", "frames", "opening", "order", "indexes", "identity", "ending", "calls", "thoughts", "usage"
 ]
-"""nulls, of a whole answer: what may be null is there. The others are of a stream. frames: each is framed and
+"""nulls: what may be null is there, in a stream too. The others are of a stream. frames: each is framed and
 named as the dialect wants it. opening: how it begins. order: what may follow what. indexes: counted from 0
 without gaps. identity: ids stay the same. ending: how it ends. calls, thoughts: their pieces. usage: where it
 is told."""
@@ -102,6 +103,10 @@ class At:
         if name not in self.object():
             reply.faults = [*reply.faults, ("nulls", f"{self.path}: there is no field {name}, not even null")]
         return At(self.value.get(name), f"{self.path}.{name}")
+
+    def nullables(self, names: Iterable[str], reply: Reply) -> None:
+        for name in names:
+            self.nullable(name, reply)
 
     def each(self) -> list[At]:
         if not isinstance(self.value, list):

@@ -19,6 +19,8 @@ from wireglot.ir.request import Tool
 _parsing = importlib.import_module("wireglot.dialects.anthropic.parse_request")
 
 _TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"text": "b", "type": "text"}]
+_CITED: tuple[Any, ...] = (None, [], "odd")
+_CITED_TEXTS = [{"type": "text", "text": "a", "citations": cited} for cited in _CITED]
 _MARKED_TEXTS = [
     {"type": "text", "text": "a", "cache_control": mark}
     for mark in ({"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}, {"type": "new"}, {}, None, 1)
@@ -48,7 +50,12 @@ _results = st.builds(
     st.sampled_from([{}, {"is_error": False}, {"is_error": True}, {"new": 1}]),
 )
 _blocks = st.one_of(
-    st.sampled_from(_TEXTS), st.sampled_from(_MARKED_TEXTS), st.sampled_from(_ODD_TEXTS), _calls, _results
+    st.sampled_from(_TEXTS),
+    st.sampled_from(_CITED_TEXTS),
+    st.sampled_from(_MARKED_TEXTS),
+    st.sampled_from(_ODD_TEXTS),
+    _calls,
+    _results,
 )
 _tools: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {

@@ -6,6 +6,7 @@ Group DA; PAINS A1, A2, A3.
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.dialects.anthropic.support import CONTEXT, ask, blocks, features, parse, read, write
 from wireglot.dialects.anthropic import DIALECT
@@ -82,7 +83,8 @@ def test_foreign_state_travels_through_the_client_and_returns_to_its_part(parts)
 
 
 def _plain(part: Part) -> Part:
-    return Reasoning(part.text, part.signature, part.redacted) if isinstance(part, Reasoning) else part
+    """Without its spelling: `citations: null` and the like."""
+    return replace(part, extra=None) if isinstance(part, Reasoning | Text | ToolCall) else part
 
 
 def test_the_state_of_a_call_stands_in_a_thinking_block_directly_before_it():
@@ -200,7 +202,7 @@ def test_state_finds_its_call_wherever_in_the_turn_it_stands(at: int) -> None:
     moved = [text, used]
     moved.insert(at, carrier)
     content = parse(ask(messages=[{"role": "assistant", "content": moved}])).messages[0].content
-    assert content == (Text("Let me see."), call)
+    assert tuple(_plain(part) for part in content) == (Text("Let me see."), call)
 
 
 def test_thoughts_that_a_client_made_one_of_are_told_apart() -> None:
@@ -209,7 +211,7 @@ def test_thoughts_that_a_client_made_one_of_are_told_apart() -> None:
     thought, carrier, used = told(Reasoning("hm", OPENAI), call)
     one = {**thought, "signature": thought["signature"] + carrier["signature"]}
     content = parse(ask(messages=[{"role": "assistant", "content": [one, used]}])).messages[0].content
-    assert content == (Reasoning("hm", OPENAI), call)
+    assert tuple(_plain(part) for part in content) == (Reasoning("hm", OPENAI), call)
 
 
 def test_the_signature_of_a_picture_comes_back_to_the_picture() -> None:

@@ -193,6 +193,9 @@ def test_an_account_of_another_dialect_adds_up():
         "cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 40},
         "output_tokens": 10,
         "output_tokens_details": {"thinking_tokens": 3},
+        "server_tool_use": None,
+        "service_tier": None,
+        "inference_geo": None,
     }
     assert losses == [("$.usage.tool_prompt", "usage.detail", "approximated")]
 

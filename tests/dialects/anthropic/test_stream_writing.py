@@ -59,26 +59,40 @@ def test_text_is_written_in_the_genuine_shape():
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
+        "stop_details": None,
+        "container": None,
         "usage": {
             "input_tokens": 3,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
+            "cache_creation": None,
             "output_tokens": 1,
+            "output_tokens_details": None,
+            "server_tool_use": None,
+            "service_tier": None,
+            "inference_geo": None,
         },
     }
-    assert wire[1]["content_block"] == {"type": "text", "text": ""}
+    assert wire[1]["content_block"] == {"type": "text", "text": "", "citations": None}
     assert [event["delta"] for event in wire[2:4]] == [
         {"type": "text_delta", "text": "Hel"},
         {"type": "text_delta", "text": "lo"},
     ]
     assert wire[5] == {
         "type": "message_delta",
-        "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+        "delta": {
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "stop_details": None,
+            "container": None,
+        },
         "usage": {
             "input_tokens": 5,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 2,
             "output_tokens": 7,
+            "output_tokens_details": None,
+            "server_tool_use": None,
         },
     }
     assert losses == []

@@ -301,7 +301,7 @@ def test_the_envelope_is_chats():
     assert body["choices"] == [
         {
             "index": 0,
-            "message": {"role": "assistant", "content": "Hi", "refusal": None},
+            "message": {"role": "assistant", "content": "Hi", "refusal": None, "annotations": []},
             "logprobs": None,
             "finish_reason": "stop",
         }
@@ -382,7 +382,7 @@ def test_a_citation_without_offsets_covers_its_text():
 
 def test_a_citation_of_no_address_is_declared_and_not_told():
     rendered = shown(Text("two", citations=(Citation("", "t", start=0, end=3),)))
-    assert "annotations" not in rendered.value["choices"][0]["message"]
+    assert rendered.value["choices"][0]["message"]["annotations"] == []
     assert [(loss.feature, loss.action) for loss in rendered.losses] == [("citations", "dropped")]
 
 

@@ -88,7 +88,8 @@ class AnswerBlocks:
             return
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self._context))
-        block: Block = {"type": "text", "text": part.text}
+        block = self.empty_text()
+        block["text"] = part.text
         citations = render_citations(part.citations, path, self.losses, echoable=False)
         if citations:
             block["citations"] = citations
@@ -96,6 +97,12 @@ class AnswerBlocks:
 
     def call_id(self, identifier: str) -> str:
         return call_id(identifier, self._response_id, self._context)
+
+    def empty_text(self) -> Block:
+        """A text block to be filled. The vendor requires `citations`, null where there are none."""
+        return (
+            {"type": "text", "text": ""} if self._native else {"type": "text", "text": "", "citations": None}
+        )
 
     def call(self, part: ToolCall, path: str) -> Block:
         identifier = call_id(part.id, self._response_id, self._context)
@@ -106,6 +113,8 @@ class AnswerBlocks:
         arguments = render_input(part, path, self.losses)
         if arguments is not None:
             block["input"] = arguments
+        if not self._native:
+            block["caller"] = {"type": "direct"}  # required by the vendor's OpenAPI document
         if part.namespace in TOOLSETS:
             block["toolset_name"] = part.namespace
         self.declare(part, path)

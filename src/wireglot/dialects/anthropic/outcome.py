@@ -40,6 +40,7 @@ _COUNTED: Counted = {
     "cached_tokens": None,
     "total_tokens": None,
 }
+_AT_START_ONLY = ("cache_creation", "service_tier", "inference_geo")
 _NOWHERE = "not_available"
 """Anthropic's word for a place (`inference_geo`) that is not told; it stands in most answers."""
 
@@ -55,7 +56,7 @@ def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) ->
 
 
 def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """The three stop fields. A malformed call has no stop reason here: the caller makes it an error."""
+    """The stop fields. A malformed call has no stop reason here: the caller makes it an error."""
     if stop.dialect == NAME and stop.raw:
         raw: str | None = stop.raw
     elif stop.dialect == NAME and stop.reason == "other":
@@ -68,6 +69,8 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
                 Loss(f"{path}.reason", "stop_reason", "approximated", f"{stop.reason}{said} is told as {raw}")
             )
     fields: dict[str, Any] = {"stop_reason": raw, "stop_sequence": stop.sequence}
+    if stop.dialect != NAME:
+        fields["stop_details"] = None  # required, and null where there is nothing to say
     if stop.extra is not None:
         if stop.extra.dialect == NAME:
             fields.update(stop.extra.fields)
@@ -119,20 +122,29 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
     if usage.tool_prompt:
         losses.append(Loss(f"{path}.tool_prompt", "usage.detail", "approximated", "counted as input"))
     written = usage.cache_write + usage.cache_write_long
-    fields: dict[str, Any] = {
+    split = {
+        "ephemeral_5m_input_tokens": usage.cache_write,
+        "ephemeral_1h_input_tokens": usage.cache_write_long,
+    }
+    # The vendor's OpenAPI document requires all of these; what is not known is null.
+    return {
         "input_tokens": usage.input + usage.tool_prompt,
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": usage.cache_read,
+        "cache_creation": split if written else None,
+        "output_tokens": usage.total_output,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning} if usage.reasoning else None,
+        "server_tool_use": None,
+        "service_tier": None,
+        "inference_geo": None,
     }
-    if written:
-        fields["cache_creation"] = {
-            "ephemeral_5m_input_tokens": usage.cache_write,
-            "ephemeral_1h_input_tokens": usage.cache_write_long,
-        }
-    fields["output_tokens"] = usage.total_output
-    if usage.reasoning:
-        fields["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
-    return fields
+
+
+def shorten_final(usage: dict[str, Any]) -> None:
+    """The usage of a message_delta has no place for fields that only message_start must have."""
+    for key in _AT_START_ONLY:
+        if key in usage and usage[key] is None:
+            del usage[key]
 
 
 def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
@@ -145,10 +157,10 @@ def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
 def overwrite_estimate(estimate: Usage, usage: dict[str, Any]) -> None:
     """What message_start said about cache writes and thinking holds unless the final usage says it again."""
     told = render_usage(estimate, "$.usage", [])
-    if "cache_creation" in told:
-        usage.setdefault("cache_creation", {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0})
-    if "output_tokens_details" in told:
-        usage.setdefault("output_tokens_details", {"thinking_tokens": 0})
+    if told.get("cache_creation") is not None and usage.get("cache_creation") is None:
+        usage["cache_creation"] = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}
+    if told.get("output_tokens_details") is not None and usage.get("output_tokens_details") is None:
+        usage["output_tokens_details"] = {"thinking_tokens": 0}
 
 
 def tier_of_usage(usage: Any) -> str:
@@ -160,7 +172,7 @@ def render_tier_of_response(tier: str, usage: dict[str, Any], losses: list[Loss]
     """The tier an answer was served at stands inside its usage."""
     if not tier or usage.get("service_tier") == tier:
         return
-    if tier in _TIERS_RESPONSE or "service_tier" in usage:
+    if tier in _TIERS_RESPONSE or usage.get("service_tier") is not None:
         usage["service_tier"] = tier
     else:
         losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier {tier}"))

@@ -39,6 +39,9 @@ _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_contro
 _DIRECT = {"type": "direct"}
 _EPHEMERAL = {"type": "ephemeral"}
 _STRING = Extra(NAME, form={"content": "string"})
+# As clients send back the blocks of an answer: the vendor has these fields in every one.
+_UNCITED = Extra(NAME, form={"blank": {"citations": None}})
+_CALLED = Extra(NAME, form={"blank": {"caller": _DIRECT}})
 
 
 def _plain_texts(blocks: list[Any]) -> tuple[Text, ...] | None:
@@ -100,15 +103,18 @@ class BlockParser:
                 return None
             if size == 2:
                 return Text(block["text"])
-            marked = size == 3 and block.get("cache_control") == _EPHEMERAL
-            return Text(block["text"], cache=CacheMark()) if marked else None
-        if kind == "tool_use" and size == 4:
+            if size == 3 and block.get("cache_control") == _EPHEMERAL:
+                return Text(block["text"], cache=CacheMark())
+            uncited = size == 3 and "citations" in block and block["citations"] is None
+            return Text(block["text"], extra=_UNCITED) if uncited else None
+        if kind == "tool_use" and (size == 4 or (size == 5 and block.get("caller") == _DIRECT)):
             identifier, name, value = block.get("id"), block.get("name"), block.get("input")
             if type(identifier) is str and identifier and type(name) is str and name and type(value) is dict:
                 if RAW in value:
                     return None
                 self.calls += 1
-                return ToolCall(identifier, name, encode_text(value))
+                extra = _CALLED if size == 5 else None
+                return ToolCall(identifier, name, encode_text(value), extra=extra)
         elif kind == "tool_result" and size == 3 and self._response_id is None:
             identifier, content = block.get("tool_use_id"), block.get("content")
             if type(identifier) is str and content:
@@ -260,11 +266,14 @@ _IN_WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 def parse_text(fields: Fields) -> Text:
     known = _TEXT if type(fields.value.get("citations")) is list else _TEXT - {"citations"}
+    value, form = fields.value, None
+    if "citations" in value and value["citations"] is None:
+        value, form = {key: item for key, item in value.items() if key != "citations"}, _UNCITED.form
     return Text(
         fields.text("text"),
         citations=parse_citations(fields),
         cache=parse_cache(fields),
-        extra=keep(fields.value, known, blanks=("citations",)),
+        extra=keep(value, known, form, blanks=("citations",)),
     )
 
 

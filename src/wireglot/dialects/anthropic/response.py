@@ -104,6 +104,8 @@ def render_response(
     }
     if response.safeguard_results:
         body[RESULTS] = render_results(response.safeguard_results, blocks.call_id)
+    if not native:
+        body["container"] = None
     for index, candidate in enumerate(response.others):
         losses.append(
             Loss(

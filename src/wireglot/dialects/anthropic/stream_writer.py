@@ -14,7 +14,7 @@ from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id, streame
 from wireglot.dialects.anthropic.citations import render_citations
 from wireglot.dialects.anthropic.errors import render_error
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back
-from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage
+from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage, shorten_final
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.anthropic.response import malformed_call, render_final_usage
 from wireglot.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_results
@@ -159,6 +159,7 @@ class MessageWriter:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
+            **({} if native else {"stop_details": None, "container": None}),
             "usage": usage,
         }
         put_back(message, start.extra if native else None, "$", self.losses)
@@ -180,13 +181,15 @@ class MessageWriter:
         event["usage"].setdefault("output_tokens", 0)
         if start is not None and start.usage is not None:
             overwrite_estimate(start.usage, event["usage"])
-        if is_own(extra):
+        if not is_own(extra):
+            delta["container"] = None
+            shorten_final(event["usage"])
+            losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
+        else:
             known = own_fields(start.extra if start is not None else None, NAME)
             for key, value in own_fields(extra, NAME).items():
                 if key not in known or known[key] != value:
                     (delta if key in IN_DELTA else event).setdefault(key, value)
-        else:
-            losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
         self._event("message_delta", event, out)
         beside = own_form(extra, NAME).get("message_stop", {})
         self._event("message_stop", {"type": "message_stop", **beside}, out)
@@ -289,7 +292,7 @@ class MessageWriter:
                 if not waiting.opened:
                     if part.signature is not None:
                         self._carry(carrier(part.signature, "text", self._context), out)
-                    block: dict[str, Any] = {"type": "text", "text": ""}
+                    block = self._blocks.empty_text()
                     self._open(
                         waiting, put_back(block, part.extra if is_own(part.extra) else None, "", []), out
                     )

@@ -88,8 +88,8 @@ class Answer:
             out["refusal"] = "".join(self._refusals)
         elif not self._form.get("native"):
             out["refusal"] = None
-        if self._citations:
-            out["annotations"] = self._citations
+        if self._citations or not self._form.get("native"):
+            out["annotations"] = self._citations  # the vendor sends an empty list where there are none
         if self._tool_calls:
             out["tool_calls"] = self._tool_calls
         if self._legacy is not None:

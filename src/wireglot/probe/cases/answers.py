@@ -32,7 +32,8 @@ def shape(talk: Talk) -> None:
     "nulls",
     "A field that may be null is there all the same",
     sends="a short question, and one that a tool is called for; not streamed",
-    expects="stop_sequence | the content of a call: null, and not missing",
+    expects="stop_sequence, stop_details, container, each count of usage, citations of a text, caller of a "
+    "call | logprobs, refusal, the content of a call: null, and not missing",
     why="the vendors always send it; SDKs take a missing one for null, strict readers do not",
     level="should",
     dialects=("anthropic", "openai-chat"),

@@ -78,6 +78,21 @@ def order(talk: Talk) -> None:
 
 
 @THEME.case(
+    "nulls",
+    "A field that may be null is there all the same, in a stream too",
+    sends="a short question, and one that a tool is called for; streamed",
+    expects="in message_start, content_block_start and message_delta the fields of a whole answer | "
+    "finish_reason in every chunk: null, and not missing",
+    why="the vendors' OpenAPI documents require it; SDKs take a missing one for null, strict readers do not",
+    level="should",
+    dialects=("anthropic", "openai-chat"),
+)
+def nulls(talk: Talk) -> None:
+    talk.stream(ask(HELLO)).require("nulls")
+    called(talk, _STREAMED).require("nulls")
+
+
+@THEME.case(
     "indexes",
     "Indexes and sequence numbers count from 0 without gaps",
     sends="a question that makes the model call a tool, streamed",

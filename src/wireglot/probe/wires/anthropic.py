@@ -23,7 +23,7 @@ from wireglot.probe.question import (
 )
 from wireglot.probe.reply import At, Reply, Thought
 from wireglot.probe.wires.anthropic_stream import read_stream
-from wireglot.probe.wires.anthropic_values import STOPS, counted
+from wireglot.probe.wires.anthropic_values import BLOCK_NULLS, MESSAGE_NULLS, STOPS, USAGE_NULLS, counted
 from wireglot.wire.json import decode, encode_text
 
 _OTHERS: Final = ("pause_turn", "refusal", "model_context_window_exceeded", "compaction")
@@ -103,6 +103,7 @@ class AnthropicWire:
         reply = Reply(id=at.text("id", filled=True), model=at.text("model", filled=True))
         reply.stop_word = at.is_("stop_reason", *STOPS, *_OTHERS)
         reply.stop = STOPS.get(reply.stop_word, "other")
+        at.nullables(MESSAGE_NULLS, reply)
         sequence = at.nullable("stop_sequence", reply)
         reply.sequence = sequence.text() if sequence.value is not None else None
         blocks = at.get("content").each()
@@ -110,6 +111,7 @@ class AnthropicWire:
             read_block(reply, block)
         reply.items = [{"role": "assistant", "content": [block.value for block in blocks]}]
         reply.usage = counted(at.get("usage"))
+        at.get("usage").nullables(USAGE_NULLS, reply)
         return reply
 
     def read_stream(self, frames: Sequence[Frame], question: Question) -> Reply:
@@ -131,7 +133,9 @@ class AnthropicWire:
 
 
 def read_block(reply: Reply, block: At) -> None:
-    match block.text("type", filled=True):
+    kind = block.text("type", filled=True)
+    block.nullables(BLOCK_NULLS.get(kind, ()), reply)
+    match kind:
         case "text":
             reply.text += block.text("text")
         case "tool_use":

@@ -9,7 +9,14 @@ from wireglot.probe.frames import Frame
 from wireglot.probe.question import Call
 from wireglot.probe.reply import At, Reply, Rule, Thought
 from wireglot.probe.verdict import Broken
-from wireglot.probe.wires.anthropic_values import STOPS, counted
+from wireglot.probe.wires.anthropic_values import (
+    BLOCK_NULLS,
+    FINAL_USAGE_NULLS,
+    MESSAGE_NULLS,
+    STOPS,
+    USAGE_NULLS,
+    counted,
+)
 from wireglot.probe.wires.wire import Faults
 from wireglot.wire.json import BadJson, decode, encode_text
 
@@ -97,6 +104,8 @@ class _Reader:
         usage.number("input_tokens")
         usage.number("output_tokens")
         self.usage |= usage.object()
+        message.nullables(MESSAGE_NULLS, self.reply)
+        usage.nullables(USAGE_NULLS, self.reply)
 
     def _block(self, at: At) -> None:
         index = at.number("index")
@@ -110,7 +119,9 @@ class _Reader:
         self.blocks.append(dict(block.object()))
         self.pieces.append([])
         self.open.add(index)
-        match block.text("type", filled=True):
+        kind = block.text("type", filled=True)
+        block.nullables(BLOCK_NULLS.get(kind, ()), self.reply)
+        match kind:
             case "text":
                 if block.text("text"):
                     self.faults.add("order", f"{at.path}: a text block begins with text in it")
@@ -165,8 +176,10 @@ class _Reader:
             self.reply.stop = STOPS.get(self.reply.stop_word, "other")
         if delta.has("stop_sequence"):
             self.reply.sequence = delta.text("stop_sequence")
+        delta.nullables(MESSAGE_NULLS, self.reply)
         usage = at.get("usage")
         usage.number("output_tokens")
+        usage.nullables(FINAL_USAGE_NULLS, self.reply)
         self.usage |= {name: value for name, value in usage.object().items() if value is not None}
 
     def end(self) -> Reply:
@@ -186,7 +199,7 @@ class _Reader:
             reply.usage = counted(At(self.usage, "usage"))
         except Broken as broken:
             faults.add("usage", str(broken))
-        reply.faults = faults.found
+        reply.faults = [*reply.faults, *faults.found]
         return reply
 
     def _closed(self, number: int, block: dict[str, Any]) -> None:

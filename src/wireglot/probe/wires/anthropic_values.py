@@ -14,6 +14,27 @@ STOPS: Final[dict[str, Stop]] = {
 }
 
 
+# Fields that the vendor's OpenAPI document requires though they may be null, by where they are.
+MESSAGE_NULLS: Final = ("stop_sequence", "stop_details", "container")
+USAGE_NULLS: Final = (
+    "cache_creation",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "inference_geo",
+    "output_tokens_details",
+    "server_tool_use",
+    "service_tier",
+)
+FINAL_USAGE_NULLS: Final = (
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "input_tokens",
+    "output_tokens_details",
+    "server_tool_use",
+)
+BLOCK_NULLS: Final[dict[str, tuple[str, ...]]] = {"text": ("citations",), "tool_use": ("caller",)}
+
+
 def counted(usage: At) -> Counted:
     """Its input holds neither what was read from the cache nor what was written to it."""
     read = usage.maybe_number("cache_read_input_tokens")

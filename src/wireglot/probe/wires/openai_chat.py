@@ -100,6 +100,8 @@ class ChatWire:
         reply.stop = _STOPS[reply.stop_word]
         message = choice.get("message")
         message.is_("role", "assistant")
+        choice.nullable("logprobs", reply)
+        message.nullable("refusal", reply)
         content = message.nullable("content", reply)
         reply.text = content.text() if content.value is not None else ""
         reply.calls = (
@@ -296,7 +298,7 @@ class _Reader:
         if delta.has("tool_calls"):
             for call in delta.get("tool_calls").each():
                 self._call(call)
-        word = choice.get("finish_reason") if "finish_reason" in choice.object() else At(None)
+        word = choice.nullable("finish_reason", self.reply)
         if word.value is not None:
             self.finished += 1
             self.reply.stop_word = choice.is_("finish_reason", *_STOPS)
@@ -347,7 +349,7 @@ class _Reader:
         if self.thought:
             reply.thoughts = [Thought(self.thought)]
         reply.items = [self._message()]
-        reply.faults = faults.found
+        reply.faults = [*reply.faults, *faults.found]
         return reply
 
     def _message(self) -> dict[str, Any]:
