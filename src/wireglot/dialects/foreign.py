@@ -9,7 +9,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.stream import ForeignEvent
 
 ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect has a place for one answer")
-"""Of a stream that brings several."""
+"""Of an answer that brings several, whole or streamed."""
 
 NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
 NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no place for results of a check")

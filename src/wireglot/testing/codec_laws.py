@@ -128,7 +128,11 @@ def response_is_honest(codec: Dialect, response: Response) -> None:
 def stream_is_honest(codec: Dialect, events: list[Event]) -> None:
     written = write_stream(codec, events, DATED)
     again = read_stream(codec, [written.value], DATED)
-    _honest(_told(events), _told(again), written.losses)
+    # A client puts one message together from the chunks: what the whole answer loses is lost to it too.
+    whole: tuple[Loss, ...] = ()
+    if ending(events) is Finish:
+        whole = codec.render_response(fold(events), DATED).losses
+    _honest(_told(events), _told(again), written.losses, whole)
 
 
 def plain_request_loses_nothing(codec: Dialect, request: Request) -> None:
@@ -138,12 +142,13 @@ def plain_request_loses_nothing(codec: Dialect, request: Request) -> None:
     assert losses == []
 
 
-def _honest(before: object, after: object, losses: tuple[Loss, ...]) -> None:
-    """An emulated thing may come back as it was: the loss says that it travels in another form."""
+def _honest(before: object, after: object, losses: tuple[Loss, ...], true: tuple[Loss, ...] = ()) -> None:
+    """An emulated thing may come back as it was: the loss says that it travels in another form. Losses that
+    are known to be `true` need no proof."""
     found = differences(before, after)
     if not losses:
         assert not found, found
-    elif any(loss.action != "emulated" for loss in losses):
+    elif any(loss.action != "emulated" and loss not in true for loss in losses):
         assert found, f"nothing changed, but it says {losses}"
 
 

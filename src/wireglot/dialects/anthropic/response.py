@@ -19,6 +19,7 @@ from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.anthropic.safeguards import RESULTS, parse_results, render_results
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.foreign import ONE_ANSWER
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -106,15 +107,8 @@ def render_response(
         body[RESULTS] = render_results(response.safeguard_results, blocks.call_id)
     if not native:
         body["container"] = None
-    for index, candidate in enumerate(response.others):
-        losses.append(
-            Loss(
-                f"$.others[{index}]",
-                "candidates",
-                "dropped",
-                f"one answer only, not {len(candidate.content)} more parts",
-            )
-        )
+    if response.others:
+        losses.append(ONE_ANSWER)
     if response.extra is not None and not native:
         losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
         return Rendered(body, tuple(losses))

@@ -330,8 +330,8 @@ class MessageWriter:
                 self._end_call(waiting, part, end, out)
             case _:
                 pass
-        extra = end.extra if end.extra is not None else getattr(part, "extra", None)
-        losses_of_extra(extra, NAME, waiting.path, self.losses)
+        if not isinstance(part, Media):  # which is declared as a whole
+            losses_of_extra(end.extra or getattr(part, "extra", None), NAME, waiting.path, self.losses)
         if waiting.opened:
             self._event("content_block_stop", {"type": "content_block_stop", "index": self._next - 1}, out)
 

@@ -13,6 +13,7 @@ from wireglot.dialects.openai_chat.citations import render_citation
 from wireglot.dialects.openai_chat.extras import NAME, lose_cache
 from wireglot.dialects.openai_chat.parts import media_part
 from wireglot.dialects.openai_chat.reasoning import (
+    BETWEEN,
     CARRIER,
     DETAILS,
     FIELDS,
@@ -20,6 +21,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     carrier_of,
     detail_template,
     holder_of,
+    is_separate,
     opaque_details,
     state_field,
     text_key,
@@ -103,8 +105,9 @@ class PartWriter:
         self.refusal = False
         # The part a reader takes for the open one: prose and reasoning have no marks of their own.
         self._prose = -1
-        self._prose_sink: _Sink | None = None
         self._latest = -1  # the last part of which anything is out
+        self.closed: dict[int, Part] = {}  # what is known of the parts that are over, without their texts
+        self._separate: set[str] = set()  # kinds whose next text begins with a blank line
         self._text_length = 0
         self._states = 0
         self._citations = 0
@@ -127,6 +130,7 @@ class PartWriter:
                 self._sinks[index] = _Sink(part, "whole")
                 self._latest = max(self._latest, index)
                 self._media(part, path, out)
+                self.closed[index] = Media(part.kind, data=part.data and "...")
             case Foreign():
                 self._sinks[index] = _Sink(part, "whole")
                 if part.dialect == NAME:
@@ -246,7 +250,11 @@ class PartWriter:
         if sink.kind == "whole" or not (event.text or event.logprobs):
             return
         if sink.kind != "call":
-            self._turn(index, sink, out, separate=True)
+            self._turn(index, sink)
+            if event.text and not sink.length and sink.kind in self._separate:
+                self._separate.discard(sink.kind)
+                self._text_length += len(BETWEEN) if sink.kind == "text" else 0
+                out += (sink.before, encode(BETWEEN), sink.after)
         sink.length += len(event.text)
         if sink.detail is not None:
             self._detailed(sink, event.text, out)
@@ -259,19 +267,14 @@ class PartWriter:
         elif event.text:
             out += (sink.before, encode(event.text), sink.after)
 
-    def _turn(self, index: int, sink: _Sink, out: list[bytes], separate: bool = False) -> None:
+    def _turn(self, index: int, sink: _Sink) -> None:
         """Prose turns to another part: see whether a reader will notice."""
         if self._prose == index:
             return
         if sink.length:
             why = "it was interrupted by another part"
             self._losses.append(Loss(f"$.content[{index}]", "content.position", "approximated", why))
-        elif self._prose_sink is not None and self._prose >= 0 and self._prose_sink.kind == sink.kind:
-            why = "it continues the part before it"
-            self._losses.append(Loss(f"$.content[{index}]", "content.position", "approximated", why))
-            if sink.kind == "reasoning" and separate and self._prose_sink.length:
-                out += (sink.before, b'"\\n\\n"', sink.after)
-        self._prose, self._prose_sink = index, sink
+        self._prose = index
         self._latest = max(self._latest, index)
         self.refusal = self.refusal or sink.kind == "refusal"
 
@@ -296,15 +299,19 @@ class PartWriter:
                 self._latest = max(self._latest, event.index)
                 signature = event.signature or part.signature
                 self._custom_call(sink, replace(part, signature=signature), path, out)
+                self.closed[event.index] = ToolCall(part.id, part.name, "")
             case "text" | "refusal" | "reasoning":
                 assert isinstance(part, Text | Reasoning)
                 signature = event.signature or part.signature
-                self._sign(event.index, sink, signature, out)
                 citations = event.citations
                 if isinstance(part, Text) and (part.citations or citations):
                     self._cite(part.citations + citations, event.index, sink, path, out)
+                self._sign(event.index, sink, signature, out)
                 if sink.kind == "text":
                     self._text_length += sink.length
+                if sink.length and self._custom is not None and is_separate(type(part), signature):
+                    self._separate.add(sink.kind)
+                self.closed[event.index] = replace(part, text="x" * bool(sink.length), signature=signature)
 
     def _custom_call(self, sink: _Sink, part: ToolCall, path: str, out: list[bytes]) -> None:
         """One whole entry. openai-python's stream helper fails on any custom call, so only a client that
@@ -321,6 +328,7 @@ class PartWriter:
     def _close_call(self, sink: _Sink, event: PartEnd, out: list[bytes]) -> None:
         part = sink.part
         assert isinstance(part, ToolCall)
+        self.closed[event.index] = ToolCall(part.id, part.name, "")
         if not sink.length:  # clients decode what they collected: nothing must still be an object
             out += (sink.before, b'"{}"', sink.after)
         entry: dict[str, Any] = {"index": sink.number}
@@ -340,7 +348,7 @@ class PartWriter:
         if isinstance(sink.part, Reasoning) and sink.part.redacted:
             self._prose = -1
         else:
-            self._turn(index, sink, out)
+            self._turn(index, sink)
         details = opaque_details(signature) if isinstance(sink.part, Reasoning) else None
         if details is not None:
             details = self._untold(index, sink, details)
@@ -398,7 +406,7 @@ class PartWriter:
             why = "they count from the start of the answer"
             self._losses.append(Loss(f"{path}.citations", "citations", "approximated", why))
         if sink.length:
-            self._turn(index, sink, out)
+            self._turn(index, sink)
         out.append(self._chunks.chunk({"annotations": entries}))
 
 

@@ -15,7 +15,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import PLACEHOLDERS, Holder, Sealed
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import PHASE, Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import BadJson, decode, encode_text
 
@@ -27,8 +27,8 @@ _STATE = "state"
 _GOOGLE = ("google", "vertex")
 _CARRIED = frozenset({_OWN, *_GOOGLE})
 _THOUGHT = "thought_signature"
-_BETWEEN = "\n\n"
-"""Between thoughts that are told as one text."""
+BETWEEN = "\n\n"
+"""Between thoughts, and between messages, that are told as one text."""
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
 """Minters whose signature is void once the text beside it changed."""
@@ -115,7 +115,7 @@ def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any
     """One message's reasoning, in the spelling it came in."""
     if not parts and not details:
         return
-    text = _BETWEEN.join(part.text for part in parts if part.text)
+    text = BETWEEN.join(part.text for part in parts if part.text)
     form = own_form(parts[0].extra, NAME) if parts else {}
     field = form.get("field", FIELDS[0])
     if field in FIELDS:
@@ -248,10 +248,12 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
     """Give each state back to the part that held it; a part that had nothing else is made anew.
 
     States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
-    A message has one place for reasoning: where several thoughts became one text, it is cut again where they
-    ended. If that cannot be told, a signature that covers its text exactly fits none of it, and is left out.
+    A message has one place for reasoning and one for text: where several became one text, it is cut again
+    where they ended. If that cannot be told, a signature that covers its text exactly fits none of it, and is
+    left out.
     """
-    merged = _cut_thoughts(parts, [state for state in states if state.holder == "reasoning"])
+    merged = _cut(parts, Reasoning, [state for state in states if state.holder == "reasoning"])
+    _cut(parts, Text, [state for state in states if state.holder == "text"])
     place = 0
     for state in states:
         if merged and state.holder == "reasoning" and state.signature.origin.dialect in _COVERS_TEXT:
@@ -270,26 +272,47 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
                 pass
 
 
-def _cut_thoughts(parts: list[Part], states: list[Sealed]) -> bool:
-    """Several thoughts in one text, each a part again; True where it stays one text of several."""
-    at = next((at for at, part in enumerate(parts) if isinstance(part, Reasoning) and part.text), -1)
+def is_separate(kind: type[Part], signature: Signature | None) -> bool:
+    """Whether a blank line follows a part where the next one of its kind continues the same text: after every
+    thought, and after a text that was a message of its own, which its phase says."""
+    return kind is Reasoning or (signature is not None and signature.id == PHASE)
+
+
+def _cut(parts: list[Part], kind: type[Text] | type[Reasoning], states: list[Sealed]) -> bool:
+    """Several thoughts or messages in one text, each a part again; True where it stays one of several."""
+    at = next((at for at, part in enumerate(parts) if isinstance(part, kind) and part.text), -1)
     if len(states) < 2 or at < 0:
         return False
     whole = parts[at]
-    assert isinstance(whole, Reasoning)
-    texts: list[str] = []
-    place = 0
+    assert isinstance(whole, Text | Reasoning)
+    places: list[tuple[int, int]] = []
+    place, separate = 0, False
     for state in states:
         if state.letters < 0:
             return True
-        if state.letters and place and whole.text.startswith(_BETWEEN, place):
-            place += len(_BETWEEN)
-        texts.append(whole.text[place : place + state.letters])
+        if state.letters and separate and whole.text.startswith(BETWEEN, place):
+            place += len(BETWEEN)
+        places.append((place, place + state.letters))
         place += state.letters
+        separate = bool(place) and is_separate(kind, state.signature)
     if place != len(whole.text):
         return True
-    parts[at : at + 1] = [replace(whole, text=text) for text in texts]
+    parts[at : at + 1] = [_piece(whole, start, end) for start, end in places]
     return False
+
+
+def _piece(whole: Text | Reasoning, start: int, end: int) -> Text | Reasoning:
+    text = whole.text[start:end]
+    if isinstance(whole, Reasoning):
+        return replace(whole, text=text)
+    cited = tuple(
+        replace(each, start=each.start - start, end=None if each.end is None else each.end - start)
+        if each.start is not None
+        else each
+        for each in whole.citations
+        if start <= (each.start or 0) < end
+    )
+    return replace(whole, text=text, citations=cited)
 
 
 def _attach(parts: list[Part], kind: type[Any], signature: Signature, anew: Part | None) -> int:

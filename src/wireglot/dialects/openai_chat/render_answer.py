@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, assert_never
 
@@ -14,11 +15,13 @@ from wireglot.dialects.openai_chat.citations import render_citation
 from wireglot.dialects.openai_chat.extras import NAME, lose_cache
 from wireglot.dialects.openai_chat.parts import foreign_part, media_part, text_part, thinking_part
 from wireglot.dialects.openai_chat.reasoning import (
+    BETWEEN,
     CARRIER,
     call_carrier,
     carrier_of,
     google_carrier,
     holder_of,
+    is_separate,
     opaque_details,
     put_reasoning,
     state_field,
@@ -31,6 +34,79 @@ from wireglot.wire.json import BadJson, decode
 _ORDER = "the message has one place for each kind"
 # The order in which a Chat message is read back: a part in another order is declared as moved.
 _REASONING, _TEXT, _REFUSAL, _AUDIO, _IMAGE, _CALL = range(6)
+
+
+class Order:
+    """Declares the parts of an answer that cannot stand where they stood: behind a later kind, or as a second
+    of one."""
+
+    __slots__ = ("_bare", "_losses", "_marked", "_rank", "_refused", "_spoken", "_thought")
+
+    def __init__(self, losses: list[Loss]) -> None:
+        self._losses = losses
+        self._rank = _REASONING
+        self._thought = self._spoken = self._refused = False
+        self._marked = False  # the last thought has a state of its own
+        self._bare = False  # a thought was nothing but a state
+
+    def reasoning(self, path: str, part: Reasoning, signed: str) -> None:
+        # A redacted thought behind one whose own state was written is read back in the same place.
+        again = self._thought and not (part.redacted and self._marked)
+        self._place(_REASONING, path, again or (self._bare and not part.redacted))
+        self._marked = signed == "state"
+        # Reading back gives a state without text to the next thought that has no state of its own.
+        self._bare = self._bare or (self._marked and not part.text and not part.redacted)
+        self._thought = self._thought or bool(part.text) or signed == "details"
+
+    def text(self, path: str, apart: bool = False) -> None:
+        """`apart`: it has an entry of its own in a list."""
+        self._place(_TEXT, path, self._spoken and not apart)
+        self._spoken = True
+
+    def refusal(self, path: str) -> None:
+        self._place(_REFUSAL, path, self._refused)
+        self._refused = True
+
+    def audio(self, path: str) -> None:
+        self._place(_AUDIO, path)
+
+    def image(self, path: str) -> None:
+        self._place(_IMAGE, path)
+
+    def call(self, path: str) -> None:
+        self._place(_CALL, path)
+
+    def _place(self, rank: int, path: str, again: bool = False) -> None:
+        if again or rank < self._rank:
+            self._losses.append(Loss(path, "content.position", "approximated", _ORDER))
+        self._rank = max(self._rank, rank)
+
+
+def declare_order(parts: Mapping[int, Part], losses: list[Loss]) -> None:
+    """What a message that is put together from the chunks of a stream has in another place, as a whole answer
+    declares it. Of the parts' texts it only matters whether there are any."""
+    declared = {loss.path for loss in losses if loss.feature == "content.position"}
+    moved: list[Loss] = []
+    order = Order(moved)
+    for index in sorted(parts):
+        path, part = f"$.content[{index}]", parts[index]
+        match part:
+            case Reasoning(signature=signature):
+                opaque = signature is not None and opaque_details(signature) is not None
+                order.reasoning(path, part, "details" if opaque else "state" if signature else "")
+            case Text():
+                if part.text or part.signature is not None:
+                    (order.refusal if part.refusal else order.text)(path)
+            case Media(kind="image"):
+                order.image(path)
+            case Media(kind="audio"):
+                if part.data is not None:
+                    order.audio(path)
+            case ToolCall():
+                order.call(path)
+            case _:
+                pass
+    losses += [loss for loss in moved if loss.path not in declared]
 
 
 class Answer:
@@ -47,7 +123,9 @@ class Answer:
         self._details: list[Any] = []
         self._states: list[tuple[int, Sealed]] = []
         self._google: dict[str, Any] = {}
-        self._texts: list[Text] = []
+        self._texts: list[str] = []
+        self._length = 0
+        self._separate = False  # the last text was a message of its own
         self._listed: list[Any] = []
         self._citations: list[Any] = []
         self._images: list[Any] = []
@@ -56,10 +134,7 @@ class Answer:
         self._audio: dict[str, Any] | None = None
         self._transcript = ""
         self._refusals: list[str] = []
-        self._length = 0
-        self._rank = _REASONING
-        self._marked = False
-        self._bare = False
+        self._order = Order(losses)
 
     @property
     def calls(self) -> bool:
@@ -106,7 +181,7 @@ class Answer:
         if listed:
             out["content"] = self._listed
         elif self._texts:
-            text = "".join(part.text for part in self._texts)
+            text = "".join(self._texts)
             out["content"] = text
             if self._form.get("content") == "object":
                 with suppress(BadJson):
@@ -142,18 +217,23 @@ class Answer:
             return
         self._sign(part, part.signature)
         if part.refusal and not own_form(part.extra, NAME).get("part"):
-            self._place(_REFUSAL, path, bool(self._refusals))
+            self._order.refusal(path)
             self._refusals.append(part.text)
             return
         form = own_form(part.extra, NAME)
         if form.get("field") == "audio" and (spoken or "audio" in form):
-            self._place(_AUDIO, path)
+            self._order.audio(path)
             self._transcript += part.text
             if not spoken:
                 self._audio = {**form["audio"], "transcript": self._transcript}
             return
         # Texts of a content list stay apart, but reading them back gives the signature to the first of them.
-        self._place(_TEXT, path, bool(self._texts) and (not listed or part.signature is not None))
+        self._order.text(path, apart=listed and part.signature is None)
+        between = BETWEEN if self._separate and part.text else ""
+        self._length += len(between)
+        self._texts.append(between + part.text)
+        if part.text:
+            self._separate = is_separate(Text, part.signature)
         if listed:
             self._listed.append(text_part(part, path, []))
         for index, citation in enumerate(part.citations):
@@ -161,7 +241,6 @@ class Answer:
             entry = render_citation(citation, self._length, len(part.text), place, self._losses)
             if entry is not None:
                 self._citations.append(entry)
-        self._texts.append(part)
         self._length += len(part.text)
 
     def _reasoning(self, part: Reasoning, path: str, listed: bool) -> None:
@@ -169,13 +248,8 @@ class Answer:
         if listed and own_form(part.extra, NAME).get("field") == "content":
             self._listed.append(thinking_part(part))
             return
-        # A redacted thought behind one whose own state was written is read back in the same place.
-        again = bool(self._thoughts) and not (part.redacted and self._marked)
-        self._place(_REASONING, path, again or (self._bare and not part.redacted))
         signed = self._sign(part, part.signature)
-        self._marked = signed == "state"
-        # Reading back gives a state without text to the next thought that has no state of its own.
-        self._bare = self._bare or (self._marked and not part.text and not part.redacted)
+        self._order.reasoning(path, part, signed)
         if part.text or signed == "details":
             self._thoughts.append(part)
 
@@ -191,7 +265,7 @@ class Answer:
             self._google = google_carrier(part, signature)
             return "google"
         rank = _REASONING if isinstance(part, Reasoning) else _TEXT if isinstance(part, Text) else _IMAGE
-        letters = len(part.text) if isinstance(part, Reasoning) else -1
+        letters = len(part.text) if isinstance(part, Reasoning | Text) else -1
         self._states.append((rank, Sealed(signature, holder_of(part), letters)))
         return "state"
 
@@ -203,7 +277,7 @@ class Answer:
         return states
 
     def _call(self, part: ToolCall, path: str) -> None:
-        self._place(_CALL, path)
+        self._order.call(path)
         if is_legacy(part.extra) and self._legacy is None:
             self._legacy = call_body(part)
             extra = own_fields(part.extra, NAME)
@@ -215,7 +289,7 @@ class Answer:
 
     def _media(self, part: Media, path: str) -> None:
         if part.kind == "audio" and part.data is not None and self._audio is None:
-            self._place(_AUDIO, path)
+            self._order.audio(path)
             losses_of_extra(part.extra, NAME, path, self._losses)
             if part.mime:
                 self._losses.append(
@@ -230,7 +304,7 @@ class Answer:
         if part.kind != "image":
             self._losses.append(Loss(path, part.kind, "dropped", "no place in an answer"))
             return
-        self._place(_IMAGE, path)
+        self._order.image(path)
         self._sign(part, part.signature)
         entry = media_part(replace(part, signature=None), path, self._losses)
         if entry is not None:
@@ -240,9 +314,3 @@ class Answer:
 
     def _new_audio(self, part: Media) -> dict[str, Any]:
         return {"id": self._context.new_id("audio", (part.data or "")[:64]), "expires_at": self._context.now}
-
-    def _place(self, rank: int, path: str, again: bool = False) -> None:
-        """Say so if the part cannot stand where it stood: behind a later kind, or as a second of one."""
-        if again or rank < self._rank:
-            self._losses.append(Loss(path, "content.position", "approximated", _ORDER))
-        self._rank = max(self._rank, rank)

@@ -12,6 +12,7 @@ from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.parts import parse_part, thinking_text
 from wireglot.dialects.openai_chat.reasoning import (
+    BETWEEN,
     CARRIER,
     DETAILS,
     FIELDS,
@@ -21,6 +22,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     details_data,
     details_text,
     is_opaque,
+    is_separate,
     parse_states,
 )
 from wireglot.dialects.openai_chat.repeated_calls import is_repeated
@@ -46,6 +48,7 @@ _DELTA = frozenset({"role", "content", "refusal", "tool_calls", "function_call",
 }
 _CALL = frozenset({"index", "id", "type", "function", "custom", CARRIER})
 _FIRST = frozenset({"role", "content"})
+_KINDS: dict[str, type[Text] | type[Reasoning]] = {"text": Text, "reasoning": Reasoning}
 _LEGACY = -(1 << 40)  # stands for the one `function_call`; GLM counts real calls from -1
 
 
@@ -82,6 +85,7 @@ class Assembly:
         self._open = -1  # the part of prose or reasoning that is open
         self._kind = ""  # its kind: text, refusal, reasoning
         self._signature: Signature | None = None
+        self._separate: set[str] = set()  # kinds whose next text begins with a blank line of ours
         self._citations: list[Citation] = []
         self._details: list[dict[str, Any]] = []
         self._sound: list[str] = []  # base64, cut anywhere a piece of audio ends
@@ -101,6 +105,8 @@ class Assembly:
             self._reasoning(delta, out)
         content = delta.get("content")
         if type(content) is str:
+            if self._separate and content:
+                content = self._begun("text", content)
             if content or logprobs:
                 if self._kind != "text":
                     self._switch("text", "", out)
@@ -143,9 +149,12 @@ class Assembly:
                 case "redacted":
                     self._whole(Reasoning("", state.signature, redacted=True), out)
                 case "reasoning" | "text":
-                    if self._kind != state.holder or self._signature is not None:
+                    if self._kind != state.holder:
                         self._switch(state.holder, "", out)
                     self._signature = state.signature
+                    if is_separate(_KINDS[state.holder], state.signature):
+                        self._separate.add(self._kind)
+                    self._shut(out)  # it stands behind its part: what follows is another one
                 case "media":
                     signed = state.signature
                 case "call" | "unsigned":
@@ -195,6 +204,14 @@ class Assembly:
         self._open = self.count
         self.count += 1
 
+    def _begun(self, kind: str, text: str) -> str:
+        """The first text behind a part of this kind that a state has closed, without the blank line that
+        separates the two for clients that read them as one."""
+        if kind not in self._separate:
+            return text
+        self._separate.discard(kind)
+        return text.removeprefix(BETWEEN)
+
     def _shut(self, out: list[Event]) -> None:
         """End the open part of prose or reasoning."""
         if self._open < 0:
@@ -228,6 +245,8 @@ class Assembly:
                 text, field = details_text([item for item in details if type(item) is dict]), "details"
             if not text and self._kind == "" and is_opaque(self._details):
                 self._switch("reasoning", field, out)
+        if self._separate and text:
+            text = self._begun("reasoning", text)
         if text:
             if self._kind != "reasoning":
                 told = details[0] if type(details) is list and details else None

@@ -18,6 +18,7 @@ from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import asks_usage, render_stop, render_tier, render_usage
 from wireglot.dialects.openai_chat.part_writer import Chunks, PartWriter, lose_late
+from wireglot.dialects.openai_chat.render_answer import declare_order
 from wireglot.dialects.openai_chat.response import MALFORMED, render_choice, response_id
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
@@ -179,6 +180,8 @@ class ChatWriter:
             tier = render_tier(event.service_tier, native, "$.service_tier", losses)
             if tier is not None:
                 top["service_tier"] = tier
+        if not own_form(self._start_extra, NAME).get("native"):  # else it is told chunk by chunk as it came
+            declare_order(self._parts.closed, self.losses)
         finish = render_stop(stop, self._parts.calls > 0, self._parts.refusal, self.losses)
         out.append(self._chunks.chunk(delta, finish=finish, choice=choice, top=top))
         usage = event.usage if event.usage is not None else self._usage

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.foreign import NO_RESULTS
+from wireglot.dialects.foreign import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,
     is_client_call,
@@ -199,7 +199,7 @@ def render_response(
     )
     render_body_tier(body, response.service_tier, form, losses)
     if response.others:
-        losses.append(Loss("$.others", "candidates", "dropped", "one answer at a time here"))
+        losses.append(ONE_ANSWER)
     if response.safeguard_results:
         losses.append(NO_RESULTS)
     losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
