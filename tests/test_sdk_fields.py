@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools.sdk_fields.page import allowed, judged, silent
-from tools.sdk_fields.probe import rows
+from tools.sdk_fields.probe import rows, unread_words
 from tools.sdk_fields.stages import ENDPOINTS, Endpoint
 
 FIELDS = Path(__file__).parents[1] / "docs" / "reference" / "fields"
@@ -17,7 +17,7 @@ endpoints = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{e
 def test_no_field_of_an_sdk_goes_nowhere_without_a_word(endpoint: Endpoint):
     """[D] [X11] Fields without effect are few, and each has its reason."""
     found = set(silent(endpoint, rows(endpoint)))
-    named = {name for name in allowed() if name.startswith(f"{endpoint.name} ")}
+    named = {name for name in allowed() if name.startswith(f"{endpoint.name} ") and "=" not in name}
     assert sorted(found - named) == []
     assert sorted(named - found) == [], "a reason for a field that has an effect now"
 
@@ -28,3 +28,16 @@ def test_what_an_sdk_brings_has_been_judged(endpoint: Endpoint):
     known = judged(FIELDS)
     new = {f"{endpoint.dialect} {row.structure}.{row.field}" for row in rows(endpoint)} - known
     assert sorted(new) == []
+
+
+@endpoints
+def test_no_word_of_an_enumeration_is_unknown_without_a_reason(endpoint: Endpoint):
+    """Stop reasons, statuses, tiers, efforts: a new word of an SDK is read, or has its reason."""
+    found = {f"{endpoint.name} {name}" for name in unread_words(endpoint)}
+    named = {name for name in allowed() if name.startswith(f"{endpoint.name} ") and "=" in name}
+    whole = {name for name in named if name.endswith("=*")}  # fields that are declared whatever they say
+    covered = {name for name in found if f"{name.partition('=')[0]}=*" in whole}
+    assert sorted(found - covered - named) == []
+    stale = {name for name in named - whole if name not in found}
+    stale |= {name for name in whole if not any(each.startswith(name[:-1]) for each in covered)}
+    assert sorted(stale) == [], "a reason for a word that is read now"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from tools.sdk_fields.samples import embed, minimal, sample, samples
+from tools.sdk_fields.samples import embed, minimal, sample, samples, spoken, words_of
 from tools.sdk_fields.shapes import Place, fields_of, places, required_of
 from tools.sdk_fields.stages import Document, Endpoint
 from wireglot.dialects.base import Rendered
@@ -27,6 +28,7 @@ _VENDORS = {
 """Who answers: the dialect's own vendor, so that no clone's limits come on top."""
 
 
+_NO_WORD = "x_nobody_knows_this"
 _MEASURED: dict[str, tuple[Row, ...]] = {}
 """What was measured in this process: a page and a test ask for the same."""
 
@@ -69,6 +71,32 @@ def _rows(endpoint: Endpoint) -> Iterator[Row]:
                 continue  # its own fields are asked for below
             verdicts = {target: _judged(endpoint, target, pairs, around[target]) for target in targets}
             yield Row(structure.__name__, field, spelled(place), verdicts)
+
+
+def unread_words(endpoint: Endpoint) -> Iterator[str]:
+    """Words of the SDK's enumerations that fare like a word that nobody knows, as `structure.field=word`: of
+    those fields whose words are told apart at all."""
+    for structure, place in places(endpoint.root, endpoint.echoes).items():
+        for field, hint in fields_of(structure).items():
+            words = list(dict.fromkeys(words_of(hint)))
+            if not words or _names_the_kind(field, hint) or (not place and field in endpoint.echoes):
+                continue
+            companion = endpoint.companions.get(f"{structure.__name__}.{field}", {})
+            base = {**_base(endpoint, structure), **companion}
+            fates = {
+                word: _fates(endpoint, _request(endpoint, place, {**base, field: spoken(hint, word)}), word)
+                for word in (*words, _NO_WORD)
+            }
+            unread = [word for word in words if fates[word] == fates[_NO_WORD]]
+            if len(unread) < len(words):
+                yield from (f"{structure.__name__}.{field}={word}" for word in unread)
+
+
+def _fates(endpoint: Endpoint, body: Document, word: str) -> list[str]:
+    """What becomes of a document toward each other dialect, whichever word stands in it."""
+    of_word = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    targets = [name for name in MAIN if name != endpoint.dialect]
+    return [of_word.sub("...", repr(_outcome(endpoint, target, body))) for target in targets]
 
 
 def _judged(

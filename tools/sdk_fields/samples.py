@@ -81,6 +81,27 @@ def samples(hint: Any, field: str) -> list[Any]:
     return [sample(hint, field)]
 
 
+def words_of(hint: Any) -> list[str]:
+    """The words that a field may hold, where its type lists them; in a list too."""
+    hint = bare(hint)
+    if is_union(hint) or is_list(hint):
+        return [word for option in get_args(hint) for word in words_of(option)]
+    if get_origin(hint) is typing.Literal:
+        return [word for word in get_args(hint) if isinstance(word, str)]
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return [str(each.value) for each in hint if "UNSPECIFIED" not in str(each.value)]
+    return []
+
+
+def spoken(hint: Any, word: str) -> Any:
+    """A word as the field holds it."""
+    options = [option for option in map(bare, get_args(hint)) if words_of(option)]
+    hint = bare(hint)
+    if is_union(hint):
+        return spoken(options[0], word) if options else word
+    return [word] if is_list(hint) else word
+
+
 def _plain(kind: type, field: str, other: bool) -> Any:
     if issubclass(kind, enum.Enum):
         values = [each.value for each in kind if "UNSPECIFIED" not in str(each.value)]

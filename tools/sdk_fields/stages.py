@@ -193,7 +193,7 @@ _INLINE: Document = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGg
 
 
 def anthropic_answer(answer: Document) -> Document:
-    return {"content": [{"type": "text", "text": "said"}], **answer, "stop_reason": "end_turn"}
+    return {"stop_reason": "end_turn", "content": [{"type": "text", "text": "said"}], **answer}
 
 
 def chat_answer(answer: Document) -> Document:
@@ -214,7 +214,7 @@ def responses_answer(answer: Document) -> Document:
         "status": "completed",
         "content": [said],
     }
-    status = "incomplete" if answer.get("incomplete_details") else "completed"
+    status = "incomplete" if answer.get("incomplete_details") else answer.get("status") or "completed"
     if answer.get("error"):
         status = "failed"
     return {**answer, "status": status, "output": [message, *(answer.get("output") or [])]}

@@ -10,7 +10,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 
 from wireglot.dialects.envelope import Holder, Sealed, seal, unseal, unseal_all
-from wireglot.ir.content import Origin, Signature
+from wireglot.ir.content import Origin, Reasoning, Signature
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.wire.memory import Memory
@@ -60,6 +60,9 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the model may reason: False only where it is known that it does not."""
     first_event: int = 0
     """The number of the first event, in a stream that others began (Responses counts its events)."""
+
+    withheld: tuple[Reasoning, ...] = ()
+    """Reasoning of the request that the upstream was not given, for dialects whose answers name it."""
 
     def new_id(self, prefix: str, *material: str) -> str:
         """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""

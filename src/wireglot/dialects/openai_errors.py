@@ -65,6 +65,21 @@ _CODES: Final[dict[str, ErrorKind]] = {
     "upstream_unavailable": "server",
     "invalid_prompt": "invalid_request",
     "invalid_encrypted_content": "invalid_request",
+    "data_residency_mismatch": "permission",
+    # Of pictures that the client sent: another attempt fails alike.
+    "invalid_image": "invalid_request",
+    "invalid_image_format": "invalid_request",
+    "invalid_base64_image": "invalid_request",
+    "invalid_image_url": "invalid_request",
+    "invalid_image_mode": "invalid_request",
+    "image_too_large": "invalid_request",
+    "image_too_small": "invalid_request",
+    "image_parse_error": "invalid_request",
+    "image_file_too_large": "invalid_request",
+    "unsupported_image_media_type": "invalid_request",
+    "empty_image_file": "invalid_request",
+    "failed_to_download_image": "invalid_request",
+    "image_file_not_found": "invalid_request",
 }
 _TYPES: Final[dict[str, ErrorKind]] = {
     "too_many_prompt_tokens": "context_overflow",

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from wireglot.ir.content import Foreign
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from wireglot.ir.content import Foreign, Reasoning
 from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+
+_PART: Final = re.compile(r"\$\.messages\[(\d+)\]\.content\[(\d+)\](\.signature)?")
+_WHOLE: Final = frozenset({"reasoning.text", "reasoning.redacted"})
 
 
 def left_out(part: Foreign, path: str) -> Loss:
@@ -13,3 +21,20 @@ def left_out(part: Foreign, path: str) -> Loss:
     if part.stands_elsewhere:
         return Loss(path, "foreign_part", "emulated", f"{what}: its content is told elsewhere")
     return Loss(path, "foreign_part", "dropped", what)
+
+
+def withheld(request: Request, losses: Iterable[Loss]) -> tuple[Reasoning, ...]:
+    """The reasoning of a history of which nothing reaches the model, in its order. `losses` are at their
+    neutral places in the request."""
+    found: dict[tuple[int, int], Reasoning] = {}
+    for loss in losses:
+        if loss.action != "dropped" or not loss.feature.startswith("reasoning."):
+            continue
+        place = _PART.fullmatch(loss.path)
+        if place is None:
+            continue
+        message, index = int(place[1]), int(place[2])
+        part = request.messages[message].content[index]
+        if isinstance(part, Reasoning) and (loss.feature in _WHOLE or not part.text):
+            found[message, index] = part
+    return tuple(found[place] for place in sorted(found))

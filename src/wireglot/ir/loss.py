@@ -228,6 +228,10 @@ def feature_of(signature: Signature) -> Feature:
     return "message.phase" if signature.id == PHASE else "reasoning.signature"
 
 
+_REPORTS: dict[str, Feature] = {"input_transformations": "reasoning.signature"}
+"""Fields by which a provider reports a loss of its own, and the loss."""
+
+
 def losses_of_extra(
     extra: Extra | None, own: str, path: str, out: list[Loss], feature: Feature = "unknown_field"
 ) -> None:
@@ -236,7 +240,7 @@ def losses_of_extra(
         return
     for key, value in extra.fields.items():
         if value or not is_blank(value):
-            named: Feature = "usage.detail" if key.startswith("usage.") else feature
+            named: Feature = "usage.detail" if key.startswith("usage.") else _REPORTS.get(key, feature)
             out.append(Loss(f"{path}.{key}", named, "dropped", f"{extra.dialect} only"))
 
 

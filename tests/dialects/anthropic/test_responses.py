@@ -117,6 +117,12 @@ def test_stop_reasons_have_one_word_on_each_side(raw, reason: StopReason):
     assert (body["stop_reason"], losses) == (raw, [])
 
 
+def test_a_compaction_that_ends_the_turn_is_a_pause():
+    """The client sends the summary back, and the answer follows."""
+    stop = DIALECT.parse_response(message(stop_reason="compaction"), CONTEXT).stop
+    assert (stop.reason, stop.raw) == ("paused", "compaction")
+
+
 def test_an_unknown_reason_is_kept_and_told_as_a_legal_one():
     """C16, R-I-06"""
     assert DIALECT.parse_response(message(stop_reason="later"), CONTEXT).stop == Stop(

@@ -36,6 +36,7 @@ def envelope(message="m", type="invalid_request_error", code=None, param=None):
         (None, 413, "too_large"),
         ({"id": "resp_1", "status": "failed", "error": {"code": "rate_limit_exceeded", "message": "m"}}, 200, "rate_limit"),
         ({"id": "resp_1", "status": "failed", "error": None}, 200, "server"),
+        ({"id": "resp_1", "status": "failed", "error": {"code": "invalid_image", "message": "m"}}, 200, "invalid_request"),
     ],
 )  # fmt: skip
 def test_errors_are_understood(body, status, kind):

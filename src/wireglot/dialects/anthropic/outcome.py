@@ -19,8 +19,9 @@ REASONS: dict[str, StopReason] = {
     "tool_use": "tool_calls",
     "refusal": "refused",
     "pause_turn": "paused",
+    "compaction": "paused",  # the summary is there, and the answer follows when it is sent back
 }
-SPELT: dict[StopReason, str] = {reason: raw for raw, reason in REASONS.items()}
+SPELT: dict[StopReason, str] = {reason: raw for raw, reason in reversed(REASONS.items())}
 
 _TIERS_READ = {"standard_only": "standard"}
 _TIERS_REQUEST = {"auto": "auto", "standard": "standard_only"}

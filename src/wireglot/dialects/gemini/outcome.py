@@ -47,7 +47,7 @@ _REASONS: dict[str, StopReason] = {
     "UNEXPECTED_TOOL_CALL": "malformed_call",
     "TOO_MANY_TOOL_CALLS": "malformed_call",
     "MALFORMED_RESPONSE": "malformed_call",
-    UNSIGNED: "malformed_call",  # ai.google.dev/api; google-genai 3.1 lacks it
+    UNSIGNED: "malformed_call",  # ai.google.dev/api; google-genai 3.1 lacked it
     "CONTINUATION": "paused",
 }
 _AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(

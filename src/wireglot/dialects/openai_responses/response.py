@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.base import Context, Rendered, told_model
-from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.foreign import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,
@@ -82,6 +82,8 @@ _KNOWN = frozenset(
 )
 _CUT = frozenset({"message", "function_call", "custom_tool_call"})
 """Items the model can be cut off in."""
+_WITHHELD = {"action": "removed", "reason": "model_mismatch", "type": "reasoning"}
+"""What an answer says of reasoning that was minted for another model (openai-python 3.51)."""
 _ALWAYS = ("id", "model", "created_at", "output", "usage", "status", "incomplete_details", "error", "object")
 
 
@@ -241,6 +243,11 @@ def finish_body(body: dict[str, Any], response: Response, status: str, why: str,
         body["error"] = dict(MALFORMED)
     if status == "completed" and "body" not in form:
         body["completed_at"] = max(context.now, body["created_at"])
+    named = [own_form(part.extra, NAME).get("id") for part in context.withheld]
+    if any(named):
+        known = own_fields(response.extra, NAME).get("input_transformations")
+        ours = [{"id": each, **_WITHHELD} for each in named if each]
+        body["input_transformations"] = [*(known if type(known) is list else ()), *ours]
 
 
 def render_body_tier(body: dict[str, Any], tier: str, form: dict[str, Any], losses: list[Loss]) -> None:

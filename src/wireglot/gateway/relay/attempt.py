@@ -21,6 +21,7 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Origin
 from wireglot.ir.errors import Unsupported
+from wireglot.ir.left_out import withheld
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
 from wireglot.providers.endpoints import Operation
@@ -176,7 +177,9 @@ def _translated(
     if not exchange.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)
     rendered = told(lambda: dialect(target.dialect).render_request(planned.upstream, writing))
-    losses = exchange.located(planned.losses + planned.retraced(rendered.losses), asked)
+    neutral = planned.losses + planned.retraced(rendered.losses)
+    losses = exchange.located(neutral, asked)
+    left_out = withheld(exchange.request(), refused) + withheld(asked, neutral)
     if refused:
         losses = exchange.located(refused, exchange.request()) + losses
     if exchange.invented:
@@ -196,7 +199,7 @@ def _translated(
         outbound=outbound(job, target, credential, operation=operation, body=encode(value)),
         stream=stream,
         raw=False,
-        context=planned.context,
+        context=msgspec.structs.replace(planned.context, withheld=left_out) if left_out else planned.context,
         losses=losses,
         request=request,
         aliases=planned.aliases,
