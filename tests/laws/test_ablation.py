@@ -64,6 +64,21 @@ def test_what_could_not_be_helped_is_a_short_list_with_reasons():
     assert avoidable_losses([lost], set()) == []
 
 
+def test_a_reason_excuses_what_it_names_and_nothing_else():
+    """A pattern that begins with anything could hide a loss that is new."""
+    wide = {one for entry in NECESSARY for one in entry.details if one.startswith("*")}
+    assert wide == {"* only"}, "fields of the usage, which only their vendor counts"
+    assert all(entry.features == ("usage.detail",) for entry in NECESSARY if "* only" in entry.details)
+
+
+def test_a_result_without_its_call_is_excused_where_the_call_is_stored_elsewhere():
+    lost = Loss("$.messages[0].content[0]", "tool_result.pairing", "dropped", "a result without its call")
+    stored = {"input": [{"type": "item_reference", "id": "fc_1"}]}
+    assert avoidable_losses([lost], {"tool_result.pairing"}, {"previous_response_id": "resp_1"}) == []
+    assert avoidable_losses([lost], {"tool_result.pairing"}, stored) == []
+    assert avoidable_losses([lost], {"tool_result.pairing"}, {"input": "Hello"}) == ["tool_result.pairing"]
+
+
 def test_without_recordings_the_figures_say_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["corpus", str(tmp_path)])
     main()

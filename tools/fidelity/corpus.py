@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tools.fidelity.ablation import Kind, Silent, silent_fields
 from tools.fidelity.matrix import DIRECTIONS, grade_request, title
-from tools.fidelity.necessary import why_needed
+from tools.fidelity.necessary import NOTHING, Document, why_needed
 from tools.fidelity.request_probes import REQUESTS
 from tools.fidelity.round_trips import Kept, RoundTrips, kept_answers, round_trips
 from wireglot.dialects.registry import DialectName, dialect_name
@@ -85,7 +85,8 @@ def measure(folder: Path, limit: int = 0) -> Figures:
                     direction, kept = title(case.dialect, target), kept_in_requests
                 else:  # told by the client, as in the matrix
                     direction, kept = title(target, case.dialect), kept_in_answers
-                spared = avoidable_losses(_losses(case, kind, dialect_name(target)), kept[direction])
+                losses = _losses(case, kind, dialect_name(target))
+                spared = avoidable_losses(losses, kept[direction], case.body or NOTHING)
                 avoidable.update(f"{direction} {kind} {name}" for name in spared)
                 imperfect += bool(found or spared)
     answers = list(cases(folder, "responses", limit))
@@ -106,13 +107,13 @@ def kept_requests() -> Kept:
     return kept
 
 
-def avoidable_losses(losses: Iterable[Loss], places: set[Feature]) -> list[str]:
+def avoidable_losses(losses: Iterable[Loss], places: set[Feature], document: Document = NOTHING) -> list[str]:
     """Features that were lost although this direction has a place for them."""
     return sorted(
         {
             loss.feature
             for loss in losses
-            if loss.action == "dropped" and loss.feature in places and not why_needed(loss)
+            if loss.action == "dropped" and loss.feature in places and not why_needed(loss, document)
         }
     )
 

@@ -5,10 +5,15 @@ Everything else that is dropped although its direction has a place for it counts
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from wireglot.ir.loss import Feature, Loss
+
+Document = Mapping[str, Any]
+NOTHING: Final[Document] = MappingProxyType({})
 
 
 class Necessary(NamedTuple):
@@ -16,14 +21,21 @@ class Necessary(NamedTuple):
 
     reason: str
     features: tuple[Feature, ...]
-    details: tuple[str, ...] = ("*",)
+    details: tuple[str, ...]
+    holds: Callable[[Document], bool] = lambda document: True
+    """What must be true of the document that was translated."""
+
+
+def _refers_to_what_is_stored(request: Document) -> bool:
+    """Whether parts of the conversation are held by the upstream that was asked before."""
+    items = request.get("input")
+    listed = items if isinstance(items, list) else []
+    return bool(request.get("previous_response_id") or request.get("conversation")) or any(
+        isinstance(item, dict) and item.get("type") == "item_reference" for item in listed
+    )
 
 
 NECESSARY: Final[tuple[Necessary, ...]] = (
-    Necessary(
-        "what a schema holds decides, or the upstream demands it",
-        ("tool.schema", "output_format.schema", "max_tokens", "model"),
-    ),
     Necessary(
         "OpenAI marks parts of what is said to the model: no tools, no calls, no answers (openai 3.49)",
         ("cache_marker",),
@@ -35,6 +47,11 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
         ),
     ),
     Necessary("the catalog knows that this model takes none", ("cache_marker",), ("none are taken",)),
+    Necessary(
+        "OpenAI's marks say where, and not for five minutes",
+        ("cache_marker",),
+        ("kept as long as this server likes, not short",),
+    ),
     Necessary("all tools to choose from were lost, and told", ("tool_choice",), ("no tools are offered",)),
     Necessary("VALIDATED: auto, which is sent, and Gemini's own check", ("tool_choice",), ("gemini only",)),
     Necessary(
@@ -46,7 +63,12 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
             "this provider does not enforce schemas",
         ),
     ),
-    Necessary("the call is held by the upstream that was asked before", ("tool_result.pairing",)),
+    Necessary(
+        "the call is held by the upstream that was asked before, which a translation by itself cannot ask",
+        ("tool_result.pairing",),
+        ("a result without its call",),
+        _refers_to_what_is_stored,
+    ),
     Necessary("outside of what OpenAI enforces, and refused", ("tool.strict",), ("the schema is *",)),
     Necessary("a tier that only its vendor sells", ("service_tier",), ("no tier *",)),
     Necessary("there are no calls that could be parallel", ("parallel_tools",), ("no tool may be called *",)),
@@ -65,7 +87,12 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
     Necessary(
         "citations of OpenAI and Gemini name web pages, and OpenAI's do not quote: their offsets do",
         ("citations",),
-        ("quote: *", "only web sources *", "*names no address", "* only", "a file of *"),
+        (
+            "quote: a citation has no quote here",
+            "quote: Chat does not quote",
+            "only web sources can be told",
+            "it names no address",
+        ),
     ),
     Necessary(
         "citations of files and documents, which only their vendor's kinds of citation can name",
@@ -86,9 +113,9 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
 )  # fmt: skip
 
 
-def why_needed(loss: Loss) -> str:
-    """Why the loss could not be helped; empty where it could."""
+def why_needed(loss: Loss, document: Document = NOTHING) -> str:
+    """Why the loss could not be helped; empty where it could. `document` is what was translated."""
     for entry in NECESSARY:
         if loss.feature in entry.features and any(fnmatchcase(loss.detail, one) for one in entry.details):
-            return entry.reason
+            return entry.reason if entry.holds(document) else ""
     return ""

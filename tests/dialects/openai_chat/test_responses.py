@@ -380,6 +380,18 @@ def test_a_citation_without_offsets_covers_its_text():
     assert [loss.action for loss in rendered.losses if loss.feature == "citations"] == ["invented"] * 2
 
 
+def test_what_a_citation_quotes_reaches_clients_that_are_told_quotes():
+    """OpenRouter quotes the page in `content`."""
+    nested = {"url": "https://e.org", "title": "t", "content": "So it is.", "start_index": 0, "end_index": 2}
+    note = {"type": "url_citation", "url_citation": nested}
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Hi", "annotations": [note]}}
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    (text,) = DIALECT.parse_response(body, CONTEXT).content
+    assert isinstance(text, Text)
+    assert (text.citations[0].quote, text.citations[0].start) == ("So it is.", 0)
+    assert DIALECT.render_response(DIALECT.parse_response(body, CONTEXT), CONTEXT).value == body
+
+
 def test_a_citation_of_no_address_is_declared_and_not_told():
     rendered = shown(Text("two", citations=(Citation("", "t", start=0, end=3),)))
     assert rendered.value["choices"][0]["message"]["annotations"] == []

@@ -53,7 +53,7 @@ def _render(citation: Citation, path: str, losses: list[Loss], echoable: bool) -
     if native is not None:
         if native.dialect == NAME:
             return native.value
-        losses.append(Loss(path, "citations", "dropped", f"{native.dialect} only"))
+        losses.append(Loss(path, "citations", "dropped", f"a {native.type} of {native.dialect}"))
         return None
     own = own_fields(citation.extra, NAME)
     if not citation.url:

@@ -11,6 +11,8 @@ from wireglot.ir.content import Citation, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 
 _CITATION = frozenset({"url", "title", "start_index", "end_index"})
+_QUOTED = _CITATION | {"content"}
+"""OpenRouter quotes the page (openrouter.ai/docs/guides/features/plugins/web-search); OpenAI does not."""
 
 
 def parse_citation(value: Any) -> Citation:
@@ -23,17 +25,18 @@ def parse_citation(value: Any) -> Citation:
             NAME, kind if type(kind) is str else "", value if type(value) is dict else {"value": value}
         )
         return Citation(native=native)
-    start, end = nested.get("start_index"), nested.get("end_index")
+    start, end, quote = nested.get("start_index"), nested.get("end_index"), nested.get("content")
     return Citation(
         _text_or_empty(nested.get("url")),
         _text_or_empty(nested.get("title")),
+        _text_or_empty(quote),
         start=start if type(start) is int else None,
         end=end if type(end) is int else None,
         extra=keep(
             {key: item for key, item in value.items() if key != "index"},
             {"type", "url_citation"},
             {"raw": value},
-            nested={"url_citation": (nested, _CITATION)},
+            nested={"url_citation": (nested, _QUOTED if type(quote) is str else _CITATION)},
         ),
     )
 
@@ -50,7 +53,8 @@ def render_citation(
     if citation.native is not None:
         if citation.native.dialect == NAME:
             return citation.native.value
-        losses.append(Loss(path, "citations", "dropped", f"{citation.native.dialect} only"))
+        what = f"a {citation.native.type} of {citation.native.dialect}"
+        losses.append(Loss(path, "citations", "dropped", what))
         return None
     raw = own_form(citation.extra, NAME).get("raw")
     if raw is not None and not shift and parse_citation(raw) == citation:
@@ -59,10 +63,12 @@ def render_citation(
         losses.append(Loss(path, "citations", "dropped", "it names no address"))
         return None
     losses_of_extra(citation.extra, NAME, path, losses)
-    if citation.quote:
-        losses.append(Loss(f"{path}.quote", "citations", "dropped", "Chat does not quote"))
     start, end = cited_span(citation, length, raw is not None, path, losses)
     nested: dict[str, Any] = {"url": citation.url, "title": citation.title}
+    if citation.quote and raw is not None:
+        nested["content"] = citation.quote
+    elif citation.quote:
+        losses.append(Loss(f"{path}.quote", "citations", "dropped", "Chat does not quote"))
     if start is not None:
         nested["start_index"] = start + shift
     if end is not None:
