@@ -62,6 +62,21 @@ def test_each_function_call_becomes_one_native_event_when_it_is_complete():
     assert all(isinstance(event["function"]["arguments"], str) for event in events)
 
 
+def test_a_stream_is_told_as_plain_events_with_the_calls_of_each_chunk():
+    """R-T-05, R-J-09: for agents that pass events on."""
+    answer = Assistant.of("gemini")
+    chunks = [
+        stream(gemini_chunk({"text": "Both."})),
+        stream(gemini_chunk(CALL, {"functionCall": {"name": "list"}})),
+    ]
+    events = list(answer.events(chunks))
+    assert events[0] == {"type": "text", "text": "Both."}
+    called = [event for event in events if event["type"] == "native_tool_calls"]
+    assert [call for event in called for call in event["toolCalls"]] == native_calls(answer)
+    assert len(native_calls(answer)) == 2
+    assert [event["type"] for event in events] == ["text", "native_tool_calls"]
+
+
 def test_missing_arguments_are_an_empty_object():
     """R-T-07"""
     answer = heard("gemini", stream(gemini_chunk({"functionCall": {"name": "list"}})))

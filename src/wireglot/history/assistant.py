@@ -150,6 +150,13 @@ class Assistant:
             yield from self.read(chunk)
         yield from self.end()
 
+    def events(self, chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+        """Read a whole stream as plain events: `{"type": "text", "text"}`, `{"type": "reasoning", "text"}`,
+        and `{"type": "native_tool_calls", "toolCalls"}` with the calls that each chunk has completed."""
+        for chunk in chunks:
+            yield from _plain_events(self.read(chunk))
+        yield from _plain_events(self.end())
+
     def whole(self, body: dict[str, Any] | bytes | str, status: int = 0) -> list[Step]:
         """The upstream's answer (or error) as one JSON document."""
         return self.feed(self._from().whole(body, status))
@@ -305,3 +312,12 @@ def _for_history(part: Part) -> Part | None:
         return None
     # Token probabilities are a measurement of the answer: no dialect takes them back.
     return msgspec.structs.replace(part, logprobs=()) if part.logprobs else part
+
+
+def _plain_events(steps: list[Step]) -> Iterator[dict[str, Any]]:
+    for step in steps:
+        if step.delta and step.kind in ("text", "reasoning"):
+            yield {"type": step.kind, "text": step.delta}
+    calls = [step.call.native for step in steps if step.call is not None]
+    if calls:
+        yield {"type": "native_tool_calls", "toolCalls": calls}
