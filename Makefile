@@ -232,7 +232,7 @@ guard-update: $(VENV)/.dev .valgrind ## Record how many instructions the hot pat
 leaks: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 	$(BIN)/python -m tools.bench.soak $(ARGS)
 
-# Each line of docs/reliability.md is one command with one result file. What holds for this commit is not run again.
+# Each line of docs/reliability.md is one command with one result file. What holds, and covers nothing that has changed since, is not run again.
 lab: $(VENV)/.dev servers ## Make the proofs of docs/reliability.md, but for the long ones (ARGS="--only cuts,drain")
 	$(BIN)/python -m tools.lab.proofs --tier lab $(ARGS)
 

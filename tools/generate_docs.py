@@ -153,8 +153,10 @@ def stale(check: bool) -> Iterable[str]:
         docs / "reference" / "metrics.md": _page(*metric_table.page()),
         docs / "reference" / "providers.md": _page(*provider_page.page()),
         docs / "reference" / "requirements.md": _page(*requirements_table.page()),
-        docs / "reliability.md": _page(*reliability_page.page()),
     }
+    proofs = docs / "reliability.md"
+    written = proofs.read_text(encoding="utf-8") if proofs.exists() else ""
+    pages[proofs] = reliability_page.current(written, _page(*reliability_page.page()))
     pages |= http_pages()
     for name, text in field_pages().items():
         pages[docs / "reference" / "fields" / name] = _page(text)

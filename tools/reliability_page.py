@@ -2,50 +2,82 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
-from tools.lab.proofs import PROOFS, Proof, kept
+from tools.lab.proofs import PROOFS, Age, Proof, age, kept
 from tools.lab.result import Result
 
 _INTRODUCTION = """\
 People hand this process their provider keys and their agents' work. Each line below is a trial that was run,
-with the figure that was demanded beforehand and what came out. The command repeats it; the raw file beside it
-has seed, counts, machine and commit. Where a figure was not reached, it says so, and what happens instead.
-The same is tried in small by `make test` at every change."""
+with the figure that was demanded beforehand and what came out. The command repeats it; the raw file has seed,
+counts, machine and commit. Where a figure was not reached, it says so, and what happens instead.
+
+**A proof is of the tree it ran on.** "Holds" means that none of the packages it covers has changed since.
+Where one has, the line says "held", how many commits ago, and which packages changed: it says nothing about
+that newer code. A release repeats what is old. The same is tried in small by `make test` at every change."""
 _SHOWN_FIGURES: Final = 3
 _SAID: Final = {"held": "holds", "failed": "**does not hold**", "unfinished": "holds for what was run"}
+_SAID_THEN: Final = {"held": "held", "failed": "**did not hold**", "unfinished": "held for what was run"}
+_FIGURE: Final = {False: "holds", True: "held"}
+_COMMITS: Final = re.compile(r"[\d,]+ commits? ago")
+
+
+def current(written: str, page: str) -> str:
+    """The page to keep: every commit makes the counts one older, which alone is no reason to write it again.
+    Where the history is not here (a shallow clone, an archive) the page cannot be written."""
+    if any(result is not None and age(proof, result) is None for proof, result in _results()):
+        return written
+    return written if _COMMITS.sub("", written) == _COMMITS.sub("", page) else page
 
 
 def page() -> Iterator[str]:
-    results = {proof.name: kept(proof) for proof in PROOFS}
     yield from (
         "# Reliability: the proofs",
         "",
         _INTRODUCTION,
         "",
-        "`make lab` runs all but the long ones, `make soak` the long ones; both go on where they were ended.",
+        "`make lab` runs all but the long ones, `make soak` the long ones; both continue where they ended.",
         "",
-        "| what is done to it | demanded | came out |",
-        "|---|---|---|",
+        "| what is done to it | demanded | result | measured |",
+        "|---|---|---|---|",
     )
-    for proof in PROOFS:
-        came = _short(results[proof.name])
-        yield f"| [{proof.title}](#{proof.name.replace('_', '-')}) | {proof.demanded} | {came} |"
-    for proof in PROOFS:
-        yield from _section(proof, results[proof.name])
+    for proof, result in _results():
+        anchor = proof.name.replace("_", "-")
+        since = None if result is None else age(proof, result)
+        verdict = _verdict(result, since)
+        yield f"| [{proof.title}](#{anchor}) | {proof.demanded} | {verdict} | {_when(result, since)} |"
+    for proof, result in _results():
+        yield from _section(proof, result)
 
 
-def _short(result: Result | None) -> str:
-    """The verdict, and what it rests on: the figures that were missed, else all where they are few."""
+def _results() -> list[tuple[Proof, Result | None]]:
+    return [(proof, kept(proof)) for proof in PROOFS]
+
+
+def _verdict(result: Result | None, since: Age | None) -> str:
+    """The verdict, and the figures behind it: those that were missed, else all where they are few."""
     if result is None:
         return "not measured yet"
+    word = (_SAID_THEN if since is None or since.changed else _SAID)[result.verdict]
     missed = [figure for figure in result.figures if not figure.holds]
     shown = missed or result.figures
     if len(shown) > _SHOWN_FIGURES:
-        return f"{_SAID[result.verdict]}: {len(shown)} figures, below"
-    told = "; ".join(f"{figure.name}: {_number(figure.measured)}" for figure in shown)
-    return f"{_SAID[result.verdict]}: {told}"
+        return f"{word}: {len(shown)} figures, below"
+    return f"{word}: " + "; ".join(f"{figure.name}: {_number(figure.measured)}" for figure in shown)
+
+
+def _when(result: Result | None, since: Age | None) -> str:
+    if result is None:
+        return ""
+    commit = f"`{result.commit}`"
+    if since is None:
+        return f"{commit}, which is not in this history"
+    ago = f"{since.commits:,} commit{'' if since.commits == 1 else 's'} ago"
+    if not since.changed:
+        return f"{commit}, {ago}"
+    return f"{commit}, {ago}; **before changes** in {', '.join(since.changed)}"
 
 
 def _section(proof: Proof, result: Result | None) -> Iterator[str]:
@@ -61,9 +93,15 @@ def _section(proof: Proof, result: Result | None) -> Iterator[str]:
     if result is None:
         yield f"Not measured yet; `python -m {proof.command}` will."
         return
+    since = age(proof, result)
+    yield from (f"Measured at {_when(result, since)}.", "")
     yield from ("| figure | demanded | measured | |", "|---|---|---|---|")
     for figure in result.figures:
-        mark = "holds" if figure.holds else f"**missed**{': ' if figure.note else ''}{figure.note}"
+        mark = (
+            _FIGURE[since is None or bool(since.changed)]
+            if figure.holds
+            else f"**missed**{': ' if figure.note else ''}{figure.note}"
+        )
         yield f"| {figure.name} | {figure.demanded} | {_number(figure.measured)} | {mark} |"
     seed = "" if result.seed is None else f", seed {result.seed}"
     counts = ", ".join(f"{name} {_number(count)}" for name, count in result.counts.items())

@@ -66,7 +66,7 @@ def test_without_write_everything_is_tried_and_nothing_changes(tree):
 
 @pytest.mark.whole
 def test_with_write_it_is_committed_built_checked_and_tagged(tree):
-    done = release(tree, NEXT, "--write")
+    done = release(tree, NEXT, "--write", "--old-proofs")
     assert done.returncode == 0, done.stderr
     assert current_version(tree) == NEXT
     assert git(tree, "rev-parse", f"v{NEXT}^{{commit}}") == git(tree, "rev-parse", "HEAD")
@@ -75,7 +75,7 @@ def test_with_write_it_is_committed_built_checked_and_tagged(tree):
         f"wireglot-{NEXT}-py3-none-any.whl",
         f"wireglot-{NEXT}.tar.gz",
     }
-    again = release(tree, "7.8.10", "--write", "--no-build")
+    again = release(tree, "7.8.10", "--write", "--no-build", "--old-proofs")
     assert (again.returncode, again.stderr) == (2, "no release: CHANGELOG.md: nothing under Unreleased\n")
 
 
@@ -83,6 +83,14 @@ def test_a_tree_with_changes_is_refused(tree):
     (tree / "README.md").write_text("changed", encoding="utf-8")
     done = release(tree, NEXT, "--write", "--no-build")
     assert (done.returncode, done.stderr) == (2, "no release: there are changes that are not committed\n")
+
+
+def test_proofs_of_older_code_are_no_proofs_of_a_release(tree):
+    """The copy has a history of its own, so none of the kept proofs is of it."""
+    done = release(tree, NEXT, "--write", "--no-build")
+    assert done.returncode == 2
+    assert "no release: proofs made before changes in what they cover: splits, cuts, " in done.stderr
+    assert git(tree, "tag") == ""
 
 
 @pytest.mark.parametrize("version", ["1", "1.2", "v1.2.3", "01.2.3", "1.2.3rc1", "0.0.9"])

@@ -1,8 +1,8 @@
 """The proofs that are published, in the order of docs/reliability.md: which command makes which line.
 
 `python -m tools.lab.proofs [--only NAME,...] [--tier lab|soak]` runs them one after the other and keeps the
-result files in docs/results. A result that holds for the commit at hand is not made again, so that a run that
-was ended goes on where it was.
+result files in docs/results. A result that holds for the packages as they are now is not made again, so that
+a run that was ended continues where it was.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from tools.lab.result import Result, commit, read
+from tools.lab.result import Result, git, read
 
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = ROOT / "docs" / "results"
@@ -33,6 +33,8 @@ class Proof(NamedTuple):
     tier: Tier = "lab"
     quick: str = ""
     """The tests that try the same in small at every change."""
+    covers: tuple[str, ...] = ("dialects", "gateway", "http", "ir", "providers", "stores", "wire")
+    """The packages of src/wireglot that it proves something about: a change in one of them makes it old."""
 
 
 PROOFS: Final = (
@@ -42,6 +44,7 @@ PROOFS: Final = (
         "bit-identical",
         "tools.lab.splits",
         quick="tests/laws/test_chunking.py",
+        covers=("dialects", "ir", "providers", "wire"),
     ),
     Proof(
         "cuts",
@@ -77,6 +80,7 @@ PROOFS: Final = (
         "no crash, nothing acknowledged lost, recovers",
         "tools.lab.store_faults",
         quick="tests/stores/test_sqlite_faults.py",
+        covers=("gateway", "stores"),
     ),
     Proof(
         "crosstalk",
@@ -175,6 +179,36 @@ def kept(proof: Proof, folder: Path = RESULTS) -> Result | None:
     return read(path) if path.exists() else None
 
 
+class Age(NamedTuple):
+    """How old a result is, by the history of the tree."""
+
+    commits: int
+    """Made after it, by the one that this tree is of."""
+    changed: tuple[str, ...]
+    """The packages it covers that have changed since, also where that is not committed yet."""
+
+
+def age(proof: Proof, result: Result) -> Age | None:
+    """None where the history does not have the commit: a shallow clone, or a source archive."""
+    since = result.commit.removesuffix("+")
+    count = git(ROOT, "rev-list", "--count", f"{since}..HEAD") if since else ""
+    if not count:
+        return None
+    paths = [f"src/wireglot/{name}" for name in proof.covers]
+    files = git(ROOT, "diff", "--name-only", since, "--", *paths).splitlines()
+    changed = {file.split("/")[2] for file in files}
+    return Age(int(count), tuple(name for name in proof.covers if name in changed))
+
+
+def is_current(proof: Proof) -> bool:
+    """Whether its kept result holds for the packages as they are now."""
+    result = kept(proof)
+    if result is None or result.verdict != "held" or result.commit.endswith("+"):
+        return False
+    since = age(proof, result)
+    return since is not None and not since.changed
+
+
 def is_built(proof: Proof) -> bool:
     return importlib.util.find_spec(proof.command.split()[0]) is not None
 
@@ -183,7 +217,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lab.proofs", description=__doc__)
     parser.add_argument("--only", default="", help="names, by commas")
     parser.add_argument("--tier", choices=("lab", "soak"), help="only these")
-    parser.add_argument("--again", action="store_true", help="also what holds for this commit already")
+    parser.add_argument("--again", action="store_true", help="also what holds already")
     told = parser.parse_args()
     wanted = set(filter(None, told.only.split(",")))
     if unknown := wanted - {proof.name for proof in PROOFS}:
@@ -195,9 +229,8 @@ def main() -> int:
         if not is_built(proof):
             print(f"{proof.name}: not built yet", flush=True)
             continue
-        before = kept(proof)
-        if before is not None and before.verdict == "held" and before.commit == commit() and not told.again:
-            print(f"{proof.name}: holds for this commit", flush=True)
+        if is_current(proof) and not told.again:
+            print(f"{proof.name}: holds, and what it covers has not changed since", flush=True)
             continue
         print(f"{proof.name}: {proof.title}", flush=True)
         words = [sys.executable, "-m", *proof.command.split(), "--out", str(RESULTS)]

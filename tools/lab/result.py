@@ -132,8 +132,8 @@ def machine() -> str:
 def commit() -> str:
     """Of the source tree that runs; "" where it is none."""
     root = Path(__file__).parent
-    found = _git(root, "rev-parse", "--short=12", "HEAD")
-    return f"{found}+" if found and _git(root, "status", "--porcelain", "--untracked-files=no") else found
+    found = git(root, "rev-parse", "--short=12", "HEAD")
+    return f"{found}+" if found and git(root, "status", "--porcelain", "--untracked-files=no") else found
 
 
 def command(arguments: Sequence[str] | None = None) -> str:
@@ -166,7 +166,8 @@ def _processor() -> str:
     return next(names, "")
 
 
-def _git(root: Path, *arguments: str) -> str:
+def git(root: Path, *arguments: str) -> str:
+    """What git prints, without the last line feed; "" where it fails or there is none."""
     try:
         done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
     except OSError:

@@ -3,9 +3,10 @@
     python -m tools.release.release 1.2.3            # in a clone that is thrown away: shows what would change
     python -m tools.release.release 1.2.3 --write    # here; nothing is pushed
 
-A tree with changes, a version that goes back, and a changelog without anything new are refused. The tag is
-set when everything was built and has the version it should. Exit status 1 where something does not hold, 2
-where it was asked for something that cannot be.
+A tree with changes, a version that goes back, and a changelog without anything new are refused; so are proofs
+(docs/reliability.md) made before a change in the packages they cover, unless --old-proofs. The tag is set
+when everything was built and has the version it should. Exit status 1 where something does not hold, 2 where
+it was asked for something that cannot be.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 from typing import Final
+
+from tools.lab.proofs import PROOFS, is_current
 
 ROOT: Final = Path(__file__).parents[2]
 PLACES: Final = {
@@ -43,11 +46,19 @@ def main() -> int:
     parser.add_argument("version", help="the new one: MAJOR.MINOR.PATCH")
     parser.add_argument("--write", action="store_true", help="do it here, and not in a clone")
     parser.add_argument("--no-build", action="store_true", help="leave out building and checking")
+    parser.add_argument(
+        "--old-proofs", action="store_true", help="release with proofs of older code, and say so"
+    )
     told = parser.parse_args()
     try:
         check_version(told.version, current_version(ROOT))
         if _git(ROOT, "status", "--porcelain"):
             raise Refused("there are changes that are not committed")
+        if old := old_proofs():
+            listed = f"proofs made before changes in what they cover: {', '.join(old)} (make lab soak)"
+            if told.write and not told.old_proofs:
+                raise Refused(f"{listed}; --old-proofs releases all the same")
+            print(listed)
         if told.write:
             _release(ROOT, told.version, build=not told.no_build)
             print("now: .ci/run, then git push --follow-tags, then upload dist/")
@@ -89,6 +100,11 @@ def _release(tree: Path, version: str, *, build: bool) -> None:
         check_built(tree / "dist", version)
     _git(tree, "tag", "--annotate", tag, "--message", f"Wireglot {version}")
     print(f"version {version}: committed, {'built, checked and ' if build else ''}tagged {tag}")
+
+
+def old_proofs() -> list[str]:
+    """The published proofs that say nothing about the code as it is now, and those that were never made."""
+    return [proof.name for proof in PROOFS if not is_current(proof)]
 
 
 def current_version(tree: Path) -> str:
