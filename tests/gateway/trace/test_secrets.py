@@ -28,6 +28,84 @@ def test_a_picture_in_one_event_takes_no_more_than_a_few_times_its_size(word: by
     assert most < 10 * len(event)
 
 
+SECRET = "qz7rT0pL9vXw3KfJm2Hd8Bn5"
+
+
+def chat_call(choice: int, call: int, text: str) -> dict[str, Any]:
+    called = {"index": call, "function": {"arguments": text}}
+    return {"choices": [{"delta": {"tool_calls": [called]}, "index": choice}]}
+
+
+def block(index: int, delta: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def turns(one: list[Any], other: list[Any]) -> list[Any]:
+    return [event for pair in zip(one, other, strict=True) for event in pair]
+
+
+HALVES = [SECRET[:8], SECRET[8:16], SECRET[16:]]
+SPLIT = {
+    "parallel calls": turns(
+        [chat_call(0, 0, half) for half in HALVES], [chat_call(0, 1, "other") for _ in HALVES]
+    ),
+    "parallel choices": turns(
+        [chat_call(0, 0, half) for half in HALVES], [chat_call(1, 0, "other") for _ in HALVES]
+    ),
+    "two choices in one event": [
+        {"choices": [{"index": 0, "delta": {"content": half}}, {"index": 1, "delta": {"content": "x"}}]}
+        for half in HALVES
+    ],
+    "parallel blocks": turns(
+        [block(3, {"type": "input_json_delta", "partial_json": half}) for half in HALVES],
+        [block(4, {"type": "input_json_delta", "partial_json": "other"}) for _ in HALVES],
+    ),
+    "the name of a call": [
+        {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"name": half}}]}}]}
+        for half in HALVES
+    ],
+    "code": [
+        {"type": "response.code_interpreter_call_code.delta", "output_index": 0, "delta": h} for h in HALVES
+    ],
+    "a field that nobody knows": [{"whatever": {"pieces": [half]}} for half in HALVES],
+    "the beginning of a block": [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": HALVES[0]}},
+        *(block(0, {"type": "text_delta", "text": half}) for half in HALVES[1:]),
+    ],
+}
+
+
+@pytest.mark.parametrize("framing", ["data: %s\n\n", "event: x\r\ndata:%s\r\n\r\n", ",\n%s"])
+@pytest.mark.parametrize("events", SPLIT.values(), ids=SPLIT)
+def test_a_secret_that_comes_in_pieces_is_in_no_trace(events: list[Any], framing: str) -> None:
+    scrubber = Scrubber(Redactor([SECRET]), [], "/")
+    pieces = [(float(at), (framing % json.dumps(event)).encode()) for at, event in enumerate(events)]
+    clean = scrubber.spread(pieces)
+    text = b"".join(data for _, data in clean).decode()
+    assert len(clean) == len(pieces)
+    assert not any(half in text for half in HALVES)
+    assert text.count("[redacted]") == 1
+    assert text.count("other") == sum("other" in json.dumps(event) for event in events)
+
+
+@pytest.mark.parametrize(
+    "spelled", [r"\u0071" + SECRET[1:], r"\\u0071" + SECRET[1:], "".join(f"\\u{ord(c):04x}" for c in SECRET)]
+)
+def test_a_secret_that_is_spelled_with_escapes_is_in_no_trace(spelled: str) -> None:
+    scrubber = Scrubber(Redactor([SECRET]), [], "/")
+    body = f'{{"text": "a {spelled} b\\u0022 \\u005c", "n": 1}}'.encode()
+    clean = scrubber.data(body)
+    assert json.loads(clean)["text"] == 'a [redacted] b" \\'
+    harmless = rb'{"text": "\u0041 \/ \u0022"}'
+    assert scrubber.data(harmless) is harmless
+
+
+def test_a_stream_that_cannot_be_read_keeps_nothing_of_a_secret_in_pieces() -> None:
+    scrubber = Scrubber(Redactor([SECRET]), [], "/")
+    pieces = [(0.0, f'"a": "{half}" "'.encode()) for half in HALVES]
+    assert not any(half.encode() in data for _, data in scrubber.spread(pieces) for half in HALVES)
+
+
 SERVER = {
     "type": "mcp",
     "server_label": "x",

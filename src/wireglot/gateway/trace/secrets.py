@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -19,12 +20,16 @@ _SECRET_HEADER: Final = re.compile(
 _NO_SECRET: Final = frozenset({"idempotency-key"})
 _SECRET_FIELD: Final = re.compile(r"(?i)(?:key|token|secret|password|auth|signature|credential|sig)$")
 _MASK: Final = MASK.decode()
-_WORDS: Final = re.compile(
-    rb'(?P<before>"(?P<name>text|content|delta|refusal|thinking|reasoning|reasoning_content|partial_json'
-    rb'|arguments|input|signature|data)"\s*:\s*")(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"'
-)
-"""What a model says, in the events of any dialect. Nothing of it is tried twice: otherwise a picture in one
-event would take two hundred times its size, and the interpreter from everybody for seconds."""
+_STRING: Final = re.compile(rb'"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"(?P<names>\s*+:)?')
+"""Nothing of it is tried twice: otherwise a picture in one event would take two hundred times its size, and
+the interpreter from all other threads for seconds."""
+_DATA_LINE: Final = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
+_ARRAY_MARKS: Final = b" \t\r\n,[]"
+"""Around each answer of a stream that is one JSON array."""
+_PLACE: Final = "index"
+"""Fields named so, or ending so, say which choice, call or part a string belongs to, in every dialect."""
+_ESCAPED: Final = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
+_STAY_ESCAPED: Final = b'"\\'
 _USER: Final = re.compile(r"""(?i)(?P<before>\b[a-z][a-z0-9+.-]{0,30}://)(?P<user>[^/\s?#@"'<>]{0,1000})@""")
 """A user, and perhaps a password, in a URL."""
 _NAMED: Final = re.compile(r"""(?P<before>[?&;](?P<name>[\w.~-]{1,100})=)(?P<value>[^&\s#;,"'<>]{1,10000})""")
@@ -63,6 +68,11 @@ class Scrubber:
 
     def data(self, data: bytes) -> bytes:
         """The same object where there is nothing to hide."""
+        if b"u00" in data or b"\\/" in data:  # a secret may be spelled with escapes: as \u0071 for q
+            read = _ESCAPED.sub(_unescaped, data)
+            clean = self._redactor.data(self._own.values(read))
+            if clean is not read:
+                return clean
         return self._redactor.data(self._own.values(data))
 
     def text(self, text: str) -> str:
@@ -71,29 +81,39 @@ class Scrubber:
         return text if clean is data else clean.decode("utf-8", "replace")
 
     def spread(self, pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
-        """A model writes a secret that it was told in many small events: none of them holds it, all together
-        do. Where that is so, the first event has the whole of what they say, without it, and the others
-        nothing."""
-        said: dict[bytes, list[bytes]] = {}
-        for _, data in pieces:
-            for field in _WORDS.finditer(data):
-                said.setdefault(field["name"], []).append(field["text"])
-        hidden: dict[bytes, bytes] = {}
-        for name, texts in said.items():
-            whole = b"".join(texts)
-            if (clean := self.data(whole)) is not whole:
-                hidden[name] = clean
-        if not hidden:
+        """A model writes a secret in many small events: none of them holds it, all together do. Strings are
+        joined by their field, and by field within the same choice, call or part. Where a joined text holds a
+        secret, the first event gets the clean text and the others an empty one."""
+        documents = [_document(data) for _, data in pieces]
+        joined: dict[tuple[Any, ...], list[_Place]] = {}
+        for number, document in enumerate(documents):
+            for key, place in _strings(document, number):
+                joined.setdefault((key[0],), []).append(place)
+                if len(key) > 1:
+                    joined.setdefault(key, []).append(place)
+        changed = {number for places in joined.values() for number in self._hide(places)}
+        unread = [number for number, document in enumerate(documents) if document is None]
+        said = (found for number in unread for found in _STRING.finditer(pieces[number][1]))
+        whole = b"".join(found["text"] for found in said if not found["names"])
+        if self.data(whole) is not whole:
+            changed.update(unread)
+        if not changed:
             return pieces
+        return [
+            (at, _rewritten(data, documents[number]) if number in changed else data)
+            for number, (at, data) in enumerate(pieces)
+        ]
 
-        def instead(field: re.Match[bytes]) -> bytes:
-            name = field["name"]
-            if name not in hidden:
-                return field[0]
-            clean, hidden[name] = hidden[name], b""
-            return field["before"] + clean + b'"'
-
-        return [(at, _WORDS.sub(instead, data)) for at, data in pieces]
+    def _hide(self, places: list[_Place]) -> list[int]:
+        """The events that had to change."""
+        whole = "".join(place.owner[place.name] for place in places).encode("utf-8", "surrogatepass")
+        clean = self.data(whole)
+        if clean is whole:
+            return []
+        text = clean.decode("utf-8", "replace")
+        for place in places:
+            place.owner[place.name], text = text, ""
+        return [place.event for place in places]
 
     def headers(self, headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         return [(name, _MASK if is_secret(name) else self.text(_plain(value))) for name, value in headers]
@@ -107,6 +127,71 @@ class Scrubber:
                 for name, equals, value in pairs
             )
         return self.text(_USER.sub(_no_user, f"{path}{mark}{query}"))
+
+
+class _Place(NamedTuple):
+    """One string of an event."""
+
+    event: int
+    owner: Any
+    name: str | int
+
+
+def _document(data: bytes) -> Any:
+    """What an event says; None where it is no JSON, or has too many parts to be read."""
+    text = b"\n".join(_DATA_LINE.findall(data)) or data.strip(_ARRAY_MARKS)
+    if not text.startswith(b"{") or is_tangled(text):
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _rewritten(data: bytes, document: Any) -> bytes:
+    if document is None:
+        return MASK
+    text = msgspec.json.encode(document)
+    lines = _DATA_LINE.findall(data)
+    if not lines:
+        begin = len(data) - len(data.lstrip(_ARRAY_MARKS))
+        return data[:begin] + text + data[len(data.rstrip(_ARRAY_MARKS)) :]
+    first = True
+
+    def instead(found: re.Match[bytes]) -> bytes:
+        nonlocal first
+        kept, first = (text if first else b""), False
+        return b"data: " + kept
+
+    return _DATA_LINE.sub(instead, data)
+
+
+def _strings(document: Any, event: int) -> Iterator[tuple[tuple[Any, ...], _Place]]:
+    """Each string with its key: the name of its field, then the indexes on the way to it."""
+    waiting: deque[tuple[Any, str, tuple[Any, ...]]] = deque([(document, "", ())])
+    while waiting:
+        owner, field, indexes = waiting.popleft()
+        if isinstance(owner, dict):
+            own = tuple(owner[name] for name in owner if name.endswith(_PLACE) and type(owner[name]) is int)
+            members: Iterable[tuple[Any, Any]] = owner.items()
+            indexes += own
+        elif isinstance(owner, list):
+            members = enumerate(owner)
+        else:
+            continue
+        for name, value in members:
+            named = field if type(name) is int else name
+            if type(value) is str:
+                yield (named, *indexes), _Place(event, owner, name)
+            else:
+                waiting.append((value, named, indexes))
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    if found[1] is None:
+        return b"/"
+    sign = bytes.fromhex(found[1].decode())
+    return found[0] if sign in _STAY_ESCAPED else sign
 
 
 def _in_urls(text: str) -> set[str]:
