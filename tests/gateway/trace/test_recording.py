@@ -102,6 +102,19 @@ def test_bodies_are_told_at_once_and_their_links_after_them(all_bodies: Stage) -
     assert text_of(told["answer"]) == ""
 
 
+def test_a_wait_between_attempts_is_a_step_of_its_own() -> None:
+    retry = "retry = {retries = 1, base = 0.3}\n"
+    with stage(more=lambda upstream: provider("flaky", upstream, "gemini", retry)) as made:
+        made.upstream.next(Behaviour(error=503, retry_after=0.5))
+        steps = made.look.trace(id_of(ask(made.gateway, C, "flaky/m1")))["steps"]
+    (waited,) = [step for step in steps if step["name"] == "retry wait"]
+    assert waited["ended_ms"] - waited["began_ms"] >= 450, "the provider asked for half a second"
+    after = [step["name"] for step in steps if step["began_ms"] >= waited["ended_ms"]]
+    assert "first byte" in after
+    others = [step for step in steps if step is not waited]
+    assert all(s["ended_ms"] <= waited["began_ms"] or s["began_ms"] >= waited["ended_ms"] for s in others)
+
+
 def test_every_attempt_is_recorded_with_its_own_answer() -> None:
     retry = "retry = {retries = 2, base = 0.01}\n"
     models = '[models]\n"both" = ["flaky/m1", "anthropic-up/m1"]\n'

@@ -168,6 +168,8 @@ class Relay:
             if is_last:
                 raise
             raise AttemptFailed(shed.error, "timeout") from None
+        if exchange.tap is not None:
+            exchange.tap.passed("provider queue")
         return gate
 
     async def _try(
@@ -220,6 +222,8 @@ class Relay:
                     earlier.__context__ = None  # and in what it was made of
                     if wait > 0:
                         await asyncio.sleep(wait)
+                        if exchange.tap is not None:
+                            exchange.tap.passed("retry wait")
                 else:
                     if whole:
                         budget.answered()
@@ -298,6 +302,8 @@ class Relay:
                 wait=wait,
             )
         await asyncio.sleep(wait)
+        if exchange.tap is not None:
+            exchange.tap.passed("key wait")
         return chosen if chosen.login is None else await self._sign_ins.ready(chosen)
 
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
