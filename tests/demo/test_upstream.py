@@ -172,6 +172,21 @@ def test_half_an_event_is_half_an_event(upstream: ScriptedUpstream) -> None:
     assert not body.endswith(b"\n\n")
 
 
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 503, 529])
+def test_any_status_is_answered_on_request(upstream: ScriptedUpstream, status: int) -> None:
+    """R-DE-15"""
+    upstream.next(Behaviour(error=status))
+    assert fetch(upstream, CHAT)[0] == status
+
+
+def test_a_corrupt_tool_call_is_a_body_of_the_tests_own(upstream: ScriptedUpstream) -> None:
+    """R-DE-15"""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": '}}
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}]}
+    upstream.next(Behaviour(body=json.dumps(answer).encode()))
+    assert json.loads(fetch(upstream, CHAT)[2]) == answer
+
+
 def test_one_event_is_no_json(upstream: ScriptedUpstream) -> None:
     """R-DE-15"""
     upstream.next(Behaviour(fault="bad-json", after=2))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from wireglot import translate_request
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.gemini.simple import DIALECT
 from wireglot.ir.content import (
@@ -66,6 +67,28 @@ def test_every_field_of_a_request():
     assert request.extra is not None
     assert request.extra.fields == {"conversation": "c1", "timeout": 120}
     comes_back(body)
+
+
+@pytest.mark.parametrize(
+    ("snake", "camel", "value"),
+    [
+        ("top_p", "topP", 0.5),
+        ("top_k", "topK", 4),
+        ("max_output_tokens", "maxOutputTokens", 9),
+        ("stop_sequences", "stopSequences", ["END", "STOP"]),
+    ],
+)
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_both_spellings_mean_the_same_to_every_upstream(snake, camel, value, target):
+    """R-AF-10..13"""
+    sent = [
+        translate_request({"input": "x", name: value}, source="gemini-simple", target=target, model="m")
+        for name in (snake, camel)
+    ]
+    assert sent[0].value == sent[1].value
+    without = translate_request({"input": "x"}, source="gemini-simple", target=target, model="m")
+    if not any(loss.feature.startswith("sampling") for loss in sent[0].losses):
+        assert sent[0].value != without.value
 
 
 def test_both_spellings_are_read_and_come_back():
