@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,24 +52,28 @@ def _cell(text: str) -> str:
 
 
 def peers_table(figures: dict[str, Any]) -> str:
-    """What other gateways came to, from the last run of `make probe-peers`."""
-    rows = []
-    for peer in figures["peers"]:
-        for run in peer["runs"]:
-            failed = [f"`{name}`" for name in run["failed"]]
-            told = ", ".join(failed[:_NAMED]) + (
-                f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
-            )
-            rows.append(
-                (
-                    f"{peer['name']} {peer['version']}",
-                    run["client"],
-                    run["upstream"],
-                    f"{run['passed']} of {run['applicable']}",
-                    f"{run['score']:g} %",
-                    str(len(run["others"])),
-                    told or "none",
-                )
-            )
-    heads = ("gateway", "client's dialect", "upstream's dialect", "passed", "score", "excused", "failed")
+    """The last run of `make probe-peers`."""
+    rows = [
+        (
+            f"{peer['name']} {peer['version']}",
+            run["client"],
+            run["upstream"],
+            f"{run['works']} of {run['cases']}",
+            f"{run['score']:g} %",
+            str(len(run["reported"])),
+            _named([*run["failed"], *run["warned"]]),
+            _named(run["apart"]),
+        )
+        for peer in figures["peers"]
+        for run in peer["runs"]
+    ]
+    heads = (
+        "gateway", "client's dialect", "upstream's dialect", "works", "score", "reported", "neither", "apart",
+    )  # fmt: skip
     return f"On {figures['date']}:\n\n{table(heads, rows)}"
+
+
+def _named(ids: Iterable[str]) -> str:
+    names = [f"`{name}`" for name in ids]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more or "none"

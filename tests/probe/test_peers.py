@@ -11,9 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from tools.probe_page import peers_table
-from tools.probe_peers.__main__ import DEFAULT, probe
+from tools.probe_peers.__main__ import DEFAULT, counted, probe
 from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, Recipe, Source, filled, install, read
+from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import Ask, HttpEndpoint
+from wireglot.probe.run import Finding
+from wireglot.probe.verdict import Verdict
 from wireglot.probe.wires.known import WIRES
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
@@ -97,9 +100,31 @@ def test_our_own_recipe_is_started_probed_and_ended() -> None:
     recipe.roots = {"anthropic": ""}
     recipe.models = {"gemini": recipe.models["gemini"]}
     recipe.environment = {"PYTHONPATH": str(Path("src").resolve())}
-    runs = list(probe(recipe, Installed(None, None, "0")))
-    assert [(run["client"], run["upstream"], run["score"]) for run in runs] == [
-        ("anthropic", "gemini", 100.0)
-    ]
-    table = peers_table({"date": "2026-11-17", "peers": [{"name": "w", "version": "0", "runs": runs}]})
+    (run,) = probe(recipe, Installed(None, None, "0"))
+    assert (run["client"], run["upstream"], run["failed"]) == ("anthropic", "gemini", {})
+    assert run["works"] + len(run["reported"]) + len(run["warned"]) == run["cases"]
+    table = peers_table({"date": "2026-11-17", "peers": [{"name": "w", "version": "0", "runs": [run]}]})
     assert "| w 0 | anthropic | gemini | " in table
+
+
+def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_nothing() -> None:
+    cases = [case for case in cases_for("anthropic") if case.level == "must"][:5]
+    words = ("", "refused", "it made 2 calls", "No connected db.", "the model said nothing")
+    verdicts: tuple[Verdict, ...] = ("pass", "not applicable", "fail", "fail", "inconclusive")
+    findings = [
+        Finding(id=case.id, verdict=verdict, words=said)
+        for case, verdict, said in zip(cases, verdicts, words, strict=True)
+    ]
+    recipe = Recipe(name="x", start=[], roots={}, models={}, apart={"No connected db": "no database here"})
+    run = counted(recipe, cases, findings)
+    assert (run["works"], run["cases"], run["score"]) == (1, 3, 33.3)
+    assert run["reported"] == {cases[1].id: "refused"}
+    assert run["failed"] == {cases[2].id: "it made 2 calls"}
+    assert run["apart"] == {cases[3].id: "no database here"}
+    assert run["undecided"] == {cases[4].id: "the model said nothing"}
+
+
+@pytest.mark.parametrize("name", DEFAULT)
+def test_a_recipe_names_models_that_vendors_have(name: str) -> None:
+    """Gateways decide by the name of a model what it can do: one that they cannot know is unfair to them."""
+    assert "demo" not in (SHIPPED / f"{name}.toml").read_text()

@@ -1,7 +1,8 @@
 """`python -m tools.probe_peers`: start each gateway in front of one double, probe it, write the figures.
 
 The double is the demo model behind real HTTP, in the vendors' own paths (`scripted_upstream`).
-Each gateway has its plainest configuration, of its own documentation.
+Each gateway has the configuration of its own documentation and real names of models, since gateways decide by
+them what a model can do.
 """
 
 from __future__ import annotations
@@ -13,27 +14,43 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from tools.probe_peers.recipe import BadRecipe, Installed, Recipe, clean_environment, filled, install, read
+from tools.probe_peers.recipe import (
+    BadRecipe,
+    Installed,
+    Recipe,
+    clean_environment,
+    filled,
+    install,
+    read,
+    reason_apart,
+)
 from wireglot.demo.service import serve, target_of
 from wireglot.http.transport import Timeouts
+from wireglot.probe.case import Case
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint
-from wireglot.probe.report import score_of, tally
-from wireglot.probe.run import run_cases
+from wireglot.probe.run import Finding, run_cases
 from wireglot.probe.talk import Ledger
+from wireglot.probe.verdict import Verdict
 from wireglot.probe.wires.known import WIRES
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "probe-peers.json"
 DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router", "portkey", "bifrost")
+_KINDS: Final[dict[Verdict, str]] = {
+    "not applicable": "reported",
+    "fail": "failed",
+    "warn": "warned",
+    "inconclusive": "undecided",
+}
 _TIMES = Timeouts(connect=5.0, tls=5.0, first_byte=30.0, idle=30.0, total=60.0)
 
 
@@ -83,8 +100,8 @@ def probe(recipe: Recipe, installed: Installed) -> Iterator[dict[str, Any]]:
                 sent = {name: filled(text, words) for name, text in recipe.headers.get(spoken, {}).items()}
                 url = f"http://127.0.0.1:{port}{root}"
                 run = one_run(recipe, url, dialect, model, tuple(sent.items()))
-                told = f"{run['passed']} of {run['applicable']}, {run['score']} %"
-                print(f"  {dialect} over {spoken}: {told}", flush=True)
+                works = f"{run['works']} of {run['cases']} work, {run['score']} %"
+                print(f"  {dialect} over {spoken}: {works}, {len(run['reported'])} reported", flush=True)
                 yield {"client": dialect, "upstream": spoken, **run}
 
 
@@ -106,15 +123,34 @@ def one_run(
     cases = [case for case in cases_for(dialect) if case.cost != "large"]
     with HttpEndpoint(root, wire.key_header, recipe.key, timeouts=_TIMES, headers=headers) as endpoint:
         findings = list(run_cases(cases, endpoint, wire, model, Ledger(), wait=lambda _: None))
-    score = score_of(cases, findings)
+    return counted(recipe, cases, findings)
+
+
+def counted(recipe: Recipe, cases: Sequence[Case], findings: Sequence[Finding]) -> dict[str, Any]:
+    """What works, what is reported as not working, and what does neither. The score counts what works alone:
+    an endpoint that says what it leaves out is honest, not capable."""
+    apart: dict[str, str] = {}
+    kinds: dict[str, dict[str, str]] = {"reported": {}, "failed": {}, "warned": {}, "undecided": {}}
+    weights = {case.id: case.weight for case in cases}
+    works = whole = passed = 0
+    for finding in findings:
+        kind = _KINDS.get(finding.verdict)
+        if kind is not None and (reason := reason_apart(recipe, finding.words)):
+            apart[finding.id] = reason
+            continue
+        if kind is not None:
+            kinds[kind][finding.id] = finding.words[:300]
+        if kind != "undecided":
+            whole += weights[finding.id]
+        if kind is None:
+            passed += 1
+            works += weights[finding.id]
     return {
-        "passed": score.passed,
-        "applicable": score.applicable,
-        "score": score.percent,
-        "verdicts": tally(findings),
-        "failed": {f.id: f.words[:300] for f in findings if f.verdict == "fail"},
-        "warned": {f.id: f.words[:300] for f in findings if f.verdict == "warn"},
-        "others": {f.id: f.words[:200] for f in findings if f.verdict in ("not applicable", "inconclusive")},
+        "works": passed,
+        "cases": len(findings) - len(apart) - len(kinds["undecided"]),
+        "score": round(100 * works / whole, 1) if whole else 0.0,
+        **kinds,
+        "apart": apart,
     }
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,9 @@ class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     key: str = "client-key-of-the-probe"
     environment: dict[str, str] = {}
     files: dict[str, str] = {}
+    apart: dict[str, str] = {}
+    """What is missing here and not in the gateway: a pattern of a finding's words -> the reason. Such a case
+    is listed apart and counts for nothing."""
     patience_seconds: float = 120.0
 
 
@@ -69,6 +73,11 @@ class Installed(msgspec.Struct, frozen=True):
     npm: Path | None
     version: str
     source: Path | None = None
+
+
+def reason_apart(recipe: Recipe, words: str) -> str:
+    """Why a case that did not work says nothing about the gateway; "" where it does."""
+    return next((reason for pattern, reason in recipe.apart.items() if re.search(pattern, words)), "")
 
 
 def read(name: str) -> Recipe:
