@@ -59,17 +59,15 @@ def peers_table(figures: dict[str, Any]) -> str:
             run["client"],
             run["upstream"],
             f"{run['works']} of {run['cases']}",
-            f"{run['score']:g} %",
+            f"{100 * run['works'] / run['cases']:.1f} %",
             str(len(run["reported"])),
             _named([*run["failed"], *run["warned"]]),
-            _named(run["apart"]),
+            str(len(run["none"]) + len(run["undecided"]) + len(run["apart"])),
         )
         for peer in figures["peers"]
         for run in peer["runs"]
     ]
-    heads = (
-        "gateway", "client's dialect", "upstream's dialect", "works", "score", "reported", "neither", "apart",
-    )  # fmt: skip
+    heads = ("gateway", "client", "upstream", "works", "share", "reported", "neither", "not counted")
     return f"On {figures['date']}:\n\n{table(heads, rows)}"
 
 

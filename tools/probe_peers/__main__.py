@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -33,7 +34,6 @@ from tools.probe_peers.recipe import (
 )
 from wireglot.demo.service import serve, target_of
 from wireglot.http.transport import Timeouts
-from wireglot.probe.case import Case
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint
 from wireglot.probe.run import Finding, run_cases
@@ -46,11 +46,13 @@ from wireglot.testing.scripted_upstream.behaviour import Recorded
 FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "probe-peers.json"
 DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router", "portkey", "bifrost")
 _KINDS: Final[dict[Verdict, str]] = {
-    "not applicable": "reported",
+    "not applicable": "none",
     "fail": "failed",
     "warn": "warned",
     "inconclusive": "undecided",
+    "not run": "undecided",
 }
+_REPORTED: Final = re.compile(r"refused in good order|the answer says that it left out")
 _TIMES = Timeouts(connect=5.0, tls=5.0, first_byte=30.0, idle=30.0, total=60.0)
 
 
@@ -100,8 +102,8 @@ def probe(recipe: Recipe, installed: Installed) -> Iterator[dict[str, Any]]:
                 sent = {name: filled(text, words) for name, text in recipe.headers.get(spoken, {}).items()}
                 url = f"http://127.0.0.1:{port}{root}"
                 run = one_run(recipe, url, dialect, model, tuple(sent.items()))
-                works = f"{run['works']} of {run['cases']} work, {run['score']} %"
-                print(f"  {dialect} over {spoken}: {works}, {len(run['reported'])} reported", flush=True)
+                works = f"{run['works']} of {run['cases']} work, {len(run['reported'])} reported"
+                print(f"  {dialect} over {spoken}: {works}", flush=True)
                 yield {"client": dialect, "upstream": spoken, **run}
 
 
@@ -123,35 +125,30 @@ def one_run(
     cases = [case for case in cases_for(dialect) if case.cost != "large"]
     with HttpEndpoint(root, wire.key_header, recipe.key, timeouts=_TIMES, headers=headers) as endpoint:
         findings = list(run_cases(cases, endpoint, wire, model, Ledger(), wait=lambda _: None))
-    return counted(recipe, cases, findings)
+    return counted(recipe, findings)
 
 
-def counted(recipe: Recipe, cases: Sequence[Case], findings: Sequence[Finding]) -> dict[str, Any]:
-    """What works, what is reported as not working, and what does neither. The score counts what works alone:
-    an endpoint that says what it leaves out is honest, not capable."""
+def counted(recipe: Recipe, findings: Sequence[Finding]) -> dict[str, Any]:
+    """What works; what does not and is reported (refused in good order, or named as left out), or is not;
+    what the endpoint does not have; what cannot be decided."""
     apart: dict[str, str] = {}
-    kinds: dict[str, dict[str, str]] = {"reported": {}, "failed": {}, "warned": {}, "undecided": {}}
-    weights = {case.id: case.weight for case in cases}
-    works = whole = passed = 0
+    kinds: dict[str, dict[str, str]] = {
+        name: {} for name in ("reported", "failed", "warned", "none", "undecided")
+    }
+    works = 0
     for finding in findings:
-        kind = _KINDS.get(finding.verdict)
-        if kind is not None and (reason := reason_apart(recipe, finding.words)):
+        if finding.verdict == "pass":
+            works += 1
+            continue
+        if reason := reason_apart(recipe, finding.words):
             apart[finding.id] = reason
             continue
-        if kind is not None:
-            kinds[kind][finding.id] = finding.words[:300]
-        if kind != "undecided":
-            whole += weights[finding.id]
-        if kind is None:
-            passed += 1
-            works += weights[finding.id]
-    return {
-        "works": passed,
-        "cases": len(findings) - len(apart) - len(kinds["undecided"]),
-        "score": round(100 * works / whole, 1) if whole else 0.0,
-        **kinds,
-        "apart": apart,
-    }
+        kind = _KINDS[finding.verdict]
+        if kind == "none" and _REPORTED.search(finding.words):
+            kind = "reported"
+        kinds[kind][finding.id] = finding.words[:300]
+    cases = works + len(kinds["reported"]) + len(kinds["failed"]) + len(kinds["warned"])
+    return {"works": works, "cases": cases, **kinds, "apart": apart}
 
 
 @contextmanager
