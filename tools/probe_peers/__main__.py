@@ -140,7 +140,7 @@ def counted(recipe: Recipe, findings: Sequence[Finding]) -> dict[str, Any]:
         if finding.verdict == "pass":
             works += 1
             continue
-        if reason := reason_apart(recipe, finding.words):
+        if reason := reason_apart(recipe, finding.id, finding.words):
             apart[finding.id] = reason
             continue
         kind = _KINDS[finding.verdict]

@@ -63,8 +63,8 @@ class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     environment: dict[str, str] = {}
     files: dict[str, str] = {}
     apart: dict[str, str] = {}
-    """What is missing here and not in the gateway: a pattern of a finding's words -> the reason. Such a case
-    is listed apart and counts for nothing."""
+    """What is missing here and not in the gateway: a pattern of `case: words` -> the reason. Such a
+    case is listed apart and counts for nothing."""
     patience_seconds: float = 120.0
 
 
@@ -75,9 +75,10 @@ class Installed(msgspec.Struct, frozen=True):
     source: Path | None = None
 
 
-def reason_apart(recipe: Recipe, words: str) -> str:
+def reason_apart(recipe: Recipe, case: str, words: str) -> str:
     """Why a case that did not work says nothing about the gateway; "" where it does."""
-    return next((reason for pattern, reason in recipe.apart.items() if re.search(pattern, words)), "")
+    said = f"{case}: {words}"
+    return next((reason for pattern, reason in recipe.apart.items() if re.search(pattern, said)), "")
 
 
 def read(name: str) -> Recipe:
