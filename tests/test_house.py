@@ -19,8 +19,6 @@ from wireglot.dialects.registry import NAMES
 from wireglot.ir.grades import GRADES
 from wireglot.ir.loss import Feature
 
-MOST_LINES = 420
-MOST_LOOSE_FILES = 8
 MOST_POSITIONAL = 5
 MOST_ARGUMENTS = 30
 GATEWAY_MAY_IMPORT = ("wireglot.dialects.base", "wireglot.dialects.paths", "wireglot.dialects.registry")
@@ -114,13 +112,6 @@ def test_the_gateway_imports_what_dialects_have_in_common_and_no_dialect():
     assert not found
 
 
-def test_the_gateway_has_few_loose_files():
-    loose = [
-        module.file for module in modules().values() if module.path.parent == SOURCES / "wireglot" / "gateway"
-    ]
-    assert len(loose) <= MOST_LOOSE_FILES, loose
-
-
 def test_no_object_is_made_from_a_long_row_of_unnamed_values():
     ours = {
         node.name
@@ -170,10 +161,6 @@ def test_what_is_called_for_a_request_is_called_with_few_names():
         if isinstance(call, ast.Call) and len(call.args) + 2 * len(call.keywords) > MOST_ARGUMENTS
     }
     assert found == set()
-
-
-def test_no_file_is_long():
-    assert {module.file for module in modules().values() if module.lines > MOST_LINES} == set()
 
 
 def test_one_name_means_one_class():

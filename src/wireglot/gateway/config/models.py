@@ -61,12 +61,8 @@ def check_model(
 
 def unreachable_rules(rules: Sequence[Rule], providers: Collection[str]) -> Iterator[str]:
     """Notes on rules that no request reaches, because an earlier one matches all that they do. An exact name
-    comes before a configured provider's prefix, and that before every pattern; patterns are tried in the order
-    of the file."""
     comes before every pattern; patterns are tried in their order in the file. Names that begin with a
     provider reach only patterns that begin so, too."""
-    comes before a configured provider's prefix, and that before every pattern; patterns are tried in their
-    order in the file."""
     for number, rule in enumerate(rules):
         prefix, slash, _ = rule.match.partition("/")
         start = f"{prefix}/" if slash and prefix in providers else ""
