@@ -36,7 +36,7 @@ _EXCUSES: dict[str, frozenset[Feature]] = {
     "media": frozenset(
         {"image", "document", "audio", "video", "file_reference", "tool_result.media", "tool_result.pairing"}
     ),
-    "foreign": frozenset({"foreign_part"}),
+    "foreign": frozenset({"foreign_part", "metadata"}),
     "tool": frozenset({"tool.name", "tool.custom", "tool.namespace"}),
     "stop": frozenset({"stop_sequences"}),
 }

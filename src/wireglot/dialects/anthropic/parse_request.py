@@ -39,7 +39,7 @@ _KNOWN = frozenset(
         "top_k",
     }
 )
-_BILLING = "x-anthropic-billing-header:"
+_BILLING = "x-anthropic-billing-header"
 """How the first system text of Claude Code (2.1.326) begins: its version, for Anthropic's own accounts. To
 any other model it would be an instruction, and one that no cache knows after an update."""
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
@@ -99,7 +99,7 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
         raise body.wrong("system", "a string or an array")
     parts = blocks.content(system, "$.system")
     if parts and type(parts[0]) is Text and parts[0].text.startswith(_BILLING):
-        parts = (Foreign(NAME, "billing_header", system[0], for_vendor=True), *parts[1:])
+        parts = (Foreign(NAME, _BILLING, system[0], for_vendor=True), *parts[1:])
     return [Message("system", parts, extra=Extra(NAME, form={"content": "array"}))]
 
 
