@@ -126,6 +126,8 @@ def test_two_supervisors_do_not_share_a_port(tmp_path: Path) -> None:
             "-m",
             "wireglot.cli",
             "serve",
+            "--config",
+            "wireglot.toml",
             "--workers",
             "2",
             "--port",

@@ -65,7 +65,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     environ = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
     with told.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "wireglot", "serve"],
+            [sys.executable, "-m", "wireglot", "serve", "--config", "wireglot.toml"],
             cwd=folder,
             env={**environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder)},
             stdout=log,

@@ -101,7 +101,7 @@ REQUEST = Request(
             ("untold",),
         ),
     ),
-    ToolChoice("required", ("look",), EXTRA),
+    ToolChoice("required", ("look",), EXTRA, hosted=("web_search",)),
     False,
     100,
     ("stop",),

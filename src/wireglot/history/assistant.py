@@ -229,6 +229,7 @@ class Assistant:
             created=start.created,
             service_tier=finish.service_tier or start.service_tier,
             extra=finish.extra if finish.extra is not None else start.extra,
+            safeguard_results=finish.safeguard_results,
         )
 
     # Within

@@ -170,7 +170,8 @@ def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> 
 def test_two_processes_do_not_share_a_port(tmp_path: Path) -> None:
     """FAULTS 91: a port in use is told, in one line."""
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
-        command = [sys.executable, "-m", "wireglot.cli", "serve", "--port", str(served.port)]
+        command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", "wireglot.toml"]
+        command += ["--port", str(served.port)]
         environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
         second = subprocess.run(
             command, capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=20, check=False

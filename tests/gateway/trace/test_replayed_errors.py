@@ -93,7 +93,7 @@ def test_an_upstream_that_was_not_there_leaves_the_request_to_compare(failing: S
 def test_another_error_than_was_told_is_a_difference(failing: Stage) -> None:
     failing.upstream.next(Behaviour(error=400))
     trace = exported(failing, id_of(ask(failing.gateway, BY_NAME["anthropic"], "openai-chat-once/m1")))
-    body = trace.answer.body.replace("invalid_request_error", "api_error").replace("scripted", "other")
+    body = trace.answer.body.replace("invalid_request_error", "not_found_error").replace("scripted", "other")
     again = replay(replace(trace, answer=replace(trace.answer, body=body)))
     assert [each.pointer for each in again.answer] == ["/error/kind", "/error/message"]
 
