@@ -28,6 +28,7 @@ from wireglot.ir.content import (
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
 from wireglot.ir.request import (
     Grammar,
+    HostedChoice,
     HostedTool,
     McpServer,
     OutputFormat,
@@ -101,7 +102,7 @@ REQUEST = Request(
             ("untold",),
         ),
     ),
-    ToolChoice("required", ("look",), EXTRA, hosted=("web_search",)),
+    ToolChoice("required", ("look",), EXTRA, hosted=(HostedChoice("web_search"),)),
     False,
     100,
     ("stop",),

@@ -34,6 +34,8 @@ _MADE_UP = re.compile(r"\b(resp|msg|rs|fc|cmp|req|gen)_(wg|demo)?[0-9a-f]{18,}")
 _INCLUDED = ',"include":["reasoning.encrypted_content"]'
 _TIER = re.compile(r',"(service_tier|serviceTier)":"(default|standard)"(?=})')
 _ASKED_MODEL = re.compile(r'("role":"assistant","model":")[\w-]+/')
+_WITHHELD = re.compile(r',"input_transformations":\[[^\]]*\]')
+"""Reasoning that did not reach the model: older versions did not name it."""
 _TIME = re.compile(r'"(created|created_at|completed_at)":\d+')
 
 
@@ -125,5 +127,5 @@ def asked_for_state(body: str, before: str) -> str:
 def plain(text: str) -> str:
     """An answer without what is made up anew for each, and without what newer versions tell besides: how fast
     it was served, and in which words Anthropic's clients asked for the model."""
-    text = without_later_fields(_TIER.sub("", text))
+    text = _TIER.sub("", without_later_fields(_WITHHELD.sub("", text)))
     return _TIME.sub(r'"\1":0', _MADE_UP.sub(r"\1_", _ASKED_MODEL.sub(r"\1", text)))
