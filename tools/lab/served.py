@@ -114,7 +114,10 @@ class Served:
         done = subprocess.run(
             self.tree.command(*words),
             cwd=self.folder,
-            env=self.tree.environ(self.folder, self._environ),
+            env={
+                **self.tree.environ(self.folder, self._environ),
+                "WIREGLOT_CONFIG": str(self.folder / "wireglot.toml"),
+            },
             capture_output=True,
             text=True,
             check=False,
