@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -32,6 +33,20 @@ class CallVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: Literal["flagged", "not_flagged", "skipped", "unavailable"]
     reason: str = ""
     extra: Extra | None = None
+
+
+_WORST_FIRST: Final = ("flagged", "unavailable", "skipped", "not_flagged")
+
+
+def by_id(found: Iterable[tuple[str, CallVerdict]]) -> dict[str, CallVerdict]:
+    """Verdicts by the ids of their calls. Of calls with one id the worst counts: whoever reads it cannot tell
+    them apart, and may run each of them."""
+    worst: dict[str, CallVerdict] = {}
+    for id, verdict in found:
+        known = worst.setdefault(id, verdict)
+        if _WORST_FIRST.index(verdict.outcome) < _WORST_FIRST.index(known.outcome):
+            worst[id] = verdict
+    return worst
 
 
 class SafeguardResult(msgspec.Struct, frozen=True, omit_defaults=True):

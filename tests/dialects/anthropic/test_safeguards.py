@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 
-from wireglot.dialects.anthropic.safeguards import parse_results, parse_safeguards
+from wireglot.dialects.anthropic.safeguards import parse_results, parse_safeguards, render_results
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
-from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, SafeguardResult
+from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, SafeguardResult, by_id
 from wireglot.ir.stream import fold, unfold
 from wireglot.testing.strategies.samples import SAFEGUARD_RESULTS, SAFEGUARDS
 from wireglot.translate import translate_request, translate_response
@@ -135,6 +136,20 @@ def test_results_name_calls_as_the_client_is_told_them() -> None:
     assert shown != id
     written = ANTHROPIC.stream_writer(Context(), None).write(list(unfold(response)))
     assert list(delta_of(written)["safeguard_results"][0]["status"]["tool_uses"]) == [shown]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_calls_that_the_client_is_told_by_one_id_the_worst_verdict_counts(turned: bool) -> None:
+    """flagged > unavailable > skipped > not_flagged, in whatever order they were found."""
+    outcomes: list[Any] = ["flagged", "unavailable", "skipped", "not_flagged"]
+    for worse, better in pairwise(outcomes):
+        found = [CallVerdict(worse), CallVerdict(better)][:: -1 if turned else 1]
+        assert by_id(("id", verdict) for verdict in found) == {"id": CallVerdict(worse)}
+        calls = dict(zip(("a.1", "a:1"), found, strict=True))
+        result = SafeguardResult(TOOL_CALLS, "available", calls)
+        (told,) = render_results((result,), lambda _: "toolu_1")
+        read = parse_results([told])
+        assert read[0].calls["toolu_1"].outcome == worse
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])

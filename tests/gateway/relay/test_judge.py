@@ -122,6 +122,21 @@ def said(text: str) -> Behaviour:
     return Behaviour(body=encode({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]}))
 
 
+def called(*calls: tuple[str, str], stream: bool, finish: str = "tool_calls") -> Behaviour:
+    """An answer on Chat Completions with these calls of `Bash`: id and arguments, as they were written."""
+    told = [
+        {"index": at, "id": id, "type": "function", "function": {"name": "Bash", "arguments": arguments}}
+        for at, (id, arguments) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": told}
+    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": finish}
+    answer = encode({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]})
+    if not stream:
+        return Behaviour(body=answer)
+    head = (("content-type", "text/event-stream"),)
+    return Behaviour(headers=head, pieces=(b"data: %b\n\n" % answer, b"data: [DONE]\n\n"))
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_each_call_has_a_verdict_whoever_answers(
@@ -239,6 +254,24 @@ def test_calls_are_judged_at_the_same_time(gateway: LiveGateway, judged: Judged,
     rest = call.rest()
     answered = Answered(rest.status, rest.headers, begun + rest.body)
     assert [each["outcome"] for each in verdicts(answered)] == ["not_flagged"] * 3
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("id", ["call_1", "functions.Bash:0", ""])
+@pytest.mark.parametrize("commands", [("rm -rf /", "ls"), ("ls", "rm -rf /")])
+def test_of_calls_with_one_id_the_worst_verdict_counts(
+    gateway: LiveGateway, judged: Judged, commands: tuple[str, str], id: str, stream: bool
+) -> None:
+    """The client runs both by what it reads under that id."""
+    calls = [(id, encode({"command": command}).decode()) for command in commands]
+    judged.upstream.next(called(*calls, stream=stream))
+    told, ids = results(asked(gateway, "hi", stream=stream))
+    assert len(ids) == 2
+    verdicts = told[0]["status"]["tool_uses"]
+    assert verdicts.keys() == set(ids)
+    for each, command in zip(ids, commands, strict=True):
+        is_bad = command == "rm -rf /" or len(set(ids)) == 1
+        assert verdicts[each]["outcome"] == ("flagged" if is_bad else "not_flagged")
 
 
 def test_a_slow_verdict_is_reported_as_a_timeout() -> None:

@@ -13,7 +13,7 @@ from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.fields import own_fields
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, SafeguardResult
+from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, SafeguardResult, by_id
 
 ASKED: Final = "safeguards"
 RESULTS: Final = "safeguard_results"
@@ -57,7 +57,8 @@ def render_results(
     for each in results:
         status: dict[str, Any] = {"type": each.status}
         if each.status == "available":
-            status["tool_uses"] = {call_id(id): _verdict_value(call) for id, call in each.calls.items()}
+            told = by_id((call_id(id), verdict) for id, verdict in each.calls.items())
+            status["tool_uses"] = {id: _verdict_value(verdict) for id, verdict in told.items()}
         elif each.status == "unavailable":
             status["reason"] = each.reason
         own = own_fields(each.extra, NAME)

@@ -24,7 +24,7 @@ from wireglot.http.application import Head, Reply
 from wireglot.ir.content import Message, Text, ToolCall
 from wireglot.ir.errors import ErrorKind, WireglotError
 from wireglot.ir.request import Request, Thinking, Tool
-from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Reason, Safeguard, SafeguardResult
+from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Reason, Safeguard, SafeguardResult, by_id
 from wireglot.ir.verdict import is_cut
 from wireglot.wire.json import BadJson, decode, encode, encode_text
 
@@ -102,7 +102,7 @@ class Judge:
                 results.append(SafeguardResult(each.kind, "unsupported"))
                 continue
             found = await asyncio.gather(*(self._verdict(exchange, each, call) for call in calls))
-            verdicts = {call.id: verdict for call, verdict in zip(calls, found, strict=True)}
+            verdicts = by_id((call.id, verdict) for call, verdict in zip(calls, found, strict=True))
             results.append(SafeguardResult(each.kind, "available", verdicts))
             if calls:
                 counts = Counter(verdict.outcome for verdict in found)
