@@ -21,7 +21,12 @@ from wireglot.ir.loss import Feature
 
 MOST_POSITIONAL = 5
 MOST_ARGUMENTS = 30
-GATEWAY_MAY_IMPORT = ("wireglot.dialects.base", "wireglot.dialects.paths", "wireglot.dialects.registry")
+GATEWAY_MAY_IMPORT = (
+    "wireglot.dialects.argument_stream",
+    "wireglot.dialects.base",
+    "wireglot.dialects.paths",
+    "wireglot.dialects.registry",
+)
 
 
 def gateway():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -51,9 +53,12 @@ def test_ordinary_commands_are_not(command: str) -> None:
     assert not is_dangerous(encode_text({"command": command}))
 
 
-@pytest.mark.parametrize(("command", "verdict"), [("ls", "allow"), ("rm -rf /", "block")])
-def test_it_judges_for_the_gateway(command: str, verdict: str) -> None:
-    call = {"name": "Bash", "arguments": encode_text({"command": command})}
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [("ls", "allow"), ("rm -rf /", "block"), ("cd x\nrm -rf /", "block"), (["rm", "-rf", "/"], "block")],
+)
+def test_it_judges_for_the_gateway(command: Any, verdict: str) -> None:
+    call = {"name": "Bash", "arguments": {"command": command}}
     question = {"context": {}, "user_messages": ["[[demo:hang]] rm -rf /"], "tool": "", "call": call}
     text, _ = said(INSTRUCTIONS, encode_text(question))
     assert decode(text)["verdict"] == verdict

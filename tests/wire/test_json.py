@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.wire import json
-from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, encode_text
+from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, encode_text, repeats_keys
 
 _scalars = (
     st.none()
@@ -41,6 +41,20 @@ def test_numbers_keep_their_kind_and_every_digit(text):
 
 def test_keys_keep_their_order():
     assert encode(decode(b'{"b":1,"a":2,"c":{"z":0,"y":0}}')) == b'{"b":1,"a":2,"c":{"z":0,"y":0}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "repeated"),
+    [
+        ("[]", False),
+        ('{"a": {"a": 1}, "b": [{"a": "\\ud800"}, {"a": %s}]}' % ("9" * 5000), False),
+        ('{"a": 1, "a": 1}', True),
+        ('{"a": 1, "\\u0061": 2}', True),
+        ('{"b": [{"c": {"a": 1, "b": 2, "a": 3}}, {}]}', True),
+    ],
+)
+def test_a_key_that_stands_twice_in_an_object_is_found(text, repeated):
+    assert repeats_keys(text) is repeated
 
 
 @pytest.mark.parametrize(

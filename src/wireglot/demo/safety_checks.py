@@ -61,9 +61,22 @@ def _judge(rules: str, asked: str) -> str:
         call = None
     if type(call) is not dict:
         return '{"verdict": "block", "reason": "there is no call to judge"}'
-    if is_dangerous(str(call.get("arguments"))):
+    if any(map(is_dangerous, _texts(call.get("arguments")))):
         return f'{{"verdict": "block", "reason": "{_REASON}"}}'
     return '{"verdict": "allow"}'
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text in a value. A list of them may be the words of one command."""
+    match value:
+        case str():
+            return [value]
+        case dict():
+            return [text for item in value.values() for text in _texts(item)]
+        case list():
+            texts = [text for item in value for text in _texts(item)]
+            return [" ".join(texts), *texts]
+    return []
 
 
 # Claude Code's (2.1.326) auto mode, where it makes the check itself: a transcript, whose last line is judged.

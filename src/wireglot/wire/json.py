@@ -5,6 +5,7 @@ text in the middle of a surrogate pair and then send half a character, which is 
 conversation.
 """
 
+import json
 import re
 from gc import get_referents
 from typing import Any
@@ -55,6 +56,19 @@ def decode(data: bytes | str | memoryview, depth: int = DEPTH_MOST) -> Any:
     if len(data) > 2 * depth and _is_deep(data, value, depth):
         raise TooDeep(depth)
     return value
+
+
+def repeats_keys(text: str) -> bool:
+    """Whether an object in a JSON text (already found to be legal) has a key twice: whoever reads it may take
+    the first value or the last."""
+    repeated = False
+
+    def keep(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        repeated = repeated or len({key for key, _ in pairs}) < len(pairs)
+
+    json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
+    return repeated
 
 
 def encode(value: Any) -> bytes:

@@ -211,10 +211,54 @@ def test_what_the_judge_reads_is_data(gateway: LiveGateway, judged: Judged) -> N
     assert list(question) == ["context", "user_messages", "tool", "call"]
     assert question["context"] == CONTEXT
     assert question["tool"] == "Runs a command."
-    assert decode(question["call"]["arguments"]) == {"command": command}
+    assert question["call"] == {"name": "Bash", "arguments": {"command": command}}
     assert request.json["model"] == "m1"
     assert not request.json.get("tools")
     assert not request.json.get("stream")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("written", "judged_as"),
+    [
+        ('{"command": "' + "".join(f"\\u{ord(each):04x}" for each in "rm -rf /") + '"}', "rm -rf /"),
+        ('{"command": "rm \\u002drf /",}', "rm -rf /"),
+        ('{"command": "rm -rf /"}{"command": "rm -rf /"}', "rm -rf /"),
+        ("", None),
+        ("null", None),
+    ],
+)
+def test_the_judge_reads_arguments_as_the_client_will(
+    gateway: LiveGateway, judged: Judged, written: str, judged_as: str | None, stream: bool
+) -> None:
+    """Decoded and repaired: an escape is the letter that it stands for."""
+    judged.upstream.next(called(("call_1", written), stream=stream))
+    (verdict,) = verdicts(asked(gateway, "hi", stream=stream))
+    question = decode(judged.asked[0].json["messages"][1]["content"])
+    assert question["call"]["arguments"] == ({} if judged_as is None else {"command": judged_as})
+    assert verdict["outcome"] == ("not_flagged" if judged_as is None else "flagged")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "ls",
+        '"ls"',
+        "[]",
+        '{"command": "ls" "x"}',
+        '{"command": "ls"}{"command": "rm -rf /"}',
+        '{"command": "rm -rf /", "command": "ls"}',
+        '{"command": "rm -rf /", "c\\u006fmmand": "ls",}',
+        '{"list": [{"a": 1, "a": 2}]}',
+    ],
+)
+def test_arguments_that_may_be_read_in_several_ways_are_not_judged(
+    gateway: LiveGateway, judged: Judged, written: str, stream: bool
+) -> None:
+    judged.upstream.next(called(("call_1", written), stream=stream))
+    assert verdicts(asked(gateway, "hi", stream=stream)) == [{"type": "unavailable", "reason": "error"}]
+    assert not judged.asked
 
 
 def test_results_of_tools_are_not_read_as_the_users_wish(gateway: LiveGateway, judged: Judged) -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Protocol
 
+from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.routes import Asked
@@ -26,7 +27,7 @@ from wireglot.ir.errors import ErrorKind, WireglotError
 from wireglot.ir.request import Request, Thinking, Tool
 from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Reason, Safeguard, SafeguardResult, by_id
 from wireglot.ir.verdict import is_cut
-from wireglot.wire.json import BadJson, decode, encode, encode_text
+from wireglot.wire.json import BadJson, decode, encode, encode_text, repeats_keys
 
 OPERATION: Final = "safeguard"
 """The purpose of these requests in the log, the ledger and the traces."""
@@ -115,13 +116,33 @@ class Judge:
             return _unavailable("truncated")
         if len(call.arguments) > _CALL_CHARACTERS:
             return _unavailable("input_too_long")
+        arguments = _arguments(call)
+        if arguments is None:
+            return _unavailable("error")
         job, reply = exchange.job, CollectedReply(_ANSWER_BYTES)
-        body = encode(_request(exchange, safeguard, call))
+        asked = {"name": call.name, "arguments": arguments}
+        body = encode(_request(exchange, safeguard, asked))
         await self._ask(_incoming(job), body, reply, exchange.record.id)
         return _read(job, reply)
 
 
-def _request(exchange: Exchange, safeguard: Safeguard, call: ToolCall) -> dict[str, Any]:
+def _arguments(call: ToolCall) -> dict[str, Any] | str | None:
+    """What the client will run: decoded, so that no escape hides it from the judge, and repaired as for the
+    client. None where clients may read it in more than one way."""
+    if call.kind != "function":
+        return call.arguments
+    stream = ArgumentStream()
+    text = stream.feed(call.arguments) + stream.finish() or "{}"
+    try:
+        arguments = decode(text)
+    except BadJson:
+        return None
+    if stream.form == "wrapped" or type(arguments) is not dict or repeats_keys(text):
+        return None
+    return arguments
+
+
+def _request(exchange: Exchange, safeguard: Safeguard, call: dict[str, Any]) -> dict[str, Any]:
     """In the client's own dialect, as everything that comes in."""
     job, request = exchange.job, exchange.request()
     asked = Request(
@@ -138,15 +159,15 @@ def _request(exchange: Exchange, safeguard: Safeguard, call: ToolCall) -> dict[s
     return dialect(job.dialect).render_request(asked, Context()).value
 
 
-def _question(request: Request, safeguard: Safeguard, call: ToolCall) -> dict[str, Any]:
+def _question(request: Request, safeguard: Safeguard, call: dict[str, Any]) -> dict[str, Any]:
     described = [
-        tool.description or "" for tool in request.tools if type(tool) is Tool and tool.name == call.name
+        tool.description or "" for tool in request.tools if type(tool) is Tool and tool.name == call["name"]
     ]
     return {
         "context": safeguard.context,
         "user_messages": _user_messages(request),
         "tool": described[0][:_TOOL_CHARACTERS] if described else "",
-        "call": {"name": call.name, "arguments": call.arguments},
+        "call": call,
     }
 
 
