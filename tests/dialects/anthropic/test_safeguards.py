@@ -73,6 +73,19 @@ def test_the_checks_that_a_request_asks_for_are_read() -> None:
     assert ANTHROPIC.render_request(parsed, Context()).value["safeguards"] == ASKED
 
 
+@pytest.mark.parametrize("context", [{}, None], ids=["empty", "null"])
+@pytest.mark.parametrize("more", [{}, {"claude_md": "Be careful."}], ids=["alone", "with more"])
+def test_a_check_without_a_context_is_one(context: Any, more: dict[str, Any]) -> None:
+    """And returns to its own dialect as it was written."""
+    asked = [{"type": "dangerous_tool_use", "classifier_context": context, **more}]
+    parsed = ANTHROPIC.parse_request(request(safeguards=asked), Context())
+    (safeguard,) = parsed.safeguards
+    assert (safeguard.kind, safeguard.context) == (TOOL_CALLS, {})
+    rendered = ANTHROPIC.render_request(parsed, Context())
+    assert rendered.value["safeguards"] == asked
+    assert rendered.losses == ()
+
+
 @pytest.mark.parametrize(
     "odd",
     [None, [], {}, "on", [1], [{"type": 1}], [{"type": "dangerous_tool_use", "classifier_context": "x"}]],

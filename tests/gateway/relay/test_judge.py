@@ -358,6 +358,14 @@ def test_a_request_that_asks_for_no_check_gets_none(gateway: LiveGateway, judged
     assert not judged.asked
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("context", [{}, {"classifier_context": {}}, {"classifier_context": None}])
+def test_a_check_without_a_context_is_made(gateway: LiveGateway, context: Any, stream: bool) -> None:
+    safeguards = [{"type": "dangerous_tool_use", **context}]
+    (verdict,) = verdicts(ask(gateway, "rm -rf /", safeguards=safeguards, stream=stream))
+    assert verdict["outcome"] == "flagged"
+
+
 def test_other_checks_are_told_to_be_unsupported(gateway: LiveGateway) -> None:
     told, _ = results(asked(gateway, "hi", safeguards=[{"type": "of_the_future"}]))
     assert told == [{"type": "of_the_future", "status": {"type": "unsupported"}}]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from wireglot.dialects.anthropic.names import NAME
-from wireglot.dialects.fields import own_fields
+from wireglot.dialects.fields import own_fields, own_form
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, SafeguardResult, by_id
@@ -37,8 +37,9 @@ def render_safeguards(safeguards: tuple[Safeguard, ...], losses: list[Loss]) -> 
     rendered = []
     for index, each in enumerate(safeguards):
         value: dict[str, Any] = {"type": _TYPES.get(each.kind, each.kind)}
-        if each.context:
-            value[_CONTEXT] = each.context
+        form = own_form(each.extra, NAME)
+        if each.context or _CONTEXT in form:
+            value[_CONTEXT] = each.context or form[_CONTEXT]
         losses_of_extra(each.extra, NAME, f"$.safeguards[{index}]", losses)
         rendered.append({**value, **own_fields(each.extra, NAME)})
     return rendered
@@ -76,10 +77,11 @@ def _parsed(
 
 
 def _safeguard(value: dict[str, Any]) -> Safeguard | None:
-    kind, context = value.get("type"), value.get(_CONTEXT, {})
+    kind, context = value.get("type"), value.get(_CONTEXT) or {}
     if type(kind) is not str or type(context) is not dict:
         return None
-    return Safeguard(_KINDS.get(kind, kind), context, _rest(value, "type", _CONTEXT))
+    form = {_CONTEXT: value[_CONTEXT]} if _CONTEXT in value and not context else {}
+    return Safeguard(_KINDS.get(kind, kind), context, _rest(value, "type", _CONTEXT, form=form))
 
 
 def _result(value: dict[str, Any]) -> SafeguardResult | None:
@@ -123,6 +125,6 @@ def _verdict_value(verdict: CallVerdict) -> dict[str, Any]:
             return {**value, **({"explanation": verdict.reason} if verdict.reason else {}), **own}
 
 
-def _rest(value: dict[str, Any], *known: str) -> Extra | None:
+def _rest(value: dict[str, Any], *known: str, form: dict[str, Any] | None = None) -> Extra | None:
     fields = {key: item for key, item in value.items() if key not in known}
-    return Extra(NAME, fields) if fields else None
+    return Extra(NAME, fields, form or {}) if fields or form else None
