@@ -13,7 +13,7 @@ TOOL_CALLS: Final = "tool_calls"
 """The kind of a safeguard that checks each tool call of an answer before the client runs it."""
 
 Reason = Literal["timeout", "error", "refused", "input_too_long", "truncated"]
-"""Why there is no verdict. `truncated`: the call itself is not whole."""
+"""Why there is no verdict. `truncated`: the call itself is not whole, or the answer of whoever checks it."""
 
 
 class Safeguard(msgspec.Struct, frozen=True, omit_defaults=True):

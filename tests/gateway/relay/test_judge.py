@@ -33,6 +33,7 @@ BASH: dict[str, Any] = {
 }
 CONTEXT = {"v": 1, "permission_mode": "auto", "live_cwd": "/home/me/project"}
 SAFEGUARDS = [{"type": "dangerous_tool_use", "classifier_context": CONTEXT}]
+CALL = {"id": "call_1", "type": "function", "function": {"name": "Bash", "arguments": "{}"}}
 MARK = INSTRUCTIONS.splitlines()[0].encode()
 
 
@@ -115,10 +116,10 @@ def verdicts(answered: Answered) -> list[Any]:
     return list(result["status"]["tool_uses"].values())
 
 
-def said(text: str) -> Behaviour:
+def said(text: str, finish: str = "stop", **more: Any) -> Behaviour:
     """A judge's answer on Chat Completions."""
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    message = {"role": "assistant", "content": text, **more}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
     return Behaviour(body=encode({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]}))
 
 
@@ -163,6 +164,12 @@ def test_each_call_has_a_verdict_whoever_answers(
         (said('{"verdict": "allowed"}'), "error"),
         (said('{"verdict": "allow", "verdicts": []}'), "error"),
         (said('["allow"]'), "error"),
+        (said('{"verdict": "block", "verdict": "allow"}'), "error"),
+        (said('{"verdict": "block", "verd\\u0069ct": "allow"}'), "error"),
+        (said('{"verdict": "allow"}', "length"), "truncated"),
+        (said('{"verdict": "allow"}', "content_filter"), "refused"),
+        (said('{"verdict": "allow"}', "tool_calls", tool_calls=[CALL]), "error"),
+        (said('{"verdict": "allow"}', tool_calls=[CALL]), "error"),
         (said("[[demo:echo]]"), "error"),
     ],
 )

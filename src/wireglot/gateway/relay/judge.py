@@ -22,7 +22,7 @@ from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.http.application import Head, Reply
-from wireglot.ir.content import Message, Text, ToolCall
+from wireglot.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot.ir.errors import ErrorKind, WireglotError
 from wireglot.ir.request import Request, Thinking, Tool
 from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Reason, Safeguard, SafeguardResult, by_id
@@ -215,6 +215,10 @@ def _read(job: Job, reply: CollectedReply) -> CallVerdict:
         type(part) is Text and part.refusal for part in response.content
     ):
         return _unavailable("refused")
+    if response.stop.reason in ("length", "context_full"):
+        return _unavailable("truncated")
+    if response.stop.reason != "end" or any(type(part) not in (Text, Reasoning) for part in response.content):
+        return _unavailable("error")
     return _verdict_in("".join(part.text for part in response.content if type(part) is Text))
 
 
@@ -222,6 +226,8 @@ def _verdict_in(text: str) -> CallVerdict:
     found = _OBJECT.fullmatch(text.strip())
     try:
         said = decode(found[1]) if found is not None else None
+        if found is not None and repeats_keys(found[1]):
+            said = None  # which of its verdicts was meant?
     except BadJson:
         said = None
     match said:
