@@ -215,9 +215,11 @@ def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: 
 class Folding:
     """A response collected from its events as they come: parts and texts are kept, the events are not."""
 
-    __slots__ = ("_failure", "_finish", "_live", "_others", "_parts", "_start", "_usage")
+    __slots__ = ("_failure", "_finish", "_live", "_others", "_parts", "_start", "_usage", "cut")
 
     def __init__(self) -> None:
+        self.cut: list[ToolCall] = []
+        """Calls without an end, which are no part of the response (see `PartEnd.cut`)."""
         self._start: Start | None = None
         self._usage: Usage | None = None
         self._parts: dict[int, Part] = {}
@@ -241,9 +243,11 @@ class Folding:
                 case PartStart(index=index, part=part):
                     self._live[index] = _Open(part)
                 case PartEnd(index=index):
-                    collected = self._live.pop(index)
+                    part = self._live.pop(index).close(event)
                     if not event.cut:
-                        self._parts[index] = collected.close(event)
+                        self._parts[index] = part
+                    elif type(part) is ToolCall:
+                        self.cut.append(part)
                 case Start():
                     self._start, self._usage = event, event.usage
                 case UsageReport():

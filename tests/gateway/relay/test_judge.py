@@ -325,6 +325,21 @@ def test_of_calls_with_one_id_the_worst_verdict_counts(
         assert verdicts[each]["outcome"] == ("flagged" if is_bad else "not_flagged")
 
 
+@pytest.mark.parametrize("arguments", ['{"command": "ls', "{", ""])
+def test_a_call_that_its_limit_cut_off_is_reported_as_truncated(
+    gateway: LiveGateway, judged: Judged, arguments: str
+) -> None:
+    """A stream has told its beginning; a whole answer leaves it out."""
+    calls = [("call_1", '{"command": "ls"}'), ("call_2", arguments)]
+    judged.upstream.next(called(*calls, stream=True, finish="length"))
+    good, cut = verdicts(asked(gateway, "hi", stream=True))
+    assert good == {"type": "evaluated", "outcome": "not_flagged"}
+    assert cut == {"type": "unavailable", "reason": "truncated"}
+    judged.upstream.next(called(*calls, stream=False, finish="length"))
+    assert verdicts(asked(gateway, "hi", stream=False)) == [good]
+    assert len(judged.asked) == 2
+
+
 def test_a_slow_verdict_is_reported_as_a_timeout() -> None:
     with stage("[safeguards]\ntimeout = 0.05\n") as (gateway, judged):
         for stream in (False, True):

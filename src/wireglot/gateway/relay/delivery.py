@@ -228,7 +228,8 @@ class Delivery:
         response = feeder.response()
         if prepared.checks and response is not None:
             calls = [part for part in response.content if type(part) is ToolCall]
-            work = self._judge.results(exchange, prepared.checks, calls)
+            cut = feeder.cut_calls() if isinstance(feeder, Translation) else []
+            work = self._judge.results(exchange, prepared.checks, calls, cut)
             checking = exchange.checking = asyncio.create_task(work)
             await asyncio.wait([checking])
             if not checking.cancelled():  # as it is where the client has left

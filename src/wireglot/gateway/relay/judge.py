@@ -91,9 +91,14 @@ class Judge:
         self._ask = ask
 
     async def results(
-        self, exchange: Exchange, safeguards: tuple[Safeguard, ...], calls: Sequence[ToolCall]
+        self,
+        exchange: Exchange,
+        safeguards: tuple[Safeguard, ...],
+        calls: Sequence[ToolCall],
+        cut: Sequence[ToolCall] = (),
     ) -> tuple[SafeguardResult, ...]:
-        """What each check has found. `calls`: of the whole answer, as the client is told them."""
+        """What each check has found. `calls`: of the whole answer, as the client is told them. `cut`: those
+        of which it has seen only a beginning."""
         if exchange.job.settings.safeguards.mode != "judge":
             return tuple(SafeguardResult(each.kind, "unsupported") for each in safeguards)
         exchange.leave_provider()  # which one of these requests may need
@@ -103,9 +108,10 @@ class Judge:
                 results.append(SafeguardResult(each.kind, "unsupported"))
                 continue
             found = await asyncio.gather(*(self._verdict(exchange, each, call) for call in calls))
-            verdicts = by_id((call.id, verdict) for call, verdict in zip(calls, found, strict=True))
+            found += [_unavailable("truncated")] * len(cut)
+            verdicts = by_id((call.id, verdict) for call, verdict in zip((*calls, *cut), found, strict=True))
             results.append(SafeguardResult(each.kind, "available", verdicts))
-            if calls:
+            if found:
                 counts = Counter(verdict.outcome for verdict in found)
                 told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
                 exchange.record.noted(f"tool calls judged: {told}")

@@ -18,6 +18,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import text_weight
 from wireglot.gateway.streams.feeder import STREAM_TIMES, asked, begins, room_left, signed, usage_source
 from wireglot.gateway.targets.prepared import Prepared
+from wireglot.ir.content import ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, Start, fold, unfold
@@ -192,6 +193,10 @@ class Translation:
         if self._pending is None or self._folding is None:
             return None
         return self._folding.response()
+
+    def cut_calls(self) -> list[ToolCall]:
+        """Calls that the client has seen begin and that are no part of the answer: its limit cut them off."""
+        return self._folding.cut if self._folding is not None else []
 
     def release(self, error: ApiError | None = None) -> None:
         if self._pending is None:
