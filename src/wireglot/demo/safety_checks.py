@@ -1,8 +1,9 @@
 """Safety checks that gateways and agents ask a model for: whether a tool call may run.
 
-The demo model answers them by one simple rule. Blocked are commands that delete a root, a home or everything
-here (`rm -rf /`), that pipe a download into a shell (`curl ... | sh`), and that write to a disk (`mkfs`,
-`dd of=/dev/...`). Everything else may run.
+The demo model answers them by one simple rule, which is for trying things out and is no protection. Blocked
+are commands that delete a root, a folder in it, a home or everything here (`rm -rf /`), that run a download
+in a shell (`curl ... | sh`, `bash <(curl ...)`), and that write to a disk (`mkfs`, `dd of=/dev/...`).
+Everything else may run.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ from wireglot.ir.request import Request, Tool
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _DANGEROUS: Final = re.compile(
-    r"\brm\s+(?:-[\w-]+\s+)*-\w*[rR]\w*\s+(?:-[\w-]+\s+)*(?:/\*?|~/?|\$HOME/?|\*|\.)(?=[\"'\s;&|\\]|\Z)"
-    r"|\b(?:curl|wget)\b[^|\n]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
+    r"\b(?:curl|wget)\b[^|\n]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
+    r"|(?:\b(?:(?:ba|z|da)?sh|eval|source)\b|(?:^|[\s;&|\"'])\.\s)[^;&|\n]*(?:[<$]\(|`)\s*(?:curl|wget)\b"
     r"|\bmkfs\b|\bdd\b[^|;\n]*\bof=/dev/"
 )
+_REMOVAL: Final = re.compile(r'\brm\s((?:(?!\\n|(?<!\\)"\s*[,}])[^;&|\n])*)')
+"""The words behind an `rm`, up to the end of the command, or of the JSON string that it stands in."""
+_RECURSIVE: Final = re.compile(r"-\w*[rR]\w*|--recursive")
+_EVERYTHING: Final = re.compile(r"(?:~|\$\{?HOME\}?|\.\.?|/[\w.-]+)?/*\**")
 _REASON: Final = "the demo model blocks commands that delete everything or run a download"
 
 
 def is_dangerous(action: str) -> bool:
-    return _DANGEROUS.search(action) is not None
+    return _DANGEROUS.search(action) is not None or any(
+        any(map(_RECURSIVE.fullmatch, words)) and any(map(_EVERYTHING.fullmatch, words))
+        for removal in _REMOVAL.finditer(action)
+        if (words := [word for each in removal[1].split() if (word := each.strip("\"'\\`)}"))])
+    )
 
 
 def safety_answer(request: Request, turn: Turn) -> str | None:
