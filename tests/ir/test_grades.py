@@ -42,6 +42,12 @@ def test_what_an_extension_names_itself_is_taken_seriously():
     assert grade_of("acme.whistle", "emulated")[0] == "harmless"
 
 
+@pytest.mark.parametrize("feature", ["cache_key", "cache_marker", "service_tier"])
+@pytest.mark.parametrize("action", get_args(Action))
+def test_what_only_costs_money_or_time_is_harmless(feature, action):
+    assert grade_of(feature, action)[0] == "harmless"
+
+
 def test_serious_ones_come_first():
     """[X25] And those of one grade stay in their order."""
     harmless = Loss("$.user", "user", "dropped")

@@ -66,7 +66,7 @@ def test_a_loss_inside_of_a_part_is_beside_what_the_part_became() -> None:
     loss = next(loss for loss in trace.losses if loss.feature == "cache_marker")
     assert loss.pointer == "/messages/0/content/0/cache_control"
     assert loss.upstream == "/contents/0/parts/0"
-    assert loss.grade == "degraded"
+    assert loss.grade == "harmless"
 
 
 def test_the_summary_counts_both_sides() -> None:

@@ -1,4 +1,7 @@
-"""How bad a loss is for whoever sent the request: one table by feature and action, with a reason for each."""
+"""How bad a loss is for the client: one table by feature and action, with a reason for each.
+
+The grade follows the effect on the answer. What only costs money or time is harmless.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ Grade = Literal["serious", "degraded", "harmless"]
 
 GRADE_MEANINGS: dict[Grade, str] = {
     "serious": "the model misses something it was to know, or the caller gets other than it counts on",
-    "degraded": "the answer may be worse, or cost more",
-    "harmless": "the answer is the same, or as good",
+    "degraded": "the answer may be different or worse",
+    "harmless": "the answer is the same, or as good; it may cost more or take longer",
 }
 
 
@@ -20,10 +23,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("audio", "approximated"): ("degraded", "It is heard, in another form or without its name."),
     ("audio", "invented"): ("harmless", "Only its type was guessed."),
     ("cache_key", "dropped"): (
-        "degraded",
+        "harmless",
         "The answer is the same; fewer prompts may be found in the cache, which costs money.",
     ),
-    ("cache_marker", "dropped"): ("degraded", "The answer is the same; the prompt may be paid for in full."),
+    ("cache_marker", "dropped"): ("harmless", "The answer is the same; the prompt may be paid for in full."),
     ("cache_marker", "approximated"): (
         "harmless",
         "The prompt is cached, for another time or in another place.",
@@ -117,7 +120,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("sampling.top_k", "dropped"): ("harmless", "Few answers change by it."),
     ("sampling.top_p", "dropped"): ("degraded", "The answer is as varied as the target has it by itself."),
     ("sampling.top_p", "approximated"): ("harmless", "The nearest that the target takes is used."),
-    ("service_tier", "dropped"): ("degraded", "Speed and price are the target's own."),
+    ("service_tier", "dropped"): (
+        "harmless",
+        "The answer is the same; speed and price are the target's own.",
+    ),
     ("service_tier", "approximated"): ("harmless", "The nearest class is asked for."),
     ("stop_details", "dropped"): ("harmless", "That it stopped is told, the details are not."),
     ("stop_reason", "approximated"): (

@@ -47,7 +47,7 @@ def test_a_request_is_one_json_line():
         "stream": True, "status": 200, "outcome": "ok", "stop": "tool_calls",
         "tokens": {"input": 11, "output": 20, "cache_read": 5, "cache_write": 7, "reasoning": 7},
         "ms": 1500.0, "first_byte_ms": 250.0, "attempts": 1, "losses": ["thinking.budget", "cache_marker"],
-        "loss_details": [_loss(name).told() for name in ("thinking.budget", "cache_marker", "thinking.budget")],
+        "loss_details": [_loss(name).told() for name in ("thinking.budget", "thinking.budget", "cache_marker")],
     }  # fmt: skip
 
 
