@@ -299,3 +299,37 @@ def test_what_stands_beside_a_templates_switch_is_a_loss() -> None:
     out = translate_request(asked, source="openai-chat", target="anthropic", model="claude-sonnet-4-5")
     assert out.value["thinking"]["type"] == "enabled"
     assert ("$.chat_template_kwargs", "unknown_field") in {(loss.path, loss.feature) for loss in out.losses}
+
+
+@pytest.mark.parametrize(
+    ("target", "provider", "model"),
+    [
+        ("gemini", "gemini", "gemini-3-pro-preview"),
+        ("gemini", None, None),
+        ("openai-responses", "openai", "gpt-5.1"),
+        ("openai-responses", None, None),
+        ("openai-chat", "openai", "gpt-5.1"),
+        ("openai-chat", None, None),
+    ],
+)
+def test_adaptive_thinking_that_the_effort_says_is_harmless(
+    target: DialectName, provider: str | None, model: str | None
+) -> None:
+    asked = {
+        "model": "m",
+        "max_tokens": 9000,
+        "messages": [{"role": "user", "content": "hi"}],
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": "high"},
+    }
+    out = translate_request(asked, source="anthropic", target=target, provider=provider, model=model)
+    (loss,) = (loss for loss in out.losses if loss.feature == "thinking.mode")
+    assert (loss.action, loss.grade) == ("emulated", "harmless")
+
+
+def test_thinking_without_an_effort_is_harmless_where_the_model_thinks_by_default() -> None:
+    asked = request(thinking=Thinking("auto"))
+    for default, grade in ((True, "harmless"), (False, "degraded")):
+        limits = Limits(thinking="effort", efforts=("low", "high"), thinks_by_default=default)
+        (loss,) = fitted(asked, limits).losses
+        assert (loss.feature, loss.grade) == ("thinking.mode", grade)

@@ -166,6 +166,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("thinking.effort", "invented"): ("harmless", "It follows from what was asked."),
     ("thinking.mode", "dropped"): ("degraded", "The model thinks, or not, as it does by itself."),
     ("thinking.mode", "approximated"): ("degraded", "The model thinks as near to what was asked as it can."),
+    ("thinking.mode", "emulated"): ("harmless", "The effort or the model's default says the same."),
     ("thinking.mode", "invented"): ("harmless", "It follows from what was asked."),
     ("tool.custom", "dropped"): ("serious", "The model cannot use the tool, or does not know its grammar."),
     ("tool.custom", "approximated"): (

@@ -12,7 +12,7 @@ from wireglot.dialects.openai_chat.outcome import render_tier
 from wireglot.dialects.openai_chat.render_messages import render_messages
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
 from wireglot.wire.memory import Memory, remembered, written
 
@@ -158,7 +158,8 @@ def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> 
         if thinking.effort is not None:
             out["reasoning_effort"] = thinking.effort
         if thinking.mode is not None:
-            losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", "Chat knows the effort only"))
+            action: Action = "dropped" if thinking.effort in (None, "none") else "emulated"
+            losses.append(Loss("$.thinking.mode", "thinking.mode", action, "Chat knows the effort only"))
     if thinking.budget is not None:
         losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "Chat knows the effort only"))
     if thinking.display is not None:

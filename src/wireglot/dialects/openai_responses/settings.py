@@ -8,7 +8,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, OutputFormat, Thinking
 
 _SUMMARIES = frozenset({"auto", "concise", "detailed"})
@@ -64,7 +64,9 @@ def render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any] | 
     elif thinking.mode == "off":
         value["effort"] = "none"
     if thinking.mode is not None and (thinking.mode, value.get("effort")) != ("off", "none"):
-        losses.append(Loss(f"{path}.mode", "thinking.mode", "approximated", "only an effort can be said"))
+        thinks = thinking.mode != "off" and thinking.effort not in (None, "none")
+        action: Action = "emulated" if thinks else "approximated"
+        losses.append(Loss(f"{path}.mode", "thinking.mode", action, "only an effort can be said"))
     if thinking.budget is not None:
         losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "only an effort can be said"))
     if thinking.display == "summary":

@@ -9,7 +9,7 @@ import msgspec
 
 from wireglot.dialects.fields import own_form
 from wireglot.ir.content import Extra, Reasoning, ToolResult
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
 from wireglot.providers.limits import Limits, ThinkingSwitch
 
@@ -219,9 +219,8 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
     effort = _effort(thinking)
     if effort is None:
         if thinking.mode is not None:
-            losses.append(
-                Loss("$.thinking.mode", "thinking.mode", "approximated", "left to the model's default")
-            )
+            action: Action = "emulated" if limits.thinks_by_default else "approximated"
+            losses.append(Loss("$.thinking.mode", "thinking.mode", action, "left to the model's default"))
         return Thinking(display=thinking.display, extra=thinking.extra)
     if effort == "none" and "none" not in limits.efforts and limits.thinking_switch and limits.thinking_off:
         return Thinking("off", display=thinking.display, extra=thinking.extra)
@@ -245,8 +244,10 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
             losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", f"off became {fitted}"))
     else:
         if thinking.mode is not None:
-            detail = f"{thinking.mode}: told by the effort alone"
-            losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", detail))
+            # A model that has efforts thinks where one is named.
+            action = "approximated" if "none" in (effort, fitted) else "emulated"
+            detail = f"{thinking.mode}: said by the effort alone"
+            losses.append(Loss("$.thinking.mode", "thinking.mode", action, detail))
         _said(losses, effort, fitted)
     return Thinking(effort=fitted, display=thinking.display, extra=thinking.extra)
 
