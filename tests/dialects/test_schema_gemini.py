@@ -249,7 +249,7 @@ def test_an_mcp_schema_keeps_its_definitions_where_gemini_knows_them() -> None:
     assert set(projected.schema["$defs"]) == {"Order", "ByName", "ByDate"}
     assert projected.schema["properties"]["filter"]["anyOf"][0] == {"$ref": "#/$defs/ByName"}
     assert projected.notes == (
-        SchemaNote("$.properties.order", "default", "not supported; kept as description text"),
+        SchemaNote("$.properties.order", "default", "not supported; kept as description text", hint=True),
     )
 
 

@@ -1,5 +1,7 @@
 """Tools toward an endpoint: names, shapes, schemas, and who may be called."""
 
+from typing import Literal
+
 import msgspec
 import pytest
 
@@ -121,7 +123,39 @@ def test_a_schema_loses_what_the_target_refuses_aloud() -> None:
     assert tool.schema is not None
     assert "pattern" not in tool.schema["properties"]["a"]
     assert "^x" in tool.schema["properties"]["a"]["description"]
-    assert features(outcome) == [("tool.schema", "approximated")]
+    assert features(outcome) == [("tool.schema.hint", "approximated")]
+
+
+_BOUNDED = {"type": "number", "exclusiveMinimum": 1, "multipleOf": 2, "default": 4}
+_NARROWED = {"type": "object", "patternProperties": {"^x": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("form", ["gemini-json", "gemini-openapi"])
+def test_bounds_of_a_tool_that_nothing_enforced_are_a_harmless_hint(
+    form: Literal["gemini-json", "gemini-openapi"],
+) -> None:
+    schema = {"type": "object", "properties": {"a": _BOUNDED}}
+    (loss,) = fitted(request(tools=(Tool("f", schema=schema),)), Limits(tool_schema=form), "gemini").losses
+    assert (loss.feature, loss.action, loss.grade) == ("tool.schema.hint", "approximated", "harmless")
+
+
+@pytest.mark.parametrize("form", ["gemini-json", "gemini-openapi"])
+def test_bounds_of_a_strict_tool_are_more_than_a_hint(form: Literal["gemini-json", "gemini-openapi"]) -> None:
+    schema = {"type": "object", "properties": {"a": _BOUNDED}}
+    tool = Tool("f", schema=schema, strict=True)
+    losses = fitted(request(tools=(tool,)), Limits(tool_schema=form), "gemini").losses
+    assert ("tool.schema", "degraded") in [(loss.feature, loss.grade) for loss in losses]
+    assert "tool.schema.hint" not in [loss.feature for loss in losses]
+
+
+def test_a_change_of_structure_is_reported_apart_from_the_hints() -> None:
+    schema = {"type": "object", "properties": {"a": _BOUNDED, "b": _NARROWED}}
+    limits = Limits(tool_schema="gemini-openapi")
+    changed, hint = fitted(request(tools=(Tool("f", schema=schema),)), limits, "gemini").losses
+    assert (changed.feature, changed.grade) == ("tool.schema", "degraded")
+    assert "patternProperties" in changed.detail
+    assert "multipleOf" not in changed.detail
+    assert (hint.feature, hint.grade) == ("tool.schema.hint", "harmless")
 
 
 def test_strict_is_given_up_where_the_schema_is_outside_the_subset() -> None:

@@ -187,6 +187,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "Some of what the tool takes is told in words, not enforced.",
     ),
     ("tool.schema", "emulated"): ("harmless", "The arguments come back in the form that was asked for."),
+    ("tool.schema.hint", "approximated"): (
+        "harmless",
+        "The model reads it in the description; nothing enforced it before either.",
+    ),
     ("tool.strict", "dropped"): ("degraded", "Arguments may not fit the schema."),
     ("tool.strict", "approximated"): ("harmless", "The schema binds more than was asked."),
     ("tool_call.arguments", "dropped"): ("serious", "The model does not know what was called for."),

@@ -42,6 +42,12 @@ TELLING = (
     )
 ) - DEFINITION_KEYWORDS
 
+# What only narrows the values of a type, or describes them: as text in a description it says the same to a
+# model whose arguments nothing checks.
+HINTS = (COUNT_KEYWORDS | NUMBER_KEYWORDS | ANNOTATIONS) | words(
+    "format pattern contentEncoding contentMediaType uniqueItems"
+)
+
 _APPLIES: dict[str, str] = {
     "object": "properties patternProperties additionalProperties required minProperties maxProperties "
     "propertyNames dependentRequired dependentSchemas dependencies unevaluatedProperties propertyOrdering",

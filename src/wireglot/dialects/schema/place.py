@@ -3,7 +3,7 @@
 import re
 from typing import Any, Literal, Protocol
 
-from .keywords import SILENT, TELLING, is_vacuous
+from .keywords import HINTS, SILENT, TELLING, is_vacuous
 from .refs import Refs
 from .values import Node, SchemaNote, json_text
 
@@ -61,13 +61,13 @@ class Place:
     def around(self) -> frozenset[str]:
         return self.active | self.merged
 
-    def note(self, keyword: str, detail: str, *below: str | int) -> None:
+    def note(self, keyword: str, detail: str, *below: str | int, hint: bool = False) -> None:
         path = self.path + "".join(map(step_text, below))
-        self.walk.notes.setdefault(SchemaNote(path, keyword, detail))
+        self.walk.notes.setdefault(SchemaNote(path, keyword, detail, hint))
 
     def tell(self, keyword: str, value: Any, detail: str = "not supported; kept as description text") -> None:
         """Note a constraint that goes, and keep it as text for the model to read."""
-        self.note(keyword, detail)
+        self.note(keyword, detail, hint=keyword in HINTS)
         self.told[keyword] = value if isinstance(value, str) else json_text(value)
 
     def drop(self, node: Node, keyword: str) -> None:

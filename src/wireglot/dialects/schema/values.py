@@ -25,6 +25,8 @@ class SchemaNote(msgspec.Struct, frozen=True):
     path: str
     keyword: str
     detail: str
+    hint: bool = False
+    """Whether the keyword narrows or describes values only, and is kept as description text."""
 
 
 class Projected(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from wireglot.dialects.client_tools import declare_native
-from wireglot.dialects.schema import SchemaTarget, project
+from wireglot.dialects.schema import SchemaNote, SchemaTarget, project
 from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import (
@@ -332,10 +332,21 @@ class _Disguise:
             return tool.schema
         projected = project(tool.schema, form)
         if projected.notes:
-            detail = told_notes(projected.notes)
-            path = f"{self.trail.of(tool)}.schema"
-            self.losses.append(Loss(path, "tool.schema", "approximated", detail))
+            self._noted(tool, projected.notes)
         return tool.schema if projected.same else projected.schema
+
+    def _noted(self, tool: Tool, notes: tuple[SchemaNote, ...]) -> None:
+        """Bounds and the like were a hint to the model before, unless the client asked for a strict tool."""
+        hints = () if tool.strict else tuple(note for note in notes if note.hint)
+        changes = tuple(note for note in notes if note not in hints)
+        path = f"{self.trail.of(tool)}.schema"
+        told: tuple[tuple[Feature, tuple[SchemaNote, ...]], ...] = (
+            ("tool.schema", changes),
+            ("tool.schema.hint", hints),
+        )
+        for feature, some in told:
+            if some:
+                self.losses.append(Loss(path, feature, "approximated", told_notes(some)))
 
     def history(self, messages: tuple[Message, ...], settled: Settled) -> tuple[Message, ...]:
         """Earlier calls and results under the names and shapes the tools now have."""
