@@ -42,6 +42,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "harmless",
         "A turn without content stands where the target demands one.",
     ),
+    ("context_management", "dropped"): (
+        "degraded",
+        "The model reads the whole conversation, and a long one may no longer fit.",
+    ),
     ("conversation_state", "dropped"): ("serious", "The model does not know the earlier turns."),
     ("document", "dropped"): ("serious", "The model answers without having read it."),
     ("document", "approximated"): ("degraded", "It is read as text, or without what was said about it."),

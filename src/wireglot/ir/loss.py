@@ -23,6 +23,7 @@ Feature = Literal[
     "citations",
     "content.empty",
     "content.position",
+    "context_management",
     "conversation_state",
     "document",
     "error.detail",
@@ -98,6 +99,7 @@ FEATURES: dict[Feature, str] = {
     "cache_marker": "A prompt-cache breakpoint or its lifetime.",
     "candidates": "More than one answer to a request.",
     "citations": "The sources attached to a stretch of text.",
+    "context_management": "What the provider removes from or condenses in a long conversation by itself.",
     "conversation_state": "Earlier turns that a provider holds: a previous response, a prompt, a cache.",
     "content.empty": "A message or text without content, which the target refuses.",
     "content.position": "The order of parts, where the target has a fixed one.",
@@ -232,6 +234,8 @@ def feature_of(signature: Signature) -> Feature:
 
 _REPORTS: dict[str, Feature] = {"input_transformations": "reasoning.signature"}
 """Fields by which a provider reports a loss of its own, and the loss."""
+_NAMED: dict[str, Feature] = {"context_management": "context_management"}
+"""Fields of a request that the IR has no place for, and that have a feature of their own."""
 
 
 def losses_of_extra(
@@ -242,7 +246,11 @@ def losses_of_extra(
         return
     for key, value in extra.fields.items():
         if value or not is_blank(value):
-            named: Feature = "usage.detail" if key.startswith("usage.") else _REPORTS.get(key, feature)
+            named = _REPORTS.get(key, feature)
+            if key.startswith("usage."):
+                named = "usage.detail"
+            elif named == "unknown_field":
+                named = _NAMED.get(key, named)
             out.append(Loss(f"{path}.{key}", named, "dropped", f"{extra.dialect} only"))
 
 

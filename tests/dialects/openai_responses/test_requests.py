@@ -432,7 +432,7 @@ def test_what_this_wire_cannot_say_is_declared():
         thinking=Thinking(mode="on", budget=2048, display="omitted"),
         service_tier="batch",
         cache=CacheMark(),
-        extra=Extra("anthropic", {"context_management": {"edits": []}, "blank": None}),
+        extra=Extra("anthropic", {"fallbacks": "default", "blank": None}),
     )
     assert {feature for _, feature, _ in losses(request)} == {
         "message.name",

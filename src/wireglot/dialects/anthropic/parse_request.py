@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from wireglot.dialects.anthropic.settings import config_rest, parse_format, pars
 from wireglot.dialects.anthropic.tools import parse_choice, parse_tools
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
+from wireglot.dialects.unknown_fields import HOLLOW
 from wireglot.ir.content import Extra, Foreign, Message, Origin, Part, Role, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
@@ -186,6 +188,10 @@ def _parse_extra(
         known = known | {"speed"}
     rest = keep(fields.value, known, form, blanks=("stop_sequences", "tools", "metadata", "output_config"))
     information = dict(rest.fields) if rest is not None else {}
+    kept_form = dict(rest.form) if rest is not None else {}
+    idle = {key: information.pop(key) for key in _IDLE if key in information and _IDLE[key](information[key])}
+    if idle:
+        kept_form[HOLLOW] = {**kept_form.get(HOLLOW, {}), **idle}
     config = config_rest(fields, output) if "output_config" in fields.value else None
     if config:
         information["output_config"] = config
@@ -193,4 +199,26 @@ def _parse_extra(
         beside = {key: value for key, value in metadata.value.items() if key != "user_id" or not value}
         if beside:
             information["metadata"] = beside
-    return Extra(NAME, information, rest.form if rest is not None else {})
+    return Extra(NAME, information, kept_form)
+
+
+def _keeps_all(value: Any) -> bool:
+    """Whether `context_management` removes nothing: Claude Code keeps the thinking of all turns."""
+    edits = value.get("edits") if type(value) is dict and value.keys() <= {"edits"} else None
+    return type(edits) is list and all(_keeps_thinking(edit) for edit in edits)
+
+
+def _keeps_thinking(edit: Any) -> bool:
+    return (
+        type(edit) is dict
+        and str(edit.get("type")).startswith("clear_thinking_")
+        and edit.keys() <= {"type", "keep"}
+        and edit.get("keep") in ("all", {"type": "all"})
+    )
+
+
+_IDLE: dict[str, Callable[[Any], bool]] = {
+    "context_management": _keeps_all,
+    "speed": lambda value: value == "standard",
+}
+"""Fields whose value says what holds without them: spelling, written again for Anthropic alone."""
