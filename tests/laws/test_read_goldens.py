@@ -63,7 +63,7 @@ def places_of(spoken: Dialect, body: dict[str, object], request: Request) -> Ite
     places = RequestPlaces(spoken.places, body, request)
 
     def found(path: str) -> str:
-        (loss,) = places.located([Loss(path, "unknown_field", "dropped")])
+        (loss,) = places.located([Loss(path, "metadata", "dropped")])
         return loss.path
 
     for name in settings():

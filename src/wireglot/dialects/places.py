@@ -112,9 +112,8 @@ class RequestPlaces:
 
     def of(self, path: str, asked: Request | None = None) -> str:
         """One neutral place, in the client's own document."""
-        return self._path(
-            Loss(path, "unknown_field", "dropped"), asked if asked is not None else self._request
-        )
+        # Of no field that only the client knows: the path is of neutral names.
+        return self._path(Loss(path, "metadata", "dropped"), asked if asked is not None else self._request)
 
     def _path(self, loss: Loss, asked: Request) -> str:
         found = _PLACE.match(loss.path)
@@ -136,6 +135,9 @@ class RequestPlaces:
     def _setting(self, loss: Loss) -> str:
         name = loss.path.removeprefix("$").removeprefix(".")
         candidates = _candidates(name, self._places.settings)
+        if loss.feature == "unknown_field":  # its name is the client's own, also where the IR has one like it
+            holder, _, own = name.rpartition(".")
+            candidates = [f"{one}.{own}" for one in self._places.settings.get(holder, ())] + candidates
         roots = (self._root,) if self._root == "$" else (self._root, "$")
         paths = [joined(root, candidate) for candidate in candidates for root in roots]
         best = nearest(self._body, paths, self._places.snake)

@@ -236,6 +236,12 @@ _REPORTS: dict[str, Feature] = {"input_transformations": "reasoning.signature"}
 """Fields by which a provider reports a loss of its own, and the loss."""
 _NAMED: dict[str, Feature] = {"context_management": "context_management"}
 """Fields of a request that the IR has no place for, and that have a feature of their own."""
+_READ: dict[tuple[str, str], Loss] = {
+    ("$.thinking.type", "between_tools"): Loss(
+        "$.thinking.type", "thinking.display", "dropped", "between_tools: off here, without notes on progress"
+    )
+}
+"""Values of fields that the IR has another word for, and what of them does not cross."""
 
 
 def losses_of_extra(
@@ -245,7 +251,9 @@ def losses_of_extra(
     if extra is None or extra.dialect == own:
         return
     for key, value in extra.fields.items():
-        if value or not is_blank(value):
+        if type(value) is str and (f"{path}.{key}", value) in _READ:
+            out.append(_READ[f"{path}.{key}", value])
+        elif value or not is_blank(value):
             named = _REPORTS.get(key, feature)
             if key.startswith("usage."):
                 named = "usage.detail"

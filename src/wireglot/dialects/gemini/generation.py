@@ -12,9 +12,6 @@ from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import UNNAMED_FORMAT, Effort, OutputFormat, Request, Sampling, Thinking
 
-GENERATION = "generationConfig."
-"""Unknown fields of `generationConfig` stand in the request's extra under this prefix, their path."""
-
 _TAKEN = frozenset(
     {
         "temperature",

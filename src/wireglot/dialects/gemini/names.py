@@ -10,6 +10,7 @@ and for bare strings in place of a content or part, which SDKs take and servers 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from wireglot.dialects.fields import Fields
@@ -19,6 +20,24 @@ from wireglot.ir.errors import WireglotError
 OWN = "gemini"
 
 put_back = UnknownFields(OWN).put_back
+
+GENERATION_FIELD = "generationConfig."
+TOOL_CONFIG_FIELD = "toolConfig."
+CALLING_FIELD = "toolConfig.functionCallingConfig."
+"""Unknown fields of these objects are in the request's extra under these prefixes, their paths."""
+
+
+def unfolded(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields to put back in a request, those of an object inside it again."""
+    out: dict[str, Any] = {}
+    for key, item in fields.items():
+        prefixes = (CALLING_FIELD, TOOL_CONFIG_FIELD, GENERATION_FIELD)
+        prefix = next((each for each in prefixes if key.startswith(each)), "")
+        place = out
+        for step in prefix.split(".")[:-1]:
+            place = place.setdefault(step, {})
+        place[key.removeprefix(prefix)] = item
+    return out
 
 
 class Names:

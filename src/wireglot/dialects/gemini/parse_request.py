@@ -10,7 +10,6 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.generation import (
-    GENERATION,
     is_default_modality,
     left_over,
     parse_output,
@@ -264,10 +263,12 @@ def parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None
             for key, item in calling.value.items()
             if key not in ("mode", "allowedFunctionNames") or item is None or item == []
         }
-        if within or choice is None:
-            rest["functionCallingConfig"] = within
-    if rest or not config.value:
-        kept["toolConfig"] = rest
+        kept.update({names.CALLING_FIELD + key: item for key, item in within.items()})
+        if not within and choice is None:
+            rest["functionCallingConfig"] = {}
+    kept.update({names.TOOL_CONFIG_FIELD + key: item for key, item in rest.items()})
+    if not config.value:
+        kept["toolConfig"] = {}
     return choice
 
 
@@ -282,7 +283,7 @@ def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]
     rest = left_over(config, taken)
     if is_default_modality(rest.get("responseModalities")):
         form["responseModalities"] = rest.pop("responseModalities")
-    kept.update({GENERATION + key: item for key, item in rest.items()})
+    kept.update({names.GENERATION_FIELD + key: item for key, item in rest.items()})
     if not config.value:
         kept["generationConfig"] = {}
     return (

@@ -8,8 +8,8 @@ from typing import Any
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import NO_SAFEGUARDS
-from wireglot.dialects.gemini.generation import GENERATION, render_generation
-from wireglot.dialects.gemini.names import OWN, put_back
+from wireglot.dialects.gemini.generation import render_generation
+from wireglot.dialects.gemini.names import OWN, put_back, unfolded
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
@@ -51,7 +51,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["generationConfig"] = generation
     _render_rest(request, body, form, out)
     losses_of_extra(request.extra, OWN, "$", out)
-    return Rendered(merge(body, _kept(request)), tuple(out))
+    return Rendered(merge(body, unfolded(own_fields(request.extra, OWN))), tuple(out))
 
 
 def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], memory: Memory | None) -> Any:
@@ -66,20 +66,6 @@ def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], memor
     rendered, lost = remembered(memory, request.tools, OWN, make)
     out += lost
     return written(memory, request.tools, (OWN, "tools"), rendered) if rendered else rendered
-
-
-def _kept(request: Request) -> dict[str, Any]:
-    """The fields to put back, those of `generationConfig` inside it again."""
-    kept: dict[str, Any] = {}
-    generation: dict[str, Any] = {}
-    for key, item in own_fields(request.extra, OWN).items():
-        if key.startswith(GENERATION):
-            generation[key.removeprefix(GENERATION)] = item
-        else:
-            kept[key] = item
-    if generation:
-        kept["generationConfig"] = generation
-    return kept
 
 
 class _Content:

@@ -100,7 +100,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     _declare_rest(request, out)
     losses_of_extra(request.extra, NAME, "$", out)
     camel = form.get("camel", [])
-    body = merge(body, own_fields(request.extra, NAME))
+    body = merge(body, names.unfolded(own_fields(request.extra, NAME)))
     spelled = {
         key if key in camel or key not in _SPELLED else names.snake_case(key): item
         for key, item in body.items()

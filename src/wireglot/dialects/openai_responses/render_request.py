@@ -57,7 +57,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         elif request.tool_choice.mode != "auto" or request.tool_choice.only:
             losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools"))
         else:
-            losses_of_extra(request.tool_choice.extra, NAME, "$.tool_choice", losses, "tool_choice")
+            losses_of_extra(request.tool_choice.extra, NAME, "$.tool_choice", losses)
     if request.parallel_tools is not None:
         body["parallel_tool_calls"] = request.parallel_tools
     if request.max_tokens is not None:

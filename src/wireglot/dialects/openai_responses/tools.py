@@ -339,7 +339,7 @@ def _read_allowed(choice: Fields, own_types: dict[str, str]) -> ToolChoice:
 
 def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
     path = "$.tool_choice"
-    losses_of_extra(choice.extra, NAME, path, losses, "tool_choice")
+    losses_of_extra(choice.extra, NAME, path, losses)
     form = own_form(choice.extra, NAME)
     if "value" in form:
         said = _read_choice(form["value"], path, _own_types(tools))

@@ -69,7 +69,7 @@ def fit(
             request = tell_in_words(request, dialect, losses, trail)
     if seen.foreign and (regroup or not limits.midway_tools):
         request = join_declared_tools(request, losses, trail)
-    messages = place_system(request.messages, limits, losses, trail)
+    messages = place_system(request.messages, limits, losses, trail, dialect)
     if regroup and (seen.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail, join_known(context.memory))
         if messages is not request.messages and context.memory is not None:
@@ -117,7 +117,7 @@ def fit(
         request = respell_markers(request, limits.marker_field, trail)
     if dialect == "openai-chat" and limits.text_parts != ALL_TEXT_ROLES:
         request = join_texts(request, limits, losses, foreign=regroup)
-    ends = fit_ends(request.messages, limits, losses, trail, foreign=regroup)
+    ends = fit_ends(request.messages, limits, losses, trail, dialect, foreign=regroup)
     if ends is not request.messages:
         request = msgspec.structs.replace(request, messages=ends)
     return Fitted(request, aliases, trail, tuple(losses))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.ir.content import Message, Part, Text, ToolCall
+from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.trail import Trail
 from wireglot.providers.limits import Limits
@@ -14,8 +14,14 @@ _BEGIN = "Begin."
 _GO_ON = "Continue from exactly where your last message ended."
 
 
+def _is_wordless(message: Message, dialect: str) -> bool:
+    """Whether it has only parts of another dialect: the renderer reports them, and writes nothing."""
+    content = message.content
+    return bool(content) and all(type(part) is Foreign and part.dialect != dialect for part in content)
+
+
 def place_system(
-    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail
+    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail, dialect: str = ""
 ) -> tuple[Message, ...]:
     """System messages behind the start, where the endpoint takes them: in place, moved, or as marked text."""
     if limits.system_midway == "anywhere":
@@ -34,7 +40,10 @@ def place_system(
                 placed.extend(held)
                 held.clear()
             continue
-        behind = placed[-1].role if placed else None
+        if _is_wordless(message, dialect):
+            placed.append(message)
+            continue
+        behind = next((other.role for other in reversed(placed) if not _is_wordless(other, dialect)), None)
         before = _next_speaker(messages, index)
         if limits.system_midway == "after-user" and behind in ("user", "system") and before != "user":
             placed.append(message)
@@ -68,12 +77,18 @@ def _as_reminder(message: Message, losses: list[Loss], trail: Trail) -> Message:
 
 
 def fit_ends(
-    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail, *, foreign: bool = True
+    messages: tuple[Message, ...],
+    limits: Limits,
+    losses: list[Loss],
+    trail: Trail,
+    dialect: str = "",
+    *,
+    foreign: bool = True,
 ) -> tuple[Message, ...]:
     """A first turn of the user and a last one the model may answer, where the endpoint insists, and where it
     would not continue what a client of another dialect wants continued."""
     if limits.starts_with_user:
-        messages = _begun_by_user(messages, losses, trail)
+        messages = _begun_by_user(messages, losses, trail, dialect)
     if not messages or messages[-1].role != "assistant":
         return messages
     continued = limits.continues or bool(limits.prefill_field) or not foreign
@@ -84,8 +99,15 @@ def fit_ends(
     return asked_to_go_on(messages, "this model continues no answer of its own", losses, trail)
 
 
-def _begun_by_user(messages: tuple[Message, ...], losses: list[Loss], trail: Trail) -> tuple[Message, ...]:
-    first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
+def _begun_by_user(
+    messages: tuple[Message, ...], losses: list[Loss], trail: Trail, dialect: str
+) -> tuple[Message, ...]:
+    spoken = (
+        index
+        for index, message in enumerate(messages)
+        if message.role != "system" and not _is_wordless(message, dialect)
+    )
+    first = next(spoken, None)
     if first is not None and messages[first].role == "assistant":
         detail = "a user turn was put before the first answer"
         losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
