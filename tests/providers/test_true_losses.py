@@ -135,3 +135,17 @@ def test_a_tool_config_comes_back_to_gemini_unchanged(config: dict[str, Any]) ->
     body = _gemini(config)
     sent = translate_request(body, source="gemini", target="gemini", provider="gemini")
     assert sent.value["toolConfig"] == config
+
+
+def test_a_field_of_reasoning_is_reported_at_its_item() -> None:
+    thought = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "short"}],
+        "content": [{"type": "reasoning_text", "text": "long"}],
+        "encrypted_content": "state",
+    }
+    turns = [{"role": "user", "content": "hi"}, thought, {"role": "assistant", "content": "yes?"}]
+    asked = {"model": "m", "input": [*turns, {"role": "user", "content": "go"}]}
+    _, losses = _sent(asked, "openai-responses", "openai-chat")
+    assert "$.input[1].content" in [loss.path for loss in losses]

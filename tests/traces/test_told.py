@@ -100,6 +100,25 @@ def test_state_that_goes_on_at_another_part_is_not_counted_as_less() -> None:
     assert "reasoning" not in counted
 
 
+def test_a_thought_that_nobody_signed_is_counted_once() -> None:
+    """Clients of other dialects carry it with a name in the field of a signature, which is no signature."""
+    parts = [{"text": "Hm.", "thought": True}, {"text": "Snow."}]
+    answer = {
+        "responseId": "r",
+        "modelVersion": "demo",
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+    }
+    said = translate_response(json.dumps(answer), source="gemini", target="anthropic").value["content"]
+    assert [block["type"] for block in said] == ["thinking", "text"]
+    asked = conversation("anthropic")
+    asked["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": "More?"}]
+    trace = with_told(recorded("anthropic", "gemini", asked))
+    counted = {line.what: (line.client, line.upstream) for line in trace.attempts[-1].summary}
+    assert counted["reasoning"] == (1, 1)
+    assert "signatures" not in counted
+
+
 def test_rewritten_tool_ids_are_counted() -> None:
     asked = conversation("openai-chat")
     asked["messages"][2]["tool_calls"][0]["id"] = asked["messages"][3]["tool_call_id"] = "call.1/odd"

@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import (
+    FOREIGN,
+    PHASE,
+    UNSIGNED,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
@@ -52,7 +63,7 @@ def counts(request: Request) -> dict[str, int]:
         "tool results": _of(parts, ToolResult),
         # One that shows nothing is there for what was signed, which may go on at another part.
         "reasoning": sum(type(part) is Reasoning and not _only_signed(part) for part in parts),
-        "signatures": sum(getattr(part, "signature", None) is not None for part in parts),
+        "signatures": sum(_is_signed(part) for part in parts),
         "images": media.count("image"),
         "other media": len(media) - media.count("image"),
     }
@@ -66,7 +77,15 @@ def _all(message: Message) -> Iterable[Part]:
 
 
 def _only_signed(part: Reasoning) -> bool:
-    return part.signature is not None and not part.text and not part.redacted
+    """Also a part of a hosted tool, which clients of other dialects carry as an opaque thought."""
+    signature = part.signature
+    return signature is not None and not part.text and (not part.redacted or signature.id == FOREIGN)
+
+
+def _is_signed(part: Part) -> bool:
+    """Not by a name that only says who wrote a thought, which is counted as reasoning already."""
+    signature = getattr(part, "signature", None)
+    return signature is not None and signature.id not in (FOREIGN, PHASE, UNSIGNED)
 
 
 def _of(parts: list[Part], kind: type[Part]) -> int:

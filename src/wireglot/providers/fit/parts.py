@@ -219,7 +219,9 @@ class _PartFitter:
                     self._lose(path, feature, "dropped", "opaque to this provider")
                     return None
                 self._lose(f"{path}.signature", "reasoning.signature", "dropped", "another provider's")
-                return self._plainly(msgspec.structs.replace(part, signature=None))
+                unsigned = msgspec.structs.replace(part, signature=None)
+                self.trail.follow(part, unsigned)
+                return self._plainly(unsigned)
             case "drop":
                 self._lose(path, feature, "dropped", "this provider takes no reasoning back")
                 return None
