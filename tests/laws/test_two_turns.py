@@ -273,7 +273,7 @@ def test_a_client_is_told_that_it_does_not_see_a_hosted_tool(streamed: bool) -> 
     else:
         losses = list(translate_response(answer, source="anthropic", target="openai-responses").losses)
     assert [(loss.feature, loss.action) for loss in losses if loss.feature == "foreign_part"] == [
-        ("foreign_part", "dropped")
+        ("foreign_part", "emulated")
     ] * 2
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from wireglot import translate_request
-from wireglot.dialects.registry import DialectName
+from wireglot import translate_request, translate_response
+from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.loss import Loss
 
 _EPHEMERAL = {"type": "ephemeral", "ttl": "1h"}
@@ -206,3 +206,61 @@ def test_what_says_nothing_elsewhere_still_reaches_anthropic() -> None:
 def test_an_unknown_speed_is_still_a_loss() -> None:
     losses = _losses("gemini", {**_turn(), "speed": "warp"})
     assert "$.speed" in [loss.path for loss in losses]
+
+
+_SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+
+
+@pytest.mark.parametrize("provider", ["gemini", "kimi"])
+def test_a_search_for_tools_that_are_all_declared_is_harmless(provider: str) -> None:
+    losses = _losses(provider, {**_turn(), "tools": [_SEARCH, *_TOOLS]})
+    (loss,) = (loss for loss in losses if loss.path == "$.tools[0]")
+    assert (loss.feature, loss.action, loss.grade) == ("tool.deferred", "dropped", "harmless")
+
+
+def test_a_search_for_tools_without_a_provider_that_runs_it_is_harmless_too() -> None:
+    body = {**_turn(), "tools": [_SEARCH, *_TOOLS]}
+    for target in ("openai-chat", "gemini"):
+        losses = translate_request(body, source="anthropic", target=dialect_name(target)).losses
+        assert [loss.grade for loss in losses if loss.path == "$.tools[0]"] == ["harmless"]
+
+
+def _searched() -> dict[str, Any]:
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "snow"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-4-6",
+        "content": [call, found, {"type": "text", "text": "Snow."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+
+
+def _next_turn(target: DialectName, answer: dict[str, Any]) -> dict[str, Any]:
+    """The request in which a client of the dialect brings an answer back."""
+    hello, more = {"role": "user", "content": "Weather?"}, {"role": "user", "content": "And later?"}
+    if target == "openai-chat":
+        return {"model": "m", "messages": [hello, answer["choices"][0]["message"], more]}
+    if target == "openai-responses":
+        return {"model": "m", "input": [hello, *answer["output"], more]}
+    turns = [{"role": "user", "parts": [{"text": "Weather?"}]}, answer["candidates"][0]["content"]]
+    return {"contents": [*turns, {"role": "user", "parts": [{"text": "And later?"}]}]}
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
+def test_a_block_that_the_client_was_perhaps_to_see_stays_serious(target: DialectName) -> None:
+    answer = {**_searched(), "content": [{"type": "novelty", "content": "Look!"}]}
+    losses = translate_response(answer, source="anthropic", target=target).losses
+    assert [loss.grade for loss in losses if loss.feature == "foreign_part"] == ["serious"]
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
+def test_blocks_of_a_hosted_tool_that_come_back_unchanged_are_harmless(target: DialectName) -> None:
+    answer = translate_response(_searched(), source="anthropic", target=target)
+    about = [loss for loss in answer.losses if loss.feature == "foreign_part"]
+    assert [(loss.action, loss.grade) for loss in about] == [("emulated", "harmless")] * 2
+    again = translate_request(_next_turn(target, answer.value), source=target, target="anthropic").value
+    assert again["messages"][1]["content"][:2] == _searched()["content"][:2]

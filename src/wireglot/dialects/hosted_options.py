@@ -60,6 +60,14 @@ def place_of(value: Any) -> dict[str, str] | None:
     return {key: source[key] for key in _PLACE if type(source.get(key)) is str and source[key]}
 
 
+def not_run(tool: HostedTool, path: str, detail: str) -> Loss:
+    """The loss of a tool that nobody runs here. A search for tools finds nothing that is not declared: where
+    there is none, every tool is in the prompt from the start."""
+    if tool.kind == "tool_search":
+        return Loss(path, "tool.deferred", "dropped", "tool_search: every tool is declared from the start")
+    return Loss(path, "hosted_tool", "dropped", detail)
+
+
 def lose_options(tool: HostedTool, taken: Iterable[str], path: str, losses: list[Loss]) -> None:
     """Declare what of a tool's options the target has no place for."""
     for name in (*(name for name in tool.options if name not in taken), *tool.untold):

@@ -57,7 +57,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("foreign_event", "dropped"): ("harmless", "The answer is whole without it."),
     ("foreign_part", "dropped"): ("serious", "A part of the conversation is not told at all."),
     ("foreign_part", "approximated"): ("degraded", "The model reads it as text."),
-    ("foreign_part", "emulated"): ("harmless", "What it brings is told in another place of the request."),
+    ("foreign_part", "emulated"): (
+        "harmless",
+        "It returns to its provider unchanged, or its content is in another place of the request.",
+    ),
     ("hosted_tool", "dropped"): ("serious", "The model cannot use the tool."),
     ("hosted_tool", "approximated"): ("degraded", "A tool of the same kind runs, without the options."),
     ("hosted_tool", "emulated"): ("harmless", "It works as the client knows it."),

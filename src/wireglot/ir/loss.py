@@ -148,7 +148,7 @@ FEATURES: dict[Feature, str] = {
     "thinking.effort": "How hard the model should think.",
     "thinking.mode": "Whether the model thinks: always, never, or as it sees fit.",
     "tool.custom": "A freeform tool, given to the target as a function with one string.",
-    "tool.deferred": "A tool declared but kept out of the prompt until it is searched for.",
+    "tool.deferred": "A tool declared but kept out of the prompt until it is searched for, or that search.",
     "tool.name": "A tool name outside the target's alphabet or length, renamed and turned back.",
     "tool.namespace": "The group a tool belongs to, folded into its name and turned back.",
     "tool.native": "A vendor's own tool that the client runs (bash, shell), sent as a function.",

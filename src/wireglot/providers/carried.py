@@ -12,6 +12,7 @@ nobody else.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec.structs import replace
@@ -26,6 +27,12 @@ from wireglot.wire.json import BadJson, decode, encode_text
 
 _THE_TEXT: Final = "\x1a"
 """In a spelling, where the thought's own text stands: the client carries that anyway. No JSON holds it."""
+_OF_THE_PROVIDER: Final = re.compile(
+    r"(server|mcp)_tool_use|\w+_tool_result|(?!image_generation)\w+_call(_output)?|mcp_list_tools|program(_output)?"
+    r"|compaction|executableCode|codeExecutionResult|toolCall|toolResponse"
+)
+"""Types of parts by which a provider runs its own tools and condenses a conversation: the answer is complete
+without them. A part of any other type may be something that the client was to see."""
 
 
 def with_minter(response: Response, minter: Origin, losses: list[Loss]) -> Response:
@@ -60,7 +67,11 @@ def _carried(part: Part, minter: Origin, path: str, losses: list[Loss]) -> Part:
 def _wordless(part: Foreign, minter: Origin, path: str, losses: list[Loss]) -> Part:
     if part.dialect != minter.dialect:
         return part
-    losses.append(left_out(part, path))
+    lost = left_out(part, path)
+    if lost.action == "dropped" and lost.feature == "foreign_part" and _OF_THE_PROVIDER.fullmatch(part.type):
+        # The client brings it back as it was: nothing of the conversation is missing.
+        lost = Loss(path, "foreign_part", "emulated", f"{lost.detail}: carried, and returned unchanged")
+    losses.append(lost)
     return Reasoning("", Signature(encode_text([part.type, part.value]), minter, FOREIGN), redacted=True)
 
 

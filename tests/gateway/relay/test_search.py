@@ -129,7 +129,7 @@ def test_a_search_that_is_demanded_is_no_call_of_another_tool(
         model="m1",
         max_tokens=100,
         messages=[{"role": "user", "content": ASKED}],
-        tools=[SEARCH, CLOCK],
+        tools=[SEARCH, CLOCK, {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}],
         tool_choice={"type": "tool", "name": "web_search"},
     )
     assert [block.type for block in message.content][:2] == ["server_tool_use", "web_search_tool_result"]

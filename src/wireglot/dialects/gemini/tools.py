@@ -9,7 +9,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.schema import is_openapi, is_trivial, json_schema
-from wireglot.dialects.hosted_options import hosted_tool, lose_options
+from wireglot.dialects.hosted_options import hosted_tool, lose_options, not_run
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, HostedTool, Tool, ToolChoice
@@ -194,7 +194,7 @@ def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, An
         return tool.native.value or {tool.native.type: {}}
     own = _OWN_TOOLS.get(tool.kind)
     if own is None:
-        out.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} of {tool.native.dialect}"))
+        out.append(not_run(tool, path, f"{tool.native.type} of {tool.native.dialect}"))
         return None
     out.append(Loss(path, "hosted_tool", "approximated", f"Google's own {tool.kind}"))
     # Only Vertex takes `excludeDomains`, so no option is sent that nobody wrote for Google.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
+from wireglot.dialects.hosted_options import hosted_tool, lose_options, not_run, place_of
 from wireglot.dialects.openai_chat.extras import (
     NAME,
     cache_key,
@@ -225,7 +225,7 @@ def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str,
         if "location" in tool.options:
             out["user_location"] = {"type": "approximate", "approximate": tool.options["location"]}
         return WEB_SEARCH, out
-    losses.append(Loss(path, "hosted_tool", "dropped", f"Chat has no {tool.kind}"))
+    losses.append(not_run(tool, path, f"Chat has no {tool.kind}"))
     return None
 
 

@@ -36,7 +36,8 @@ def refuse_search(request: Request, target: Target, losses: Iterable[Loss]) -> N
         return
     if not all(isinstance(tool, HostedTool) and tool.kind in _SEARCHES for tool in _chosen(tools, choice)):
         return
-    if dropped < sum(isinstance(tool, HostedTool) for tool in tools):
+    # A search for tools is never missed: every tool is declared instead.
+    if dropped < sum(isinstance(tool, HostedTool) and tool.kind != "tool_search" for tool in tools):
         return
     message = (
         f"{target.provider.name} cannot search the web, and this request has no other tool: "

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from wireglot.dialects.client_tools import declare_native
+from wireglot.dialects.hosted_options import not_run
 from wireglot.dialects.schema import SchemaNote, SchemaTarget, project
 from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
@@ -236,7 +237,7 @@ class _Disguise:
             if limits.hosted_tools:
                 return tool
             detail = f"{tool.kind}: this provider runs no tools"
-            self.losses.append(Loss(self.trail.of(tool), "hosted_tool", "dropped", detail))
+            self.losses.append(not_run(tool, self.trail.of(tool), detail))
             return None
         assert type(tool) is Tool
         if tool.native is not None:
