@@ -81,6 +81,19 @@ def test_losses_are_told_on_standard_error_without_colour_in_a_pipe():
     assert "\x1b" not in told
 
 
+def test_losses_of_one_kind_are_one_line_with_their_number():
+    """And one document has them all: `--losses`."""
+    marked = [
+        {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}} for text in ("a", "b", "c")
+    ]
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": marked}]}
+    done = run("translate", "request", "--from", "anthropic", "--to", "gemini", given=body)
+    head, line = done.stderr.decode().splitlines()
+    assert head.startswith("3 losses ")
+    said = "harmless dropped cache_marker x3 $.messages[0].content[0].cache_control Gemini caches implicitly"
+    assert " ".join(line.split()) == said
+
+
 def test_losses_go_to_a_file_as_json(tmp_path):
     body = {**conversation.document("openai-chat", "request"), "seed": 7}
     path = tmp_path / "losses.json"

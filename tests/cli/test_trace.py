@@ -295,3 +295,17 @@ def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[1m" in Shown(Terminal(), full=False).trace(trace)[0]  # type: ignore[arg-type]
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in "\n".join(Shown(Terminal(), full=False).trace(trace))  # type: ignore[arg-type]
+
+
+def test_show_has_one_line_for_losses_of_one_kind(tmp_path: Path) -> None:
+    asked = conversation("anthropic")
+    said = [
+        {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}} for text in ("a", "b", "c")
+    ]
+    asked["messages"][0]["content"] = said
+    path = tmp_path / "marked.wgtrace.json"
+    path.write_bytes(write_trace(recorded("anthropic", "gemini", asked)))
+    text = told("show", path)
+    assert "dropped cache_marker x3 $.messages[0].content[0].cache_control\n" in text
+    assert text.count("cache_marker") == 1
+    assert told("show", path, "--full").count("dropped cache_marker") == 3

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from wireglot.ir.loss import Loss
@@ -33,17 +33,60 @@ class Paint:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._on else text
 
 
+class _Graded(Protocol):
+    """A loss, of a translation or of a trace."""
+
+    @property
+    def grade(self) -> str: ...
+    @property
+    def feature(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+
+
+_L = TypeVar("_L", bound=_Graded)
+
+
+def grouped(losses: Iterable[_L]) -> list[list[_L]]:
+    """Losses of one kind and reason together, in the order of the first of each. Of harmless ones the feature
+    alone counts, whatever their reasons."""
+    groups: dict[tuple[str, ...], list[_L]] = {}
+    for loss in losses:
+        reason = "" if loss.grade == "harmless" else loss.detail
+        groups.setdefault((loss.grade, loss.feature, loss.action, reason), []).append(loss)
+    return list(groups.values())
+
+
+def what(group: Sequence[_Graded]) -> str:
+    """The feature, and how many there are: `cache_marker x3`."""
+    return group[0].feature + (f" x{len(group)}" if len(group) > 1 else "")
+
+
+def why(group: Sequence[_Graded]) -> str:
+    """The reason, where there is one for all."""
+    details = {loss.detail for loss in group}
+    return one_line(group[0].detail) if len(details) == 1 else ""
+
+
 def loss_lines(losses: Sequence[Loss], paint: Paint) -> list[str]:
-    """One line a loss, the worst first: how bad it is, what happened, to what, where, and why."""
+    """One line a kind of loss, the worst first: how bad it is, what happened, to what, where first, why."""
     from wireglot.ir.loss import worst_first  # each command needs this file, and few tell losses
 
-    width = max((len(loss.feature) for loss in losses), default=0)
-    return [
-        f"  {paint(loss.grade.ljust(8), loss.grade)} {paint(loss.action.ljust(12), loss.action)}"
-        f" {loss.feature.ljust(width)}  {one_line(loss.path)}"
-        + (f"  {paint(one_line(loss.detail), 'dim')}" if loss.detail else "")
-        for loss in worst_first(losses)
-    ]
+    groups = grouped(worst_first(losses))
+    width = max((len(what(group)) for group in groups), default=0)
+    lines = []
+    for group in groups:
+        loss, reason = group[0], why(group)
+        lines.append(
+            f"  {paint(loss.grade.ljust(8), loss.grade)} {paint(loss.action.ljust(12), loss.action)}"
+            f" {what(group).ljust(width)}  {one_line(loss.path)}"
+            + (f"  {paint(reason, 'dim')}" if reason else "")
+        )
+    return lines
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from wireglot.cli.paint import Paint, count, one_line
+from wireglot.cli.paint import Paint, count, grouped, one_line, what, why
 from wireglot.cli.pairs.outline import outline
 from wireglot.cli.trace.table import spent, upstream_of, width_of
 from wireglot.traces.bodies import Unreadable, payload
@@ -76,15 +76,16 @@ class Shown:
         if not losses:
             return []
         worst = sorted(losses, key=lambda loss: _GRADES.index(loss.grade) if loss.grade in _GRADES else 0)
-        shown = worst if self.full else worst[:_LOSSES_SHOWN]
+        shown = [[loss] for loss in worst] if self.full else grouped(worst)[:_LOSSES_SHOWN]
         lines = ["", self.paint(count(len(losses), "loss", "losses"), "bold")]
-        for loss in shown:
+        for group in shown:
+            loss, reason = group[0], why(group)
             grade = self.paint(one_line(loss.grade).ljust(8), loss.grade if loss.grade in _GRADES else "bold")
-            rest = f"{loss.action} {loss.feature} {loss.path}"
+            rest = f"{loss.action} {what(group)} {loss.path}"
             lines.append(f"  {grade} {self._cut(one_line(rest), 11)}")
-            if loss.detail:
-                lines.append(" " * 11 + self.paint(self._cut(one_line(loss.detail), 11), "dim"))
-        return [*lines, *self._more(len(worst) - len(shown), "losses")]
+            if reason:
+                lines.append(" " * 11 + self.paint(self._cut(reason, 11), "dim"))
+        return [*lines, *self._more(len(worst) - sum(map(len, shown)), "losses")]
 
     def _attempt(self, attempt: Attempt, number: int, all: int) -> list[str]:
         named = "upstream" if all == 1 else f"upstream, attempt {number}"
