@@ -62,7 +62,7 @@ function Help({ close }: { close: () => void }) {
       <ul class="signs">
         <li class="grade grade-kept">✓ kept, or went well</li>
         <li class="grade grade-harmless">· harmless: the answer is the same, or as good</li>
-        <li class="grade grade-degraded">≈ degraded: the answer may be worse, or cost more</li>
+        <li class="grade grade-degraded">≈ degraded: the answer may be different or worse</li>
         <li class="grade grade-serious">✕ serious, or failed</li>
       </ul>
       <form method="dialog">

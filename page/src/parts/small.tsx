@@ -8,7 +8,7 @@ import type { LossCounts, Row } from "../types";
 export const GRADE_SIGN: Record<string, string> = { serious: "✕", degraded: "≈", harmless: "·" };
 export const GRADE_WORDS: Record<string, string> = {
   serious: "the model misses something, or the caller gets other than it counts on",
-  degraded: "the answer may be worse, or cost more",
+  degraded: "the answer may be different or worse",
   harmless: "the answer is the same, or as good",
 };
 
