@@ -13,6 +13,7 @@ from wireglot.dialects.registry import DialectName, dialect, surface
 from wireglot.dialects.untold_sequence import untold_sequence
 from wireglot.ir.content import Origin, Part
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
+from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
@@ -166,14 +167,15 @@ def translate_response(
     status: int = 0,
     context: Context | None = None,
     strict: bool = False,
-    leaks_calls: bool | None = None,
+    leaks_calls: bool | Sequence[LeakFamily] | None = None,
 ) -> Rendered[dict[str, Any]]:
     """A response (or an error body) of the `source` that produced it, in the `target` dialect of the client.
 
     `request` is the client's original request, in its own dialect: it brings back tool names and freeform
     tools, and what that dialect echoes. A response that holds a broken call becomes an error body.
-    `leaks_calls`: whether calls that are left in the text are read as calls; None: what the catalog says of
-    this `provider` and `model`, and no where no provider is named.
+    `leaks_calls`: the tokens in which calls that are left in the text are read as calls, True for all
+    known ones; None: what the catalog says of this `provider` and `model`, and none where no provider is
+    named. Only calls to tools of the `request` are.
     """
     upstream, client = dialect(source), dialect(target)
     document = _object(body, UpstreamFault)
@@ -203,7 +205,13 @@ def _answered(
     if (client is not upstream or back.leaks_calls) and response.stop.reason != "malformed_call":
         try:
             # Whether an empty answer is one is for those to say who can ask again.
-            accepted = accept(response, back.client, may_be_empty=True, leaks_calls=back.leaks_calls)
+            accepted = accept(
+                response,
+                back.client,
+                may_be_empty=True,
+                leaks_calls=back.leaks_calls,
+                renamed=back.renamed(response.model),
+            )
         except NoAnswer as failed:
             return client.render_error(failed.error, back.context), ()
         response, losses = accepted.response, accepted.losses
@@ -232,7 +240,7 @@ class StreamTranslator:
         provider: str | None = None,
         context: Context | None = None,
         framing: Literal["sse", "json-array"] = "sse",
-        leaks_calls: bool | None = None,
+        leaks_calls: bool | Sequence[LeakFamily] | None = None,
     ) -> None:
         upstream, client = dialect(source), dialect(target)
         context = context or Context()
@@ -250,7 +258,13 @@ class StreamTranslator:
         self._watch: Watch | None = None
         if client is not upstream or back.leaks_calls:
             drops, leaks = client.surface.client.leaves_out_calls, back.leaks_calls
-            self._watch = Watch(back.client, leaves_out=drops, may_be_empty=True, leaks_calls=leaks)
+            self._watch = Watch(
+                back.client,
+                leaves_out=drops,
+                may_be_empty=True,
+                leaks_calls=leaks,
+                renamed=back.renamed(""),
+            )
         self._closed = False
         self.failed = False
 
@@ -310,7 +324,7 @@ class _WayBack(msgspec.Struct, frozen=True):
 
     tells: Dialect
     """The dialect in which the answer is told."""
-    leaks_calls: bool
+    leaks_calls: tuple[LeakFamily, ...]
 
     @property
     def is_abroad(self) -> bool:
@@ -329,6 +343,10 @@ class _WayBack(msgspec.Struct, frozen=True):
         if self.model:
             return self._planned(self.model)
         return self._planned(answered or None).joined(self._planned(None)).with_freeform(self.client.tools)
+
+    def renamed(self, answered: str) -> dict[str, tuple[str, str]]:
+        """What functions of the upstream are to the client, where an answer may leak calls of them."""
+        return self.aliases(answered).functions if self.leaks_calls else {}
 
     def _planned(self, model: str | None) -> Aliases:
         assert self.client is not None
@@ -352,11 +370,13 @@ def _way_back(
     model: str | None,
     provider: str | None,
     context: Context | None,
-    leaks_calls: bool | None,
+    leaks_calls: bool | Sequence[LeakFamily] | None,
 ) -> _WayBack:
     context = context or Context()
     if leaks_calls is None:
-        leaks_calls = bool(provider) and limits_for(upstream.name, model or "", provider or "").leaks_calls
+        leaks_calls = limits_for(upstream.name, model or "", provider).leaks_calls if provider else ()
+    elif isinstance(leaks_calls, bool):
+        leaks_calls = LEAK_FAMILIES if leaks_calls else ()
     prefix = client.surface.client.call_prefix or context.call_prefix
     context = msgspec.structs.replace(
         context, call_prefix=prefix, provider=provider or context.provider, model=model or context.model
@@ -376,7 +396,7 @@ def _way_back(
         provider=provider,
         context=context,
         tells=client,
-        leaks_calls=leaks_calls,
+        leaks_calls=tuple(leaks_calls),
     )
 
 

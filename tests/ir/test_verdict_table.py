@@ -11,6 +11,7 @@ import pytest
 from tests.laws.cases import FIXTURES
 from wireglot.ir.content import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
+from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request, Tool
@@ -54,7 +55,8 @@ CONTENTS: dict[str, tuple[Part, ...]] = {
     "two bare calls": (BARE, ToolCall("5", "h", "")),
     "a bare call and a cut one": (BARE, BROKEN),
     "a cut call and a bare one": (BROKEN, BARE),
-    "a leaked call": (Text("hi " + LEAKED), Text("so")),
+    "a leaked call": (Text("so"), Text("hi " + LEAKED)),
+    "a leaked call before words": (Text("hi " + LEAKED), Text("so")),
     "a leaked call that is cut": (Reasoning("hm " + LEAKED[:-3]),),
 }
 RESULT = (USER, Message("assistant", (WHOLE,)), Message("user", (ToolResult("1"),)))
@@ -84,7 +86,7 @@ def error(found: ApiError) -> str:
     return f"{found.code} {found.status}"
 
 
-def whole(response: Response, request: Request | None, leaks_calls: bool) -> str:
+def whole(response: Response, request: Request | None, leaks_calls: tuple[LeakFamily, ...]) -> str:
     try:
         accepted = accept(response, request, leaks_calls=leaks_calls)
     except NoAnswer as failed:
@@ -93,7 +95,9 @@ def whole(response: Response, request: Request | None, leaks_calls: bool) -> str
     return " ".join([told, *(f"({loss.path} {loss.feature} {loss.action})" for loss in accepted.losses)])
 
 
-def streamed(events: list[Event], request: Request | None, leaves_out: bool, leaks_calls: bool) -> str:
+def streamed(
+    events: list[Event], request: Request | None, leaves_out: bool, leaks_calls: tuple[LeakFamily, ...]
+) -> str:
     watch = Watch(request, leaves_out=leaves_out, leaks_calls=leaks_calls)
     passed = [each for event in events for each in watch.pass_on([event])]
     at_once = Watch(request, leaves_out=leaves_out, leaks_calls=leaks_calls).pass_on(list(events))
@@ -112,7 +116,7 @@ def streamed(events: list[Event], request: Request | None, leaves_out: bool, lea
 def test_what_becomes_of_answers():
     lines = []
     for content_name, content in CONTENTS.items():
-        leaks = content_name.startswith("a leaked call")
+        leaks = LEAK_FAMILIES if content_name.startswith("a leaked call") else ()
         for request_name, request in REQUESTS.items():
             lines.append(f"# {content_name}: {request_name}")
             seen: dict[str, list[str]] = {}
@@ -236,7 +240,7 @@ def test_what_an_answer_cost_is_known_however_it_ended(leaking):
         PartEnd(0),
         Finish(Stop("malformed_call"), Usage(input=3)),
     ]
-    watch = Watch(REQUESTS["a user asked"], leaks_calls=leaking)
+    watch = Watch(REQUESTS["a user asked"], leaks_calls=LEAK_FAMILIES if leaking else ())
     known = []
     passed: list[Event] = []
     for event in events:
@@ -275,7 +279,7 @@ def test_a_call_without_arguments_ends_when_the_answer_goes_on():
 
 def test_events_before_a_leak_in_one_batch_are_judged_too():
     """What a server sends in one read: the end of a call, and words that leak another."""
-    watch = Watch(REQUESTS["a user asked"], leaks_calls=True)
+    watch = Watch(REQUESTS["a user asked"], leaks_calls=LEAK_FAMILIES)
     events: list[Event] = [
         Start("r", "m"),
         PartStart(0, ToolCall("1", "f", '{"a": 1}')),

@@ -1,16 +1,20 @@
 """Calls that a server left in the text, in the tokens its model writes them with: made calls again.
 
 Hosts of open models parse these tokens. Where one fails to, its client gets them as words, and an agent ends
-its turn. Only answers of providers that are known to leak calls (`Limits.leaks_calls`) are read so. From any
-other provider such words may be a quotation, and a text is never a call.
+its turn. Only answers of providers that are known to leak calls (`Limits.leaks_calls`) are read so, and only
+for the tokens that the provider leaks. All other such words may be a quotation, and a text is never a call.
+
+A call is read if it names a tool that the request offers and its choice allows, and if nothing but calls
+comes behind it in the answer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -21,19 +25,28 @@ from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, UsageReport
 from wireglot.ir.tagged_call import TaggedCall
 
-TAG: Final = "<tool_call>"
-"""Hermes and Qwen write calls so (the chat template of huggingface.co/Qwen/Qwen3-8B). Such a call must name
-an offered tool."""
+LeakFamily = Literal["kimi", "deepseek", "hermes"]
+"""Whose tokens they are. Hermes and Qwen write the same tags."""
+LEAK_FAMILIES: Final[tuple[LeakFamily, ...]] = ("kimi", "deepseek", "hermes")
 
-_CALL: Final = re.compile(
-    # Kimi K2: huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
-    r"<\|tool_call_begin\|>\s*(?P<id>[^<\s]+)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
-    r"<\|tool_call_end\|>\s*"
-    # DeepSeek: the chat templates of V3, R1 and V3.1.
-    r"|<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]+)\s*(?:<｜tool▁sep｜>)?\s*(?:```json)?"
-    r"(?P<fenced>.*?)(?:```)?\s*<｜tool▁call▁end｜>\s*",
-    re.DOTALL,
-)
+TAG: Final = "<tool_call>"
+"""Hermes and Qwen write calls so (the chat template of huggingface.co/Qwen/Qwen3-8B). Unlike tokens, any text
+can contain it: such a call begins a line, and it is never read from reasoning."""
+
+_CALLS: Final[dict[LeakFamily, re.Pattern[str]]] = {
+    # huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
+    "kimi": re.compile(
+        r"<\|tool_call_begin\|>\s*(?P<name>[^<\s]+)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
+        r"<\|tool_call_end\|>\s*",
+        re.DOTALL,
+    ),
+    # The chat templates of V3, R1 and V3.1.
+    "deepseek": re.compile(
+        r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]+)\s*(?:<｜tool▁sep｜>)?\s*(?:```json)?"
+        r"(?P<arguments>.*?)(?:```)?\s*<｜tool▁call▁end｜>\s*",
+        re.DOTALL,
+    ),
+}
 _TAGGED: Final = re.compile(rf"{TAG}\s*(\{{.*?\}})\s*</tool_call>\s*", re.DOTALL)
 _OPENING: Final = re.compile(r"(?:<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>)?\s*")
 _ENDING: Final = re.compile(
@@ -41,14 +54,14 @@ _ENDING: Final = re.compile(
 )
 _NAME: Final = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?")
 
-_HEAD: Final = re.compile(
-    r"(?:<\|tool_calls_section_begin\|>\s{0,99})?<\|tool_call_begin\|>\s{0,99}(?P<id>[^<\s]{1,256})\s{0,99}"
-    r"<\|tool_call_argument_begin\|>"
-    r"|(?:<｜tool▁calls▁begin｜>\s{0,99})?<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]{1,256})"
-    r"(?:<｜tool▁sep｜>|\s{0,99}```)"
-)
+_HEADS: Final[dict[LeakFamily, str]] = {
+    "kimi": r"(?:<\|tool_calls_section_begin\|>\s{0,99})?<\|tool_call_begin\|>\s{0,99}"
+    r"(?P<kimi>[^<\s]{1,256})\s{0,99}<\|tool_call_argument_begin\|>",
+    "deepseek": r"(?:<｜tool▁calls▁begin｜>\s{0,99})?<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?"
+    r"(?P<deepseek>[^<\s`]{1,256})(?:<｜tool▁sep｜>|\s{0,99}```)",
+    "hermes": rf"(?P<hermes>{TAG})\s{{0,99}}\{{",
+}
 """The beginning of a call up to its arguments. A text that only mentions a token does not have it."""
-_HEAD_OR_TAG: Final = re.compile(rf"{_HEAD.pattern}|{TAG}\s{{0,99}}\{{")
 
 
 def _beginning(literal: str) -> str:
@@ -56,16 +69,49 @@ def _beginning(literal: str) -> str:
     return "".join(f"(?:{re.escape(char)}" for char in literal) + ")?" * len(literal)
 
 
-_UNDECIDED: Final = re.compile(
-    rf"{_beginning('<|tool_calls_section_begin|>')}|(?:<\|tool_calls_section_begin\|>\s{{0,99}})?"
+_UNDECIDED: Final[dict[LeakFamily, str]] = {
+    "kimi": rf"{_beginning('<|tool_calls_section_begin|>')}|(?:<\|tool_calls_section_begin\|>\s{{0,99}})?"
     rf"(?:{_beginning('<|tool_call_begin|>')}"
-    rf"|<\|tool_call_begin\|>\s{{0,99}}[^<\s]{{0,256}}\s{{0,99}}{_beginning('<|tool_call_argument_begin|>')})"
-    rf"|{_beginning('<｜tool▁calls▁begin｜>')}|(?:<｜tool▁calls▁begin｜>\s{{0,99}})?"
+    rf"|<\|tool_call_begin\|>\s{{0,99}}[^<\s]{{0,256}}\s{{0,99}}{_beginning('<|tool_call_argument_begin|>')})",
+    "deepseek": rf"{_beginning('<｜tool▁calls▁begin｜>')}|(?:<｜tool▁calls▁begin｜>\s{{0,99}})?"
     rf"(?:{_beginning('<｜tool▁call▁begin｜>')}"
-    rf"|<｜tool▁call▁begin｜>[^<\s`]{{0,256}}(?:{_beginning('<｜tool▁sep｜>')}|\s{{0,99}}{_beginning('```')}))"
-)
+    rf"|<｜tool▁call▁begin｜>[^<\s`]{{0,256}}(?:{_beginning('<｜tool▁sep｜>')}|\s{{0,99}}{_beginning('```')}))",
+    "hermes": rf"{_beginning(TAG)}|{TAG}\s{{0,99}}",
+}
 """What may still become one."""
-_UNDECIDED_OR_TAG: Final = re.compile(rf"{_UNDECIDED.pattern}|{_beginning(TAG)}|{TAG}\s{{0,99}}")
+
+_LINE: Final = 100
+"""How far back the beginning of a line is looked for; tags that are indented more are words."""
+
+
+class _Tokens(NamedTuple):
+    head: re.Pattern[str]
+    undecided: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _tokens(families: frozenset[LeakFamily]) -> _Tokens | None:
+    known = [family for family in LEAK_FAMILIES if family in families]
+    if not known:
+        return None
+    return _Tokens(
+        re.compile("|".join(_HEADS[family] for family in known)),
+        re.compile("|".join(_UNDECIDED[family] for family in known)),
+    )
+
+
+def _families(part: Part, families: Iterable[LeakFamily]) -> frozenset[LeakFamily]:
+    """Those that may leak into a part."""
+    if type(part) is Text:
+        return frozenset(families)
+    return frozenset(families) - {"hermes"} if type(part) is Reasoning else frozenset()
+
+
+def _begins_line(before: str) -> bool:
+    """Whether only blanks stand between the last line break of a text, or its start, and its end."""
+    line = before[-_LINE:].rpartition("\n")[2]
+    return len(line) < _LINE and not line.strip(" \t")
+
 
 _ENDED: Final[frozenset[StopReason]] = frozenset({"end", "stop_sequence", "tool_calls"})
 _LEAKED: Final = "leaked tool tokens"
@@ -75,18 +121,18 @@ _read_tagged = msgspec.json.Decoder(TaggedCall).decode
 _read_arguments = msgspec.json.Decoder().decode
 
 
-def _offered(request: Request | None) -> frozenset[str] | None:
-    """The names of the tools that may be called; None where nobody knows."""
+def offered(request: Request | None, renamed: Mapping[str, tuple[str, str]]) -> frozenset[str]:
+    """The names under which a model may call tools as functions: those of the request that its choice allows.
+    None where nobody knows the request. `renamed`: see `Aliases.functions`."""
     if request is None:
-        return None
-    return frozenset(tool.name for tool in request.tools if type(tool) is Tool and tool.kind == "function")
-
-
-def may_leak(request: Request | None) -> bool:
-    """Whether an answer may hold calls: not without tools, and not where the request forbids calls."""
-    if request is None:
-        return True
-    return bool(request.tools) and (request.tool_choice is None or request.tool_choice.mode != "none")
+        return frozenset()
+    choice = request.tool_choice
+    allowed = [
+        tool for tool in request.tools if type(tool) is Tool and (choice is None or choice.allows(tool))
+    ]
+    names = {(tool.namespace, tool.name) for tool in allowed}
+    plain = {tool.name for tool in allowed if tool.kind == "function" and not tool.namespace}
+    return frozenset(plain.union(name for name, meant in renamed.items() if meant in names))
 
 
 def _allows_calls(stop: Stop) -> bool:
@@ -94,79 +140,140 @@ def _allows_calls(stop: Stop) -> bool:
     return stop.reason in _ENDED or (stop.reason == "other" and not stop.raw)
 
 
-def recovered(response: Response, request: Request | None) -> Response:
+def recovered(response: Response, names: frozenset[str], families: Iterable[LeakFamily]) -> Response:
     """A whole answer with its leaked calls as calls, behind its other parts, and the same one where there are
-    none."""
-    if not may_leak(request) or not _allows_calls(response.stop):
+    none. `names`: of the tools that may be called."""
+    if not names or not _allows_calls(response.stop):
         return response
-    names = _offered(request)
-    told = [part for part in response.content if type(part) is ToolCall]
+    leaks = _leaks(
+        [
+            (part, "", part.text if type(part) is Text or type(part) is Reasoning else "")
+            for part in response.content
+        ],
+        [part for part in response.content if type(part) is ToolCall],
+        names,
+        families,
+        response.id,
+    )
+    if leaks is None:
+        return msgspec.structs.replace(response, stop=Stop("malformed_call", _LEAKED))
+    if not leaks:
+        return response
     content: list[Part] = []
-    calls: list[ToolCall] = []
-    for part in response.content:
-        if type(part) is not Text and type(part) is not Reasoning:
+    for number, part in enumerate(response.content):
+        if number not in leaks or (type(part) is not Text and type(part) is not Reasoning):
             content.append(part)
-            continue
-        at, found = _calls_in(part.text, names, response.id, tags=type(part) is Text)
-        if found is None and not told and _is_broken(part.text, names):
-            return msgspec.structs.replace(response, stop=Stop("malformed_call", _LEAKED))
-        if found is None or _repeats(found, (*told, *calls)):
-            content.append(part)
-            continue
-        if part.text[:at].strip():
-            content.append(msgspec.structs.replace(part, text=part.text[:at]))
-        calls += found
-    if not calls:
-        return response
+        elif part.text[: leaks[number][0]].strip():
+            content.append(msgspec.structs.replace(part, text=part.text[: leaks[number][0]]))
+    calls = [call for number in sorted(leaks) for call in leaks[number][1]]
     return msgspec.structs.replace(response, content=(*content, *calls), stop=_called(response.stop))
 
 
-def _calls_in(
-    text: str, names: frozenset[str] | None, seed: str, *, tags: bool
-) -> tuple[int, list[ToolCall] | None]:
-    """Where leaked calls begin in a text, and they; None where it does not end in such calls."""
-    head = (_HEAD_OR_TAG if tags else _HEAD).search(text) if "<" in text else None
-    if head is None:
-        return len(text), None
+def _leaks(
+    parts: list[tuple[Part, str, str]],
+    told: list[ToolCall],
+    names: frozenset[str],
+    families: Iterable[LeakFamily],
+    seed: str,
+) -> dict[int, tuple[int, list[ToolCall]]] | None:
+    """By the number of a part: where leaked calls begin in its text, and they. None for a broken call.
+
+    `parts`: with the end of what has gone out of each, and the text that is left. They are read from the last
+    to the first, up to the last words of the answer. `told`: its calls that did not leak.
+    """
+    leaks: dict[int, tuple[int, list[ToolCall]]] = {}
+    known = list(told)
+    for number in range(len(parts) - 1, -1, -1):
+        part, before, text = parts[number]
+        if type(part) is ToolCall:
+            continue
+        if type(part) is not Text and type(part) is not Reasoning:
+            break
+        head = _head(text, before, _families(part, families))
+        if head is None:
+            if text.strip() or before.strip():
+                break
+            continue
+        found = _read(head, text, seed)
+        if found is None:
+            if (
+                not told
+                and not before.strip()
+                and not text[: head.start()].strip()
+                and _is_broken(head, names)
+            ):
+                return None
+            break
+        if any(call.name not in names for call in found):
+            break
+        if not _repeats(found, known):
+            leaks[number] = (head.start(), found)
+            known += found
+        if before.strip() or text[: head.start()].strip():
+            break
+    return leaks
+
+
+def _head(text: str, before: str, families: frozenset[LeakFamily]) -> re.Match[str] | None:
+    """The first head of a call in a text that follows `before`."""
+    tokens = _tokens(families) if "<" in text else None
+    if tokens is None:
+        return None
+    for head in tokens.head.finditer(text):
+        at = head.start()
+        if head.lastgroup != "hermes" or _begins_line(before[-_LINE:] + text[max(0, at - _LINE) : at]):
+            return head
+    return None
+
+
+def _read(head: re.Match[str], text: str, seed: str) -> list[ToolCall] | None:
     leaked = text[head.start() :]
-    if leaked.startswith(TAG):
-        return head.start(), read_tagged(leaked, names or frozenset(), seed)
-    return head.start(), read_calls(leaked, seed)
+    if head.lastgroup == "hermes":
+        return read_tagged(leaked, seed)
+    return read_calls(leaked, "kimi" if head.lastgroup == "kimi" else "deepseek", seed)
 
 
-def _is_broken(text: str, names: frozenset[str] | None) -> bool:
-    """Whether a text that cannot be read as calls is one all the same: it begins with a call to an offered
-    tool."""
-    head = _HEAD.match(text.lstrip())
-    name = _NAME.fullmatch(head["id"] or head["name"]) if head is not None else None
-    return name is not None and (names is None or name[1] in names)
+def _is_broken(head: re.Match[str], names: frozenset[str]) -> bool:
+    """Whether a text that begins so and cannot be read as calls is one all the same: it names an offered
+    tool. A tag may begin any text."""
+    if head.lastgroup is None or head.lastgroup == "hermes":
+        return False
+    name = _NAME.fullmatch(head[head.lastgroup])
+    return name is not None and name[1] in names
 
 
 def _repeats(found: Iterable[ToolCall], told: Iterable[ToolCall]) -> bool:
-    """Whether one of these calls is in the answer already: some servers read the calls and leave the text."""
+    """Whether one of these calls is in the answer already: some servers read the calls and leave the text,
+    and some add the defaults that a tool's schema has."""
     known = [(call.name, _value(call.arguments)) for call in told]
     return any((call.name, _value(call.arguments)) in known for call in found)
 
 
 def _value(arguments: str) -> Any:
     try:
-        return _read_arguments(arguments or "{}")
+        return _without_nulls(_read_arguments(arguments or "{}"))
     except (ValueError, RecursionError):
         return arguments
+
+
+def _without_nulls(value: Any) -> Any:
+    if type(value) is dict:
+        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+    return [_without_nulls(item) for item in value] if type(value) is list else value
 
 
 def _called(stop: Stop) -> Stop:
     return stop if stop.reason == "tool_calls" else Stop("tool_calls", _LEAKED)
 
 
-def read_tagged(text: str, names: frozenset[str], seed: str) -> list[ToolCall] | None:
-    """The calls in a text that is nothing but tagged calls to these tools; None for any other."""
+def read_tagged(text: str, seed: str) -> list[ToolCall] | None:
+    """The calls in a text that is nothing but tagged calls; None for any other."""
     calls: list[ToolCall] = []
     at = 0
     while at < len(text):
         found = _TAGGED.match(text, at)
         call = _tagged(found[1]) if found is not None else None
-        if found is None or call is None or call.name not in names:
+        if found is None or call is None:
             return None
         arguments = bytes(call.arguments).decode()
         calls.append(ToolCall(_made_up(seed, str(len(calls)), call.name, arguments), call.name, arguments))
@@ -182,17 +289,18 @@ def _tagged(text: str) -> TaggedCall | None:
     return call if bytes(call.arguments).startswith(b"{") else None
 
 
-def read_calls(text: str, seed: str) -> list[ToolCall] | None:
+def read_calls(text: str, family: Literal["kimi", "deepseek"], seed: str) -> list[ToolCall] | None:
     """The calls in leaked tokens; None where they are not whole, or something is between them."""
     opening = _OPENING.match(text)
     at = opening.end() if opening is not None else 0
     calls: list[ToolCall] = []
-    while (found := _CALL.match(text, at)) is not None:
-        arguments = (found["arguments"] or found["fenced"] or "").strip() or "{}"
-        name = _NAME.fullmatch(found["id"] or found["name"])
+    while (found := _CALLS[family].match(text, at)) is not None:
+        arguments = found["arguments"].strip() or "{}"
+        name = _NAME.fullmatch(found["name"])
         if name is None or not _is_object(arguments):
             return None
-        identifier = found["id"] or _made_up(seed, str(len(calls)), name[1], arguments)
+        made_up = _made_up(seed, str(len(calls)), name[1], arguments)
+        identifier = found["name"] if family == "kimi" else made_up
         calls.append(ToolCall(identifier, name[1], arguments))
         at = found.end()
     ending = _ENDING.match(text, at)
@@ -219,20 +327,20 @@ class LeakFilter:
     tells whether the text may be a call, and which calls are in the answer already."""
 
     __slots__ = (
-        "_at", "_calls", "_names", "_said", "_seed", "_started", "_sure", "_tags", "_tail", "_waiting",
-        "recovered",
+        "_at", "_before", "_calls", "_families", "_names", "_parts", "_seed", "_started", "_sure", "_tail",
+        "_waiting", "recovered",
     )  # fmt: skip
 
-    def __init__(self, request: Request | None) -> None:
+    def __init__(self, names: frozenset[str], families: Iterable[LeakFamily]) -> None:
         self.recovered = False
         """Whether calls were read from a text."""
-        self._names = _offered(request)
+        self._names = names
+        self._families = tuple(families)
         self._seed = ""
         self._started = 0
-        self._tags: dict[int, bool] = {}
-        """The parts whose text is read, and whether a tag may be a call there."""
-        self._said: set[int] = set()
-        """Those of which words have gone out."""
+        self._parts: dict[int, Part] = {}
+        self._before: dict[int, str] = {}
+        """The end of what has gone out of a text, blank only where all of it is."""
         self._calls: dict[int, tuple[ToolCall, GrowingText]] = {}
         self._waiting: list[Event] = []
         self._at = -1
@@ -263,8 +371,9 @@ class LeakFilter:
                 self._seed = event.id
             case PartStart(part=part):
                 self._started = max(self._started, event.index + 1)
+                self._parts[event.index] = part
                 if type(part) is Text or type(part) is Reasoning:
-                    self._tags[event.index] = type(part) is Text
+                    self._before[event.index] = part.text
                 elif type(part) is ToolCall:
                     self._calls[event.index] = (part, GrowingText())
             case Delta() if event.index in self._calls:
@@ -285,7 +394,7 @@ class LeakFilter:
             elif type(event) is not PartEnd or event.index != self._at:
                 return
             self._release(passed)
-        elif type(event) is Delta and event.index in self._tags:
+        elif type(event) is Delta and event.index in self._before:
             self._search(event, 0, passed)
         else:
             passed.append(event)
@@ -302,15 +411,26 @@ class LeakFilter:
             said = msgspec.structs.replace(delta, text=text[:at])
             self._at, self._tail = delta.index, text[at:]
             self._waiting = [Delta(delta.index, self._tail)]
-        if said.text.strip():
-            self._said.add(delta.index)
+        self._pass(delta.index, said.text)
         if said.text or said.logprobs or not text:
             passed.append(said)
 
+    def _pass(self, index: int, text: str) -> None:
+        """Keep the end of what went out: enough to see a line begin, and whether anything was said."""
+        before = self._before[index] + text
+        if len(before) > _LINE:
+            before = ("." if before.strip() else "") + before[-_LINE:]
+        self._before[index] = before
+
     def _may_call(self, text: str, at: int, index: int) -> bool:
-        tags = self._tags[index]
-        self._sure = (_HEAD_OR_TAG if tags else _HEAD).match(text, at) is not None
-        return self._sure or (_UNDECIDED_OR_TAG if tags else _UNDECIDED).fullmatch(text, at) is not None
+        families = _families(self._parts[index], self._families)
+        if "hermes" in families:
+            before = self._before[index][-_LINE:] + text[max(0, at - _LINE) : at]
+            if not _begins_line(before):
+                families -= {"hermes"}
+        tokens = _tokens(families)
+        self._sure = tokens is not None and tokens.head.match(text, at) is not None
+        return self._sure or (tokens is not None and tokens.undecided.fullmatch(text, at) is not None)
 
     def _release(self, passed: list[Event]) -> None:
         """What waits is no call: its first character is a word, and the rest is searched."""
@@ -332,21 +452,23 @@ class LeakFilter:
         ]
         texts: dict[int, GrowingText] = {}
         for event in waiting:
-            if type(event) is Delta and event.index in self._tags:
+            if type(event) is Delta and event.index in self._before:
                 texts.setdefault(event.index, GrowingText()).add(event.text)
-        calls: list[ToolCall] = []
-        room: dict[int, int] = {}
-        """How many characters of a part are words."""
-        for index in sorted(texts):
-            text = str(texts[index])
-            at, found = _calls_in(text, self._names, self._seed, tags=self._tags[index])
-            if found is None and not told and index not in self._said and _is_broken(text, self._names):
-                return [*waiting, msgspec.structs.replace(finish, stop=Stop("malformed_call", _LEAKED))]
-            if found is not None and not _repeats(found, (*told, *calls)):
-                room[index] = at
-                calls += found
-        if not calls:
+        order = sorted(self._parts)
+        leaks = _leaks(
+            [(self._parts[index], self._before.get(index, ""), str(texts.get(index, ""))) for index in order],
+            told,
+            self._names,
+            self._families,
+            self._seed,
+        )
+        if leaks is None:
+            return [*waiting, msgspec.structs.replace(finish, stop=Stop("malformed_call", _LEAKED))]
+        if not leaks:
             return [*waiting, finish]
+        calls = [call for number in sorted(leaks) for call in leaks[number][1]]
+        room = {order[number]: at for number, (at, _) in leaks.items()}
+        """How many characters of a part are words."""
         self.recovered = True
         passed: list[Event] = []
         for event in waiting:

@@ -7,6 +7,7 @@ and a call that was cut off by it is left out: arguments are handed over whole o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -15,7 +16,7 @@ from wireglot.ir.accepted import Accepted
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.growing import GrowingText
-from wireglot.ir.leaked_calls import LeakFilter, may_leak, recovered
+from wireglot.ir.leaked_calls import LeakFamily, LeakFilter, offered, recovered
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request
@@ -82,18 +83,24 @@ def is_cut(arguments: str) -> bool:
 
 
 def accept(
-    response: Response, request: Request | None, *, may_be_empty: bool = False, leaks_calls: bool = False
+    response: Response,
+    request: Request | None,
+    *,
+    may_be_empty: bool = False,
+    leaks_calls: tuple[LeakFamily, ...] = (),
+    renamed: Mapping[str, tuple[str, str]] = {},
 ) -> Accepted:
     """A whole answer, without calls that its limit cut off. Raises NoAnswer where it is none.
 
     `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
-    `leaks_calls`: its provider may leave calls in the text (`leaked_calls`).
+    `leaks_calls`: the tokens in which its provider may leave calls in the text (`leaked_calls`). `renamed`:
+    what functions that it was offered are to the client (`Aliases.functions`).
     """
     losses: list[Loss] = []
     if request is not None and request.stop:
         response = _stopped(response, request.stop)
     if leaks_calls:
-        came, response = response, recovered(response, request)
+        came, response = response, recovered(response, offered(request, renamed), leaks_calls)
         if response is not came:
             losses.append(RECOVERED)
     stop = response.stop
@@ -220,7 +227,7 @@ class Watch:
     """The same of an answer that streams. It is told every event once and keeps little: the arguments of open
     calls, and whether anything was said.
 
-    `leaks_calls`: the provider may leave calls in the text, which are made calls on the way (`leaked_calls`).
+    `leaks_calls`, `renamed`: as in `accept`; such calls are made calls on the way.
 
     A call whose arguments are not whole does not end before it is known why. `leaves_out`: to whom this is
     told, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
@@ -238,7 +245,8 @@ class Watch:
         *,
         leaves_out: bool = False,
         may_be_empty: bool = False,
-        leaks_calls: bool = False,
+        leaks_calls: tuple[LeakFamily, ...] = (),
+        renamed: Mapping[str, tuple[str, str]] = {},
     ) -> None:
         self.usage: Usage | None = None
         self.losses: list[Loss] = []
@@ -251,7 +259,8 @@ class Watch:
         self._held: dict[int, tuple[PartEnd, bool]] = {}  # whether it is cut, or only has no arguments so far
         self._thoughts: set[int] = set()
         self._said = may_be_empty
-        self._leaks = LeakFilter(request) if leaks_calls and may_leak(request) else None
+        names = offered(request, renamed) if leaks_calls else frozenset()
+        self._leaks = LeakFilter(names, leaks_calls) if names else None
 
     @property
     def is_clear(self) -> bool:

@@ -46,6 +46,12 @@ class Aliases(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.names) or bool(self.custom) or self.unwraps
 
+    @property
+    def functions(self) -> dict[str, tuple[str, str]]:
+        """The functions that are another tool to the client, or a freeform one: upstream name ->
+        (namespace, client's name)."""
+        return {**{name: ("", name) for name in self.custom}, **self.names}
+
     def joined(self, others: Aliases) -> Aliases:
         """What either knows; of two owners of a name, this one's."""
         if not others:

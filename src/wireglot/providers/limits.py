@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.dialects.registry import surface
+from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily
 from wireglot.ir.request import EFFORTS, Effort
 
 ThinkingStyle = Literal["adaptive", "budget", "effort", "level", "toggle", "fixed", "none"]
@@ -98,9 +99,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     midway_tools: bool = False
     """Whether a message may declare tools (Kimi K3); else they join all others."""
     parallel_switch: bool = True
-    leaks_calls: bool = False
-    """Whether answers may hold calls in their text, in the tokens that the model writes them with. They are
-    read as calls (`ir/leaked_calls.py`), so this needs a report of such answers."""
+    leaks_calls: tuple[LeakFamily, ...] = ()
+    """The tokens in which answers may hold calls in their text. These are read (`ir/leaked_calls.py`), so
+    this needs a report of such answers. A table may say `true` for all that are known."""
     tool_result_media: Literal["inside", "beside"] = "inside"
 
     # the conversation
@@ -345,7 +346,16 @@ def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:
     """`limits` with the fields of a catalog table put over it; a wrong field or type is an error."""
     if not overrides:
         return limits
+    overrides = spelled_out(overrides)
     values = {name: getattr(limits, name) for name in limits.__struct_fields__}
     if limits.thinking_own == "guess" and not _FORM_OF_THINKING.isdisjoint(overrides):
         values["thinking_own"] = "fit"
     return msgspec.convert({**values, **overrides}, Limits)
+
+
+def spelled_out(overrides: dict[str, Any]) -> dict[str, Any]:
+    """A table of limits with `leaks_calls = true` or `false` as the list that it stands for."""
+    said = overrides.get("leaks_calls")
+    if type(said) is not bool:
+        return overrides
+    return {**overrides, "leaks_calls": LEAK_FAMILIES if said else ()}

@@ -139,7 +139,13 @@ def answer_again(
     losses: tuple[Loss, ...] = ()
     if (told is not answered or target.leaks_calls) and response.stop.reason != "malformed_call":
         try:
-            accepted = accept(response, request, may_be_empty=True, leaks_calls=target.leaks_calls)
+            accepted = accept(
+                response,
+                request,
+                may_be_empty=True,
+                leaks_calls=target.leaks_calls,
+                renamed=asked.planned.aliases.functions if asked is not None else {},
+            )
         except NoAnswer as failed:
             return Answered(told.render_error(failed.error, context).value)
         response, losses = accepted.response, accepted.losses

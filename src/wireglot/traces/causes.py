@@ -95,6 +95,7 @@ class _Translated:
                 request,
                 leaves_out=told.surface.client.leaves_out_calls,
                 leaks_calls=target.leaks_calls,
+                renamed=asked.planned.aliases.functions,
             )
             if told is not answered or target.leaks_calls
             else None

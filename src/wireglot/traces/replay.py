@@ -18,6 +18,7 @@ from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.registry import UnknownDialect, dialect
 from wireglot.ir.content import Origin
 from wireglot.ir.errors import WireglotError
+from wireglot.ir.leaked_calls import LeakFamily
 from wireglot.ir.stream import Event, StreamFailed, fold, unfold
 from wireglot.ir.verdict import Watch
 from wireglot.providers.carried import MinterNamer
@@ -189,14 +190,16 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
 
 
 def _stream(
-    client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, leaks_calls: bool
+    client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, leaks_calls: tuple[LeakFamily, ...]
 ) -> bytes:
     """The client's stream, as a gateway writes it."""
     request, context, family = asked.planned.client, asked.context, upstream.surface.family
     writer = client.stream_writer(context, request)
     if client is not upstream or leaks_calls:
         drops = client.surface.client.leaves_out_calls
-        events = Watch(request, leaves_out=drops, leaks_calls=leaks_calls).pass_on(events)
+        renamed = asked.planned.aliases.functions
+        watch = Watch(request, leaves_out=drops, leaks_calls=leaks_calls, renamed=renamed)
+        events = watch.pass_on(events)
     if asked.planned.aliases:
         events = EventRestorer(asked.planned.aliases).events(events)
     if client.surface.family != family:

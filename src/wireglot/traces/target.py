@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from wireglot.ir.leaked_calls import LeakFamily
 from wireglot.ir.request import Request
 from wireglot.providers.limits import Limits
 from wireglot.traces.trace import Attempt
@@ -36,8 +37,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The dialect it was translated from, where that is not the client's."""
 
     @property
-    def leaks_calls(self) -> bool:
-        return self.limits is not None and self.limits.leaks_calls
+    def leaks_calls(self) -> tuple[LeakFamily, ...]:
+        return self.limits.leaks_calls if self.limits is not None else ()
 
 
 class _Recorded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

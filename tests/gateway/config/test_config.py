@@ -12,6 +12,7 @@ from wireglot.gateway.settings import Rule, Secret
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.http.retry import RetryPolicy
 from wireglot.providers.endpoints import endpoint
+from wireglot.providers.spec import limits_of
 
 EXAMPLE = """
     [server]
@@ -327,6 +328,18 @@ def test_a_rule_to_a_retired_model_is_noted(tmp_path: Path) -> None:
     (note,) = [note for note in loaded(tmp_path, text).notes if "retired" in note]
     assert "old leads to kimi/kimi-k2-0905-preview" in note
     assert "kimi-k3" in note
+
+
+@pytest.mark.parametrize(
+    ("said", "leaks"),
+    [("true", ("kimi", "deepseek", "hermes")), ("false", ()), ('["hermes"]', ("hermes",)), ("[]", ())],
+)
+def test_a_provider_leaks_the_calls_that_its_table_names(
+    tmp_path: Path, said: str, leaks: tuple[str, ...]
+) -> None:
+    text = f'[providers.openrouter]\napi_key = "key-0123456789"\nlimits = {{ leaks_calls = {said} }}\n'
+    spec = loaded(tmp_path, text).providers["openrouter"].spec
+    assert limits_of(spec, "openai-chat", "qwen/qwen3").leaks_calls == leaks
 
 
 def test_limits_are_the_fields_of_process_limits(tmp_path: Path) -> None:

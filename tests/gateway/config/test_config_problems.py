@@ -75,7 +75,7 @@ EVERYTHING = f"""
     breaker = 5
     proxy = "socks5://proxy"
     headers = {{ host = "x", "a b" = "y", ok = 1 }}
-    limits = {{ prefil = true, prefill = "no" }}
+    limits = {{ prefil = true, prefill = "no", leaks_calls = ["claude"] }}
     catalog = "kimmi"
 
     [providers.nine]
@@ -139,6 +139,7 @@ EXPECTED = {
     "providers.eight.streams": "one of both, never, only",
     "providers.eight.limits.prefil": "did you mean prefill?",
     "providers.eight.limits.prefill": '/ "no"',
+    "providers.eight.limits.leaks_calls": "claude",
     "providers.eight.concurrency": "a whole number from 0 up / -1",
     "providers.eight.losses": "one of as-is, silent, strict, warn / 3",
     "providers.eight.retry": "did you mean fixed-100ms?",

@@ -12,7 +12,7 @@ from wireglot.gateway.config.problems import key_path, kind, one_of, shown
 from wireglot.gateway.config.provider_table import ProviderTable
 from wireglot.gateway.config.table import Table
 from wireglot.providers import spec as catalog
-from wireglot.providers.limits import Limits
+from wireglot.providers.limits import Limits, spelled_out
 from wireglot.providers.spec import Auth, ModelSpec, ProviderSpec
 
 AUTHS: Final = get_args(Auth)
@@ -90,8 +90,9 @@ def _limits(table: Table) -> dict[str, Any]:
         if value is None:
             continue
         try:
-            msgspec.convert(value, field.type)
-            read[field.name] = value
+            meant = spelled_out({field.name: value})[field.name]
+            msgspec.convert(meant, field.type)
+            read[field.name] = meant
         except msgspec.ValidationError as fault:
             given.wrong(field.name, str(fault).partition(",")[0].removeprefix("Expected "), shown(value))
     given.close()

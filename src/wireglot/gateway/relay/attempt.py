@@ -132,7 +132,7 @@ def _raw(
         stream=job.stream,
         raw=True,
         context=context,
-        leaks_calls=target.limits.leaks_calls and not as_is and operation != "compact",
+        leaks_calls=() if as_is or operation == "compact" else target.limits.leaks_calls,
         own_usage=own_usage,
         as_is=as_is,
         unframe=unframing(job, target) if job.stream else None,

@@ -136,7 +136,7 @@ class Delivery:
             or (not judged and _is_generated(exchange, prepared) and has_no_answer(body))
         ):
             response = self._parsed(target, prepared, body)
-            accepted = accept(response, asked(exchange), leaks_calls=prepared.leaks_calls)
+            accepted = _judged(response, exchange, prepared)
             content = accepted.response.content
             if accepted.response is not response or with_mended_calls(content, "$", []) is not content:
                 return seen, accepted
@@ -144,7 +144,7 @@ class Delivery:
 
     def _accepted(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> Accepted:
         response = self._parsed(target, prepared, body)
-        return accept(response, asked(exchange), leaks_calls=prepared.leaks_calls)
+        return _judged(response, exchange, prepared)
 
     async def _keep_raw(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> None:
         """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
@@ -323,7 +323,12 @@ class Delivery:
 
 
 def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:
-    return accept(collection.response(), asked(exchange), leaks_calls=prepared.leaks_calls)
+    return _judged(collection.response(), exchange, prepared)
+
+
+def _judged(response: Response, exchange: Exchange, prepared: Prepared) -> Accepted:
+    renamed = prepared.aliases.functions if prepared.leaks_calls else {}
+    return accept(response, asked(exchange), leaks_calls=prepared.leaks_calls, renamed=renamed)
 
 
 def _unread(fault: BadJson) -> AttemptFailed:

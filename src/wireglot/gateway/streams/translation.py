@@ -60,11 +60,13 @@ class Translation:
         self._flowing = -1
         """The part of which one more piece of text goes out as it comes."""
         self._leaks_calls = prepared.leaks_calls
+        self._renamed = prepared.aliases.functions if prepared.leaks_calls else {}
         client_side = exchange.job.surface.client
         self._watch = Watch(
             self._request,
             leaves_out=client_side.leaves_out_calls,
             leaks_calls=self._leaks_calls,
+            renamed=self._renamed,
         )
         self._tells_usage = tells_usage(client_side, self._request)
         self._usage_first = self._tells_usage and client_side.usage_first
@@ -183,7 +185,12 @@ class Translation:
         if watch.verdict not in INTERRUPTIONS:
             raise NoAnswer(watch.verdict, watch.usage)
         watch.verdict = None
-        accepted = accept(fold([*self._buffer, *came]), self._request, leaks_calls=self._leaks_calls)
+        accepted = accept(
+            fold([*self._buffer, *came]),
+            self._request,
+            leaks_calls=self._leaks_calls,
+            renamed=self._renamed,
+        )
         places = dialect(self._exchange.job.dialect).places
         self._exchange.record.lost(answer_located(places, accepted.losses))
         self._buffer = []

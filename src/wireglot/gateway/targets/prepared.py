@@ -9,6 +9,7 @@ import msgspec
 from wireglot.dialects.base import Context
 from wireglot.http.transport import Answer, Outbound
 from wireglot.ir.content import Origin
+from wireglot.ir.leaked_calls import LeakFamily
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import Safeguard
@@ -30,9 +31,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     aliases: Aliases = Aliases()
     minter: Origin | None = None
     """Who writes what the answer leaves unsigned, for a client of another dialect to carry."""
-    leaks_calls: bool = False
-    """Whether the provider may leave calls in the text of an answer: it is read, also where the request
-    passed through."""
+    leaks_calls: tuple[LeakFamily, ...] = ()
+    """The tokens in which the provider may leave calls in the text of an answer: it is read, also where the
+    request passed through."""
     own_usage: bool = False
     """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
     checks: tuple[Safeguard, ...] = ()

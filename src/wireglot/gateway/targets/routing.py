@@ -191,7 +191,7 @@ def _spoken_in(
 
 def _refuses_nothing(limits: Limits, dialect: str) -> bool:
     """Whether requests need no fitting. Leaked calls are a matter of the answer."""
-    return msgspec.structs.replace(limits, leaks_calls=False) == base_limits(dialect)
+    return msgspec.structs.replace(limits, leaks_calls=()) == base_limits(dialect)
 
 
 def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
