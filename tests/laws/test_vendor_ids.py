@@ -8,8 +8,9 @@ import pytest
 
 from tests.laws.cases import PAIRS, every_pair, of_kind
 from wireglot import translate_request
-from wireglot.dialects.registry import NAMES, dialect_name, surface
+from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
 from wireglot.ir.errors import Unsupported
+from wireglot.providers.spec import names, provider
 from wireglot.testing.fixtures import Case
 from wireglot.wire.json import encode_text
 
@@ -247,6 +248,57 @@ def test_an_upstream_of_the_clients_own_dialect_gets_every_id(name):
     """Which of its vendors issued an id nobody can tell: it belongs to the upstream that is configured."""
     for _, body in SAMPLES[name]():
         assert translate_request(body, source=name, target=name).value == body
+
+
+# --- several vendors speak one dialect
+
+OPENAI: tuple[DialectName, ...] = ("openai-chat", "openai-responses")
+HOSTS = [
+    (name, spoken)
+    for name in names()
+    for spoken in OPENAI
+    if spoken in provider(name).dialects and provider(name).careful
+]
+"""But those who serve a vendor's models for it."""
+
+
+@pytest.mark.parametrize(("host", "target"), HOSTS)
+def test_openais_files_are_sent_to_openai_alone_when_its_dialects_are_translated(host, target):
+    (source,) = set(OPENAI) - {target}
+    for name, body in SAMPLES[source]():
+        if name not in ("file", "image", "file of a result", "image of a result"):
+            continue
+        rendered = translate_request(body, source=source, target=target, provider=host)
+        if host == "openai":
+            assert ID in encode_text(rendered.value), name
+            continue
+        assert ID not in encode_text(rendered.value), name
+        assert "serious" in {loss.grade for loss in rendered.losses}, name
+
+
+@pytest.mark.parametrize(("host", "spoken"), HOSTS)
+def test_a_client_of_a_hosts_own_dialect_may_name_files_that_it_has_there(host, spoken):
+    body = dict(SAMPLES[spoken]())["file"]
+    rendered = translate_request(body, source=spoken, target=spoken, provider=host)
+    assert "file_reference" not in {loss.feature for loss in rendered.losses}
+
+
+MOONSHOT = ("kimi", "kimi-cn", "kimi-coding")
+
+
+@pytest.mark.parametrize("kind", ["image_url", "video_url"])
+@pytest.mark.parametrize("host", [host for host, spoken in HOSTS if spoken == "openai-chat"])
+def test_only_moonshot_gets_the_addresses_of_its_files(host, kind):
+    """Also from a client of the same dialect."""
+    body = _chat({"type": kind, kind: {"url": f"ms://{ID}"}})
+    rendered = translate_request(body, source="openai-chat", target="openai-chat", provider=host)
+    losses = {(loss.feature, loss.grade) for loss in rendered.losses}
+    if host in MOONSHOT:
+        assert ID in encode_text(rendered.value)
+        assert ("file_reference", "serious") not in losses
+    else:
+        assert ID not in encode_text(rendered.value)
+        assert ("file_reference", "serious") in losses
 
 
 # --- what is readable

@@ -87,7 +87,7 @@ def test_what_was_asked_is_not_touched(name):
 
 
 def test_every_limit_has_an_endpoint_that_shows_it():
-    """But those of thinking, which have a table of their own, and the one that is about answers."""
+    """But those of thinking and of files, which have tests of their own, and the one that is about answers."""
     plain = Limits()
     shown = {
         name
@@ -99,6 +99,8 @@ def test_every_limit_has_an_endpoint_that_shows_it():
         "between_tools",
         "budget_max",
         "budget_min",
+        "file_addresses",
+        "file_ids",
         "leaks_calls",
         "thinking_switch",
     }

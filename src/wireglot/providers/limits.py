@@ -125,6 +125,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         "video",
     )
     media_urls: bool = True
+    file_ids: bool = True
+    """Whether a client of another dialect may name files of the dialect's vendor by their ids here."""
+    file_addresses: tuple[str, ...] | None = None
+    """How addresses of files begin that only hosts of this vendor open; None: unknown whose host it is."""
     text_parts: tuple[TextRole, ...] = ALL_TEXT_ROLES
     """Whose messages may hold a list of texts on Chat. Those of others are one string: texts are joined by a
     blank line, unless a cache marker that is read stands among them."""
@@ -285,6 +289,7 @@ PROXY: dict[str, dict[str, Any]] = {
         "settings": ("user",),
         "user_field": "user",
         "text_parts": (),
+        "file_ids": False,
     },
     "openai-responses": {
         "custom_tools": False,
@@ -292,6 +297,7 @@ PROXY: dict[str, dict[str, Any]] = {
         "hosted_tools": False,
         "cache_markers": 0,
         "settings": (),
+        "file_ids": False,
     },
 }
 """Laid over a vendor's own limits toward anybody else who serves its models in its dialect."""

@@ -218,6 +218,8 @@ def limits_of(spec: ProviderSpec, dialect: str, model: str, own: bool = False) -
     """The same for a provider that need not be in the catalog. `own`: for requests of this very dialect, from
     which only what is known to be refused is kept."""
     limits = _resold(spec, dialect, model) if own else _careful(spec, dialect, model)
+    if spec.catalog and limits.file_addresses is None:
+        limits = msgspec.structs.replace(limits, file_addresses=())
     limits = narrowed(limits, spec.limits)
     limits = narrowed(limits, spec.dialect_limits.get(dialect, {}))
     inherited = provider(spec.vendor).models if spec.vendor else ()

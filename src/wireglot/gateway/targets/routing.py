@@ -190,8 +190,9 @@ def _spoken_in(
 
 
 def _refuses_nothing(limits: Limits, dialect: str) -> bool:
-    """Whether requests need no fitting. Leaked calls are a matter of the answer."""
-    return msgspec.structs.replace(limits, leaks_calls=()) == base_limits(dialect)
+    """Whether requests need no fitting. Leaked calls are a matter of the answer, and a host of the dialect's
+    own vendor answers an address that it cannot open."""
+    return msgspec.structs.replace(limits, leaks_calls=(), file_addresses=None) == base_limits(dialect)
 
 
 def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:

@@ -62,11 +62,13 @@ def fit(
         if seen.foreign and client is not None and client.client.tool_changes is not None:
             request = apply_tool_changes(request, client.client.tool_changes, losses, trail)
         request = without_state(request, losses, trail, seen)
-        if seen.media:
-            issuer = client.issuer if client is not None else ""
-            request = without_files(request, losses, trail, issuer, surface(dialect).issuer)
-        if seen.foreign:
-            request = tell_in_words(request, dialect, losses, trail)
+    if seen.media:
+        issuer = client.issuer if client is not None else ""
+        request = without_files(
+            request, losses, trail, issuer, surface(dialect).issuer, limits, own=not regroup
+        )
+    if regroup and seen.foreign:
+        request = tell_in_words(request, dialect, losses, trail)
     if seen.foreign and (regroup or not limits.midway_tools):
         request = join_declared_tools(request, losses, trail)
     messages = place_system(request.messages, limits, losses, trail, dialect)

@@ -6,7 +6,7 @@ A gateway that keeps conversations puts the turns back before this runs.
 from __future__ import annotations
 
 import operator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
 from wireglot.providers.fit.survey import Survey
+from wireglot.providers.limits import Limits
 
 _DETAIL = "the earlier turns are held by the provider that minted this id"
 _FIELDS: Final[dict[str, str]] = {
@@ -40,6 +41,9 @@ _ADDRESSES: Final[dict[str, str]] = {
 }
 """How addresses begin that only one issuer's servers open (ai.google.dev/api/files, cloud.google.com/storage,
 read 2026-11-17)."""
+_BUCKETS: Final = ("ms://",)
+"""Those that also hosts of the same dialect cannot open, unless they are their vendor's: Moonshot's
+(platform.kimi.ai/docs/api/chat)."""
 _WEB: Final = ("http://", "https://", "data:")
 
 
@@ -115,26 +119,46 @@ def _without_references(message: Message, losses: list[Loss], trail: Trail) -> M
 # --- files
 
 
-def without_files(request: Request, losses: list[Loss], trail: Trail, issuer: str, target: str) -> Request:
+class _Host(NamedTuple):
+    """Who is asked to open a file."""
+
+    issuer: str
+    takes_ids: bool
+    addresses: tuple[str, ...] | None
+    own: bool
+
+
+def without_files(
+    request: Request,
+    losses: list[Loss],
+    trail: Trail,
+    issuer: str,
+    target: str,
+    limits: Limits,
+    *,
+    own: bool,
+) -> Request:
     """The request without the files that `target` cannot open: those that another vendor has under an id, or
-    at an address of its own. A note stands in the place of each."""
-    foreign = issuer not in ("", target)
-    messages = tuple(_with_notes(message, losses, trail, foreign, target) for message in request.messages)
+    at an address of its own. A note stands in the place of each. `own`: the request is of the target's own
+    dialect, and its client may have uploaded files there."""
+    takes_ids = own or not issuer or (issuer == target and limits.file_ids)
+    host = _Host(target, takes_ids, limits.file_addresses, own)
+    messages = tuple(_with_notes(message, losses, trail, host) for message in request.messages)
     if all(map(operator.is_, messages, request.messages)):
         return request
     return msgspec.structs.replace(request, messages=messages)
 
 
-def _with_notes(message: Message, losses: list[Loss], trail: Trail, foreign: bool, target: str) -> Message:
+def _with_notes(message: Message, losses: list[Loss], trail: Trail, host: _Host) -> Message:
     content: list[Part] = []
     for part in message.content:
         new: Part = part
-        if type(part) is Media and _is_closed(part, foreign, target):
+        if type(part) is Media and _is_closed(part, host):
             new = _note(part, trail.of(part), losses)
         elif type(part) is ToolResult:
             items = tuple(
                 _note(item, f"{trail.of(part)}.content[{number}]", losses)
-                if type(item) is Media and _is_closed(item, foreign, target)
+                if type(item) is Media and _is_closed(item, host)
                 else item
                 for number, item in enumerate(part.content)
             )
@@ -155,11 +179,15 @@ def _note(media: Media, path: str, losses: list[Loss]) -> Text:
     return Text(f"[{media.kind} left out: only another provider can open it]", cache=media.cache)
 
 
-def _is_closed(media: Media, foreign: bool, target: str) -> bool:
+def _is_closed(media: Media, host: _Host) -> bool:
     if media.url is None:
-        return foreign and media.file_id is not None
+        return not host.takes_ids and media.file_id is not None
     address = media.url[:64].lower()
+    if host.addresses is not None and address.startswith(host.addresses):
+        return False
+    if host.own:
+        return host.addresses is not None and address.startswith(_BUCKETS)
     for beginning, owner in _ADDRESSES.items():
         if address.startswith(beginning):
-            return owner != target
+            return owner != host.issuer
     return "://" in address and not address.startswith(_WEB)
