@@ -15,6 +15,7 @@ _TIMEOUTS = "http/test_transport_timeouts.py"
 _TLS = "http/test_transport_tls.py"
 _TRANSPORT = "http/test_transport.py"
 _OBSERVE = "gateway/observe/test_observe.py"
+_MEMORY = "gateway/faults/test_faults_memory.py"
 _WATCH = "gateway/config/test_config_watch.py"
 _MALFORMED = (_HYGIENE, "test_malformed_bytes_are_refused_and_the_connection_ends")
 _AGREES = (_HEAD, "test_a_head_we_accept_is_read_the_same_by_llhttp")
@@ -157,7 +158,10 @@ ROWS: dict[int, tuple[str, str]] = {
     104: ("SIGTERM again", "streams are told within `drain_again`, exit 0"),
     105: ("new connections meanwhile", "refused"),
     106: ("no file descriptors left", "connections over `connections` are told and closed"),
-    107: ("too many bytes held", "shed at `buffered`"),
+    107: (
+        "too many bytes held",
+        "requests are shed at `buffered`; answers wait, one at a time goes past it",
+    ),
     108: (
         "too many requests at once, or all connections to a provider in use",
         "a queue of `queue` for `queue_time`, then the next provider, then shed",
@@ -223,7 +227,12 @@ ELSEWHERE: dict[int, tuple[tuple[str, str], ...]] = {
     91: ((_WATCH, "test_a_file_that_is_being_written_is_not_loaded_halfway"),),
     103: ((_SERVER_LEAVING, "test_draining_lets_requests_finish_and_closes_idle_connections"),),
     106: ((_HYGIENE, "test_too_many_connections_are_told_and_closed"),),
-    107: ((_HYGIENE, "test_bodies_that_arrive_together_are_limited"),),
+    107: (
+        (_HYGIENE, "test_bodies_that_arrive_together_are_limited"),
+        (_MEMORY, "test_large_answers_at_once_are_all_given"),
+        (_MEMORY, "test_a_request_for_whose_answer_there_is_no_room_is_refused_before_it_is_sent"),
+        (_MEMORY, "test_an_answer_that_waits_is_not_taken_for_silent"),
+    ),
     109: ((_OBSERVE, "test_a_failing_sink_is_counted_and_not_felt"),),
     111: (
         (_OBSERVE, "test_a_reader_that_never_reads_stalls_no_one"),

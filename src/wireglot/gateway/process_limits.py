@@ -57,7 +57,11 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     response: Annotated[Bytes, Meta(description="a provider's whole answer")] = 64 * MIB
     error_body: Annotated[Bytes, Meta(description="a provider's error")] = 64 * KIB
     buffered: Annotated[
-        Bytes, Meta(description="bytes held at once: bodies, what is made of them, answers")
+        Bytes,
+        Meta(
+            description="bytes held at once: bodies, what is made of them, answers. Beyond it requests are "
+            "refused before they are sent, and answers wait; one at a time may go past it"
+        ),
     ] = 512 * MIB
     remembered: Annotated[
         int,

@@ -344,8 +344,13 @@ class Process:
             lambda: {(): self.gateway.account.remembered},
         )
         read(
+            "buffered_waiting",
+            "Answers that wait for room; their providers are not read meanwhile.",
+            lambda: {(): self.gateway.account.waiting},
+        )
+        read(
             "buffered_shed_total",
-            "Requests and answers turned away because too many bytes were held.",
+            "Requests turned away because too many bytes were held.",
             lambda: {(): self.gateway.account.shed},
         )
         read(

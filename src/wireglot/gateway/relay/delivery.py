@@ -80,15 +80,19 @@ class Delivery:
 
     async def whole(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> None:
         """An answer in one piece, for a client that wants it so or for one that wants a stream."""
-        body = await answer.read(exchange.job.settings.limits.response, exchange.held.take)
+        held = exchange.held
+        body = await answer.read(exchange.job.settings.limits.response, held.reading(answer))
+        size = len(body)
+        await held.room(size)  # for what is made of it: decoded, or with another name in it
         record = exchange.record
         keeps = exchange.ending.holds(target) or bool(prepared.checks)
-        large = len(body) > LARGE_BYTES
+        large = size > LARGE_BYTES
         if prepared.raw:
             looking = partial(self._looked_at, exchange, target, prepared, body)
             seen, mended = await aside(looking) if large else looking()
             if mended is not None:
-                await self._render(exchange, prepared, mended, keeps=keeps, large=large)
+                del body, looking  # what is written takes its place
+                await self._render(exchange, prepared, mended, keeps=keeps, size=size)
                 return
             record.used(seen.usage)
             record.stopped(seen.stop)
@@ -98,11 +102,12 @@ class Delivery:
             if named is not None and not prepared.as_is:
                 naming = partial(named.in_answer, body, exchange.job.model)
                 body = await aside(naming) if large else naming()
+                del naming
             self._send_whole(exchange, body)
             return
-        exchange.held.take(len(body))  # decoded, it is there once more
         reading = partial(self._accepted, exchange, target, prepared, body)
         accepted = await aside(reading) if large else reading()
+        del body, reading  # what is written takes its place
         if exchange.client is not None:
             record.answered()
             places = dialect(exchange.job.dialect).places
@@ -113,7 +118,7 @@ class Delivery:
             if keeps:
                 await self._release(exchange, prepared, feeder)
             return
-        await self._render(exchange, prepared, accepted, keeps=keeps, large=large)
+        await self._render(exchange, prepared, accepted, keeps=keeps, size=size)
 
     def _looked_at(
         self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes
@@ -174,10 +179,12 @@ class Delivery:
             raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
 
     async def _render(
-        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, *, keeps: bool, large: bool
+        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, *, keeps: bool, size: int
     ) -> None:
+        """`size`: of what was read for it, for as much of which there is room."""
         if prepared.checks:
             accepted = await self._checked(exchange, prepared, accepted)
+        large = size > LARGE_BYTES
         rendering = partial(self._rendered, exchange, prepared, accepted)
         rendered = await aside(rendering) if large else rendering()
         if rendered.losses:
@@ -186,7 +193,7 @@ class Delivery:
             await self._keep(exchange, rendered.response)
             if exchange.unstored:  # which the answer itself says
                 rendered = await aside(rendering) if large else rendering()
-        exchange.held.take(len(rendered.body))
+        await exchange.held.room(max(0, len(rendered.body) - size))
         self._send_whole(exchange, rendered.body, rendered.headers)
 
     def _rendered(self, exchange: Exchange, prepared: Prepared, accepted: Accepted) -> _Rendered:
@@ -254,7 +261,8 @@ class Delivery:
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         feeder: Feeder
         if client is None:
-            feeder = Collection(target.dialect, prepared, job.settings.limits.response, exchange.held.take)
+            held = exchange.held.reading(answer)
+            feeder = Collection(target.dialect, prepared, job.settings.limits.response, held)
         elif prepared.raw and not prepared.leaks_calls and is_stream == (job.framing == "sse"):
             feeder = Passthrough(
                 exchange, prepared, client, keeps=keeps, judged=_is_judged(exchange, target, prepared)
@@ -262,7 +270,8 @@ class Delivery:
         else:
             feeder = Translation(exchange, target.dialect, prepared, client, keeps=keeps)
         exchange.feeder = feeder
-        exchange.reply.on_pressure(answer.pause, answer.resume)
+        if client is not None:
+            exchange.reply.on_pressure(answer.pause, answer.resume)
         releasing: asyncio.Task[None] | None = None
         broken: ApiError | None = None
 
@@ -274,7 +283,8 @@ class Delivery:
                 releasing = self._started(self._release(exchange, prepared, feeder))
 
         try:
-            await Pump(answer, feeder, target.provider.timeouts.idle, over).run()
+            idle = target.provider.timeouts.idle
+            await Pump(answer, feeder, idle, over, lambda: exchange.held.waits).run()
         except asyncio.CancelledError:
             feeder.abandon()
             raise
@@ -288,10 +298,9 @@ class Delivery:
             return broken is None or not failures.is_counted(broken)
         broken = feeder.failure
         if isinstance(feeder, Collection):
-            large = feeder.size > LARGE_BYTES
             folding = partial(_folded, exchange, prepared, feeder)
-            accepted = await aside(folding) if large else folding()
-            await self._render(exchange, prepared, accepted, keeps=keeps, large=large)
+            accepted = await aside(folding) if feeder.size > LARGE_BYTES else folding()
+            await self._render(exchange, prepared, accepted, keeps=keeps, size=feeder.size)
         elif keeps and isinstance(feeder, Passthrough | Translation):
             await self._release(exchange, prepared, feeder)
         return broken is None or not failures.is_counted(broken)

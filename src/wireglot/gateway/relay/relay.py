@@ -361,6 +361,8 @@ class Relay:
                 return True
             return await self.delivery.streamed(exchange, target, prepared, answer)
         except TransportFault as fault:
+            if fault.problem == "total_timeout" and exchange.held.waits:
+                raise exchange.held.refused() from None  # it could not send on: the fault is ours
             raise failures.of_transport(fault) from None
         except StreamRefused as refused:
             raise refusals.judged(failures.of_stream(refused.error)) from None

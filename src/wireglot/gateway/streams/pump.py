@@ -20,10 +20,17 @@ class Pump:
     """Feeds an answer to its end: not beyond it, and not for ever while only keep-alives come."""
 
     def __init__(
-        self, answer: Answer, feeder: Feeder, idle: float, over: Callable[[], None] | None = None
+        self,
+        answer: Answer,
+        feeder: Feeder,
+        idle: float,
+        over: Callable[[], None] | None = None,
+        waits: Callable[[], bool] | None = None,
     ) -> None:
-        """`over` is told at the end that counts: the upstream may take a while to close."""
+        """`over` is told at the end that counts: the upstream may take a while to close. `waits`: whether it
+        is not read for now, which is no silence of its own."""
         self._tell_over = over
+        self._waits = waits
         self._answer = answer
         self._feeder = feeder
         self._idle = idle
@@ -62,7 +69,7 @@ class Pump:
                 self._timer = self._loop.call_later(_LINGER_SECONDS, self._answer.abort)
 
     def _look(self) -> None:
-        if self._feeder.moved:
+        if self._feeder.moved or (self._waits is not None and self._waits()):
             self._feeder.moved = False
             self._timer = self._loop.call_later(self._idle, self._look)
         else:

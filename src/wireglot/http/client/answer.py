@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from io import BytesIO
 from typing import Protocol
 
 from wireglot.http.client.coding import Decoder
@@ -41,10 +42,10 @@ class HttpAnswer:
         "_loop",
         "_paused",
         "_pieces",
-        "_reading",
         "_room",
         "_size",
         "_waiter",
+        "_whole",
         "error",
         "feed",
         "headers",
@@ -67,7 +68,8 @@ class HttpAnswer:
         self._consumer: Callable[[bytes], None] | None = None
         self._held: Callable[[int], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._reading = False
+        self._whole: BytesIO | None = None
+        """The body while it is read as a whole: it grows in place, where joined pieces were there twice."""
         self._full = False
         self._paused = False
         self._ended = False
@@ -86,10 +88,15 @@ class HttpAnswer:
                 self.abort()
                 raise
         if not self._ended:
-            self._reading = True
+            whole = self._whole = BytesIO()
+            whole.writelines(self._pieces)
+            self._pieces.clear()
             self._room = limit
             self._held = held
             await self._rest()
+            self._whole = None
+            if self.error is None:
+                return whole.getvalue()
         if self.error is not None:
             raise self.given_up()
         pieces = self._pieces
@@ -165,12 +172,15 @@ class HttpAnswer:
         if self._consumer is not None:
             self._consumer(body)
             return
-        self._pieces.append(body)
+        if self._whole is not None:
+            self._whole.write(body)
+        else:
+            self._pieces.append(body)
         self._size += len(body)
         if self._held is not None:
             self._held(len(body))
         if self._size > self._room:
-            if self._reading:
+            if self._whole is not None:
                 raise _too_large()
             if self._line is not None:
                 self._full = True

@@ -132,7 +132,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _owe(self, size: int) -> None:
         """Count what waits for a client that reads slower than we write, until it has been taken."""
-        self.hub.account.held += size - self._owed
+        self.hub.account.owe(size - self._owed)
         self._owed = size
 
     # What the reply calls.
@@ -347,7 +347,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _drop_body(self) -> None:
         if self._inbound is not None:
-            self.hub.account.held -= self._have
+            self.hub.account.give(self._have)
             self._have = 0
             self._inbound = self._body = None
 

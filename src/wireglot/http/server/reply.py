@@ -157,7 +157,7 @@ class ServerReply:
         """The handler is through: whatever it has left unanswered is answered for it."""
         hub = self._line.hub
         hub.ran(task)
-        hub.account.held -= self.size
+        hub.account.give(self.size)
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
             hub.report("a request handler failed", problem)
