@@ -12,7 +12,7 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +34,8 @@ class ConfigFile(msgspec.Struct, frozen=True):
     content: bytes | None = None
     """None: the file is named, and is read when it is loaded."""
     trusted: bool = True
+    needs_approval: bool = False
+    """Whether new content of it is used only once it is approved."""
 
 
 NO_FILE: Final = ConfigFile(None)
@@ -47,12 +49,11 @@ def find_config(named: str | None, environ: Mapping[str, str] = os.environ) -> C
     try:
         content = path.read_bytes()
     except OSError:
-        return ConfigFile(path)  # loading it says why
+        return ConfigFile(path, needs_approval=True)  # loading it says why
     own = config_dir(environ)
-    trusted = (own is not None and _place(path) == _place(own / CONFIG_FILE)) or (
-        _line(path, content) in _trusted_lines(environ)
-    )
-    return ConfigFile(path, content, trusted)
+    if own is not None and _place(path) == _place(own / CONFIG_FILE):
+        return ConfigFile(path, content)
+    return ConfigFile(path, content, _line(path, content) in _trusted_lines(environ), needs_approval=True)
 
 
 def trusted_config(named: str | None, environ: Mapping[str, str] = os.environ) -> ConfigFile:
@@ -68,6 +69,28 @@ def trusted_config(named: str | None, environ: Mapping[str, str] = os.environ) -
     place = str(_place(found.path))
     expected = f"your approval (read the file, then run `{trust_command(found.path)}`)"
     raise config.ConfigError([config.ConfigProblem(place, expected, "none")], place)
+
+
+def refusal_of_changes(
+    file: ConfigFile, environ: Mapping[str, str] = os.environ
+) -> Callable[[bytes], str] | None:
+    """For a process that goes on using the file: why content that it finds there later must not be loaded, or
+    "". None where the file needs no approval."""
+    path = file.path
+    if path is None or not file.needs_approval:
+        return None
+    place = _place(path)
+    reason = (
+        f"{place} changed and is not approved: run `{trust_command(path)}`; "
+        "the previous configuration stays in effect"
+    )
+
+    def why_not(content: bytes) -> str:
+        # What was approved at the start may be kept nowhere.
+        approved = content == file.content or _line(place, content) in _trusted_lines(environ)
+        return "" if approved else reason
+
+    return why_not
 
 
 def trust_command(path: Path) -> str:

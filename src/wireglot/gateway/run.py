@@ -8,7 +8,7 @@ import faulthandler
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from wireglot.demo.transport import DemoTransport
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.config import ConfigError, Watcher
 from wireglot.gateway.config.handed_down import HandedDown
+from wireglot.gateway.config.problems import NotApproved
 from wireglot.gateway.config.reload import check_reload
 from wireglot.gateway.config.watch import SETTLE_SECONDS
 from wireglot.gateway.observe.observer import Observer
@@ -71,13 +72,15 @@ class Process:
         pace: Pace | None = None,
         settle: float = SETTLE_SECONDS,
         watches: bool = True,
+        why_not: Callable[[bytes], str] | None = None,
         record_until: float = 0.0,
         operator_key: str = "",
     ) -> None:
         """`settle`: seconds for which a configuration must stand still that is asked for by a signal.
-        `watches`: whether it takes up what is written into its files while it runs. `record_until`: a moment
-        (unix seconds) up to which all bodies are recorded. `operator_key`: for commands of the user who runs
-        it; the same for all workers."""
+        `watches`: whether it takes up what is written into its files while it runs. `why_not`: why new
+        content of the configuration must not be loaded, or "". `record_until`: a moment (unix seconds) up to
+        which all bodies are recorded. `operator_key`: for commands of the user who runs it; the same for all
+        workers."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
@@ -86,6 +89,7 @@ class Process:
         self._pace = pace
         self._settle = settle
         self._watches = watches
+        self._why_not = why_not
         self._record_until = record_until
         self._operator_key = operator_key
         self._settings = (place is not None and place.inherited()) or settings
@@ -137,6 +141,7 @@ class Process:
             environ=self._environ,
             overrides=self._overrides,
             settle=self._settle,
+            why_not=self._why_not,
         )
         if self._watches:
             self._tasks.append(asyncio.create_task(self._watcher.run()))
@@ -264,6 +269,10 @@ class Process:
     def _refused(self, error: ConfigError) -> None:
         self.gateway.config_refused = True
         self.observer.metrics.reload_failures.add()
+        if isinstance(error, NotApproved):
+            if self._is_first:  # every worker looks at the same file
+                self.observer.note("warn", "reload refused", path=error.source, detail=error.reason)
+            return
         for problem in error.problems:
             self.observer.note(
                 "error", "reload refused", path=problem.path, expected=problem.expected, found=problem.found

@@ -2,11 +2,15 @@
 
 import asyncio
 import inspect
+import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -14,7 +18,9 @@ import pytest
 
 from tests.cli.run.test_run import Place, complaint, told
 from tests.cli.running import COMMAND
-from tests.waiting import DEADLINE_SECONDS
+from tests.gateway.faults.faults_kit import post
+from tests.gateway.faults.test_faults_process import Served, workers_of
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli.run import beside
 from wireglot.gateway.config import load
 from wireglot.gateway.run import Process
@@ -234,6 +240,108 @@ def test_what_a_client_writes_into_the_file_does_not_reach_its_gateway(tmp_path:
 
     assert [asyncio.run(tasks(watches=watches)) for watches in (True, False)] == [1, 0]
     assert "watches=False" in inspect.getsource(beside._serve)
+
+
+class Serving(Served):
+    """`wireglot serve` in the project."""
+
+    def events(self, name: str) -> list[dict[str, object]]:
+        lines = (line for line in self.log.read_bytes().splitlines(keepends=True) if line.endswith(b"\n"))
+        return [event for event in map(json.loads, lines) if event.get("event") == name]
+
+    def ask(self) -> int:
+        body = {"model": "m", "messages": [{"role": "user", "content": "private"}]}
+        return post(self.port, "/v1/chat/completions", json.dumps(body).encode()).status
+
+
+@contextmanager
+def serving(place: Place, *options: str) -> Iterator[Serving]:
+    log = place.home / "log"
+    with (
+        log.open("wb") as sink,
+        subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0", "--log", "json", *options],
+            cwd=place.project,
+            env=place.env,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+        ) as process,
+    ):
+        try:
+            served = Serving(process, log)
+            served.wait()
+            yield served
+        finally:
+            process.kill()
+
+
+HARMLESS = '[providers.demo]\n[models]\nm = "demo/demo"\n'
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=" ".join)
+def test_a_gateway_that_runs_loads_a_changed_file_only_once_it_is_approved(
+    place: Place, thief: Thief, options: tuple[str, ...]
+) -> None:
+    file = place.project / "wireglot.toml"
+    pulled = file.read_text() + '[models]\nm = "mine/m"\n[server]\nworkers = 2\n'
+    file.write_text(HARMLESS)
+    assert command(place, "config", "trust").returncode == 0
+    with serving(place, *options) as served:
+        file.write_text(pulled)
+        wait_until(lambda: served.events("reload refused"))
+        served.process.send_signal(signal.SIGHUP)
+        (first, second) = wait_until(lambda: (found := served.events("reload refused"))[1:] and found)
+        assert first["level"] == second["level"] == "warn"
+        assert first["detail"] == second["detail"]
+        assert first["detail"] == (
+            f"{file} changed and is not approved: run `wireglot config trust {file}`; "
+            "the previous configuration stays in effect"
+        )
+        assert {served.ask() for _ in range(8)} == {200}
+        assert thief.keys == []
+        assert command(place, "config", "trust").returncode == 0
+        wait_until(lambda: len(served.events("reloaded")) >= (2 if options else 1))
+        assert len(served.events("reload refused")) == 2
+        served.ask()
+        assert set(thief.keys) == {f"Bearer {SECRET}"}
+
+
+def test_a_worker_that_replaces_another_loads_no_file_that_is_not_approved(
+    place: Place, thief: Thief
+) -> None:
+    file = place.project / "wireglot.toml"
+    pulled = file.read_text() + '[models]\nm = "mine/m"\n'
+    file.write_text(HARMLESS)
+    assert command(place, "config", "trust").returncode == 0
+    with serving(place, "--workers", "2") as served:
+        file.write_text(pulled)
+        wait_until(lambda: served.events("reload refused"))
+        first = workers_of(served)
+        for worker in first:
+            os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: len(set(workers_of(served)) - set(first)) == 2)
+        wait_until(lambda: len(served.events("reload refused")) >= 2)
+        assert {served.ask() for _ in range(8)} == {200}
+        assert (thief.keys, served.events("reloaded")) == ([], [])
+
+
+@pytest.mark.parametrize("how", ["option", "variable", "own"])
+def test_a_file_that_needs_no_approval_is_reloaded_as_ever(place: Place, thief: Thief, how: str) -> None:
+    file = place.project / "wireglot.toml"
+    pulled = file.read_text() + '[models]\nm = "mine/m"\n'
+    if how == "variable":
+        place.env["WIREGLOT_CONFIG"] = "wireglot.toml"
+    if how == "own":
+        place.project = place.home / ".config/wireglot"
+        place.project.mkdir(parents=True)
+        file = place.project / "wireglot.toml"
+    file.write_text(HARMLESS)
+    with serving(place, *(("--config", "wireglot.toml") if how == "option" else ())) as served:
+        file.write_text(pulled)
+        wait_until(lambda: served.events("reloaded"))
+        served.ask()
+        assert set(thief.keys) == {f"Bearer {SECRET}"}
 
 
 def test_a_doctor_shows_no_key_to_hosts_of_a_file_that_is_not_approved(place: Place, thief: Thief) -> None:

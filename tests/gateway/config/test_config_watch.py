@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,17 +11,24 @@ import pytest
 from tests.gateway.config.config_files import QUIET, written
 from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.gateway.config import ConfigError, ConfigProblem, Watcher, load
+from wireglot.gateway.config.problems import NotApproved
 from wireglot.gateway.settings import Settings
 
 
 class Seen:
     """A watcher over a file, and what it reported."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, why_not: Callable[[bytes], str] | None = None) -> None:
         self.changes: list[Settings] = []
         self.errors: list[ConfigError] = []
         self.watcher = Watcher(
-            path, self.changes.append, self.errors.append, environ=QUIET, interval=0.001, settle=0.001
+            path,
+            self.changes.append,
+            self.errors.append,
+            environ=QUIET,
+            interval=0.001,
+            settle=0.001,
+            why_not=why_not,
         )
 
     def look(self, times: int = 1) -> "Seen":
@@ -130,6 +138,63 @@ def test_what_was_looked_at_is_loaded_and_not_what_stands_there_a_moment_later(
     monkeypatch.setattr("wireglot.gateway.config.watch._content", lambda file: looked_at)
     assert seen.look(2).counts == (1, 0)
     assert seen.changes[0].server.port == 3
+
+
+class Approvals(set[bytes]):
+    def why_not(self, content: bytes) -> str:
+        return "" if content in self else "not approved"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_content_that_is_not_approved_is_reported_once_and_loaded_once_it_is_approved(
+    tmp_path: Path, asked: bool
+) -> None:
+    before, after = "[providers.demo]\n", "[providers.demo]\n[server]\nport = 3\n"
+    approvals = Approvals({before.encode()})
+    seen = Seen(written(tmp_path, before), approvals.why_not)
+    written(tmp_path, after)
+    seen.watcher.step(asked)
+    assert seen.look(5).counts == (0, 1)
+    assert isinstance(seen.errors[0], NotApproved)
+    assert seen.errors[0].reason == "not approved"
+    approvals.add(after.encode())
+    seen.watcher.step(asked)
+    assert seen.look(5).counts == (1, 1)
+    assert seen.changes[0].server.port == 3
+    written(tmp_path, before)
+    assert seen.look(5).counts == (2, 1)
+
+
+def test_content_that_is_approved_is_the_content_that_is_loaded(tmp_path: Path) -> None:
+    """The file may be exchanged right after the approval was looked up."""
+    good = "[providers.demo]\n[server]\nport = 3\n"
+    path = written(tmp_path, "[providers.demo]\n")
+
+    def why_not(content: bytes) -> str:
+        written(tmp_path, "[providers.demo]\n[server]\nport = 4\n" if content == good.encode() else good)
+        return "" if content == good.encode() else "not approved"
+
+    seen = Seen(path, why_not)
+    for _ in range(6):
+        written(tmp_path, good)
+        seen.look()
+    assert {settings.server.port for settings in seen.changes} == {3}
+
+
+def test_files_that_content_names_are_not_read_before_it_is_approved(tmp_path: Path) -> None:
+    """One could be a pipe that never ends."""
+    before, after = "[providers.demo]\n", '[providers.openai]\napi_key = "file:key"\n'
+    approvals = Approvals({before.encode()})
+    seen = Seen(written(tmp_path, before), approvals.why_not)
+    (tmp_path / "key").write_text("one")
+    written(tmp_path, after)
+    seen.look(3)
+    (tmp_path / "key").write_text("two")
+    assert seen.look(3).counts == (0, 1), "a change of it would be reported again"
+    approvals.add(after.encode())
+    assert seen.look(3).counts == (1, 1)
+    (tmp_path / "key").write_text("three")
+    assert seen.look(3).counts == (2, 1)
 
 
 def test_settings_that_whoever_takes_them_refuses_are_told(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import errno
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from wireglot.cli.serve.allocator import give_large_blocks_back, holes_given_bac
 from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
 from wireglot.cli.telling import complain
-from wireglot.cli.trust import trusted_config
+from wireglot.cli.trust import refusal_of_changes, trusted_config
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
@@ -44,7 +44,7 @@ def serve(
     moment (unix seconds) up to which all bodies are recorded."""
     try:
         file = trusted_config(named)
-        path = file.path
+        path, why_not = file.path, refusal_of_changes(file)
         settings = config.load(path, overrides=overrides, content=file.content)
     except config.ConfigError as error:
         complain(_in_words_of(options, error))
@@ -54,8 +54,8 @@ def serve(
     raise_limit()
     Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
     if settings.server.workers > 1:
-        return _supervised(settings, path, overrides, record_until)
-    return _serve(settings, path, overrides, None, record_until, _new_key())
+        return _supervised(settings, path, overrides, why_not, record_until)
+    return _serve(settings, path, overrides, why_not, None, record_until, _new_key())
 
 
 def _new_key() -> str:
@@ -85,13 +85,19 @@ async def _try_store(settings: Settings) -> None:
                 await (found[0] if isinstance(found, tuple) else found).close()
 
 
-def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any], record_until: float) -> int:
+def _supervised(
+    settings: Settings,
+    path: Path | None,
+    overrides: dict[str, Any],
+    why_not: Callable[[bytes], str] | None,
+    record_until: float,
+) -> int:
     from wireglot.gateway.supervisor import Supervisor
 
     key = _new_key()
 
     def work(shared: Settings, place: Place) -> int:
-        return _serve(shared, path, overrides, place, record_until, key)
+        return _serve(shared, path, overrides, why_not, place, record_until, key)
 
     supervisor = Supervisor(settings, work)
     try:
@@ -107,6 +113,7 @@ def _serve(
     settings: Settings,
     path: Path | None,
     overrides: dict[str, Any],
+    why_not: Callable[[bytes], str] | None,
     place: Place | None,
     record_until: float,
     operator_key: str,
@@ -117,6 +124,7 @@ def _serve(
             path=path,
             overrides=overrides,
             place=place,
+            why_not=why_not,
             record_until=record_until,
             operator_key=operator_key,
         )

@@ -40,6 +40,14 @@ class ConfigError(Exception):
             super().__init__("\n  ".join((f"{where}: {count} problems", *map(str, self.problems))))
 
 
+class NotApproved(ConfigError):
+    """A configuration whose content its user has not approved; `reason` says what to do."""
+
+    def __init__(self, reason: str, source: str) -> None:
+        super().__init__([ConfigProblem(source, "content that is approved", "other content")], source)
+        self.reason = reason
+
+
 class Problems:
     """Collects. A place that an environment variable filled is named by that variable."""
 

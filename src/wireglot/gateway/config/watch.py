@@ -13,7 +13,7 @@ from typing import Any, Final
 from wireglot.gateway.config import read
 from wireglot.gateway.config.build import load
 from wireglot.gateway.config.kept_keys import kept_file
-from wireglot.gateway.config.problems import ConfigError, ConfigProblem
+from wireglot.gateway.config.problems import ConfigError, ConfigProblem, NotApproved
 from wireglot.gateway.settings import Settings
 
 Print = tuple[bytes, ...]
@@ -27,6 +27,9 @@ class Watcher:
     What is there is loaded when two looks in a row agree on it, also after SIGHUP: an editor that empties a
     file before it fills it leaves moments in which half a configuration is valid TOML. `on_change` may refuse
     settings with a ConfigError.
+
+    `why_not` returns why content must not be loaded, or "". It is called at every look: content that is
+    approved later is loaded then. Until then none of the files that the content names is read.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Watcher:
         overrides: Mapping[str, Any] | None = None,
         interval: float = 1.0,
         settle: float = SETTLE_SECONDS,
+        why_not: Callable[[bytes], str] | None = None,
     ) -> None:
         self.path = path
         self.on_change = on_change
@@ -47,9 +51,12 @@ class Watcher:
         self.overrides = overrides
         self.interval = interval
         self._settle = settle
+        self._why_not = why_not
         self._kept = kept_file(environ)
         self._files: tuple[Path, ...] = ()
         self._content: bytes | None = None
+        self._refusal = ""
+        """Why the content must not be loaded."""
         self._seen: Print = ()
         self._tried: Print = ()
         self._wake = asyncio.Event()
@@ -119,6 +126,8 @@ class Watcher:
         if self._content is None:
             read.document(path)  # says why it cannot be read
             return False  # or it is back by now, and the next looks will agree on it
+        if self._refusal:
+            raise NotApproved(self._refusal, str(path))
         if not read.parse(self._content, str(path)):
             raise ConfigError([ConfigProblem(str(path), "settings", "an empty file")], str(path))
         return True
@@ -126,11 +135,12 @@ class Watcher:
     def _look(self) -> bool:
         """Whether the files differ from the last look. They are small, and a time stamp can miss a change."""
         content = self._content = None if self.path is None else _content(self.path)
-        digest = _digest(content)
-        if self.path is not None and self._seen[:1] != (digest,):
+        self._refusal = "" if content is None or self._why_not is None else self._why_not(content)
+        head = (_digest(content), self._refusal.encode())
+        if self.path is not None and self._seen[:2] != head and not self._refusal:
             self._files = _referred(self.path, content, self._files)
         files = self._files if self._kept is None else (*self._files, self._kept)
-        seen = (digest, *(_digest(_content(file)) for file in files))
+        seen = (*head, *(_digest(_content(file)) for file in files))
         changed, self._seen = seen != self._seen, seen
         return changed
 
