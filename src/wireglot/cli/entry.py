@@ -121,7 +121,8 @@ def _ended_by_signals() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) != signal.SIG_IGN:  # a command that has ended well ignores it to the end
+                signal.signal(number, handler)
 
 
 def _ender(status: int, words: str) -> Callable[[int, FrameType | None], None]:

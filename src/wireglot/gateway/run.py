@@ -161,6 +161,7 @@ class Process:
                 self._announce()
             await self._stopping.wait()
         await asyncio.gather(*self._drains)
+        ignore_reloads()
         _exit_after(0.0, self._log_fd)
         await self.close()
 
@@ -173,11 +174,16 @@ class Process:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the process is about to
                 loop.call_soon_threadsafe(self.stop)
 
-        # Not `add_signal_handler`: a second signal must be heard while something blocks the loop.
+        def reload(*_: object) -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.reload)
+
+        # Not `add_signal_handler`: a second signal must be heard while something blocks the loop, and a loop
+        # that closes would restore the default of SIGHUP, which kills the process.
         for name in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)):
             signal.signal(name, end)
         if hasattr(signal, "SIGHUP"):  # Windows has none
-            loop.add_signal_handler(signal.SIGHUP, self.reload)
+            signal.signal(signal.SIGHUP, reload)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     def reload(self) -> None:
@@ -385,6 +391,12 @@ class Process:
         )
         started = time.time()
         read("start_time_seconds", "When the process started.", lambda: {(): started})
+
+
+def ignore_reloads() -> None:
+    """For a process that is about to end. Python removes handlers of its own before that, and not this."""
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _exit_after(drain_seconds: float, log_fd: int) -> None:

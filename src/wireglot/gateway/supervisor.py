@@ -16,7 +16,7 @@ import msgspec
 
 from wireglot.gateway.config.handed_down import HandedDown
 from wireglot.gateway.observe.workers import shared_directory
-from wireglot.gateway.run import Place
+from wireglot.gateway.run import Place, ignore_reloads
 from wireglot.gateway.settings import ServerSettings, Settings
 
 _LIVED = 10.0
@@ -54,6 +54,7 @@ class Supervisor:
                 self._start(index)
             return self._watch()
         finally:
+            ignore_reloads()
             reserved.close()
             os.close(self._lifeline)
             os.close(self._life)

@@ -76,7 +76,11 @@ def serving(upstream: ScriptedUpstream, folder: Path, *arguments: str, more: str
     command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(folder / "wireglot.toml")]
     with log.open("wb") as sink:
         process = subprocess.Popen(
-            [*command, "--port", "0", "--log", "json", *arguments], stderr=sink, stdout=sink, env=environ
+            [*command, "--port", "0", "--log", "json", *arguments],
+            stderr=sink,
+            stdout=sink,
+            env=environ,
+            process_group=0,  # as a shell does: Ctrl-C reaches the whole group
         )
     served = Served(process, log)
     try:
@@ -125,6 +129,20 @@ def test_asked_twice_every_stream_is_told_and_the_process_ends(tmp_path: Path, n
             assert said.type == expected[client.family]
         assert served.process.wait(DEADLINE_SECONDS) == 0
         assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == len(OWN_AND_CHAT)
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=" ".join)
+def test_reloads_asked_for_while_it_ends_change_nothing_about_its_end(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Up to the last moment: the default of SIGHUP is to kill the process."""
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path, *options) as served:
+        served.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: b'"event":"draining"' in served.log.read_bytes())
+        while served.process.poll() is None:
+            served.process.send_signal(signal.SIGHUP)
+        assert served.process.returncode == 0
+        assert b'"event":"stopped"' in served.log.read_bytes()
 
 
 def test_an_idle_process_ends_at_once(tmp_path: Path) -> None:
