@@ -119,6 +119,33 @@ def test_without_their_supervisor_workers_finish_what_they_have_and_end(tmp_path
                 os.kill(orphan, signal.SIGKILL)
 
 
+def test_ctrl_c_in_a_terminal_counts_once_for_each_worker(tmp_path: Path) -> None:
+    """A terminal sends the signal to the whole process group, and the supervisor passes it on."""
+    with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
+        upstream.otherwise = Behaviour(gap=0.05)
+        call = served.start(A, "openai-chat")
+        first = call.until(b"{")
+        os.killpg(served.process.pid, signal.SIGINT)
+        rest = call.rest()
+        assert is_complete(A, Answered(200, {}, first + rest.body, rest.whole))
+        assert served.process.wait(DEADLINE_SECONDS) == 0
+        log = served.log.read_bytes()
+        assert (log.count(b'"event":"draining"'), log.count(b'"event":"stopped"')) == (2, 2)
+
+
+def test_ctrl_c_pressed_again_ends_requests_of_workers(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
+        upstream.otherwise = Behaviour(fault="stall-midstream")
+        call = served.start(A, "openai-chat")
+        call.until(b"{")
+        os.killpg(served.process.pid, signal.SIGINT)
+        wait_until(lambda: not listens(served.port))
+        os.killpg(served.process.pid, signal.SIGINT)
+        call.rest()
+        assert served.process.wait(DEADLINE_SECONDS) == 0
+        assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == 1
+
+
 def test_two_supervisors_do_not_share_a_port(tmp_path: Path) -> None:
     with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
         command = [

@@ -121,7 +121,9 @@ def _ended_by_signals() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            if signal.getsignal(number) != signal.SIG_IGN:  # a command that has ended well ignores it to the end
+            if (
+                signal.getsignal(number) != signal.SIG_IGN
+            ):  # a command that has ended well ignores it to the end
                 signal.signal(number, handler)
 
 

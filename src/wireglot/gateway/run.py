@@ -180,7 +180,9 @@ class Process:
 
         # Not `add_signal_handler`: a second signal must be heard while something blocks the loop, and a loop
         # that closes would restore the default of SIGHUP, which kills the process.
-        for name in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)):
+        # A worker leaves SIGINT to its supervisor.
+        interrupt = signal.SIGINT if self._place is None else signal.SIGTERM
+        for name in (signal.SIGTERM, interrupt, getattr(signal, "SIGBREAK", signal.SIGTERM)):
             signal.signal(name, end)
         if hasattr(signal, "SIGHUP"):  # Windows has none
             signal.signal(signal.SIGHUP, reload)

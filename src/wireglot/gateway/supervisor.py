@@ -75,6 +75,8 @@ class Supervisor:
         os.close(self._life)
         for name in self._signals:
             signal.signal(name, signal.SIG_DFL)
+        # A terminal sends Ctrl-C to the whole process group: with the one that is passed on it would be two.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         # A reload asked for before the worker has a way to do it waits until then.
         signal.pthread_sigmask(signal.SIG_SETMASK, {*before, signal.SIGHUP})
         status = 1
@@ -119,6 +121,7 @@ class Supervisor:
     def _pass_on(self, name: int, frame: FrameType | None) -> None:
         if name != signal.SIGHUP:
             self._stopping += 1
+            name = signal.SIGTERM  # workers ignore SIGINT
         for child in tuple(self._workers):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, name)
