@@ -136,7 +136,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("command", [("keys", "list"), ("usage",), ("store", "stats"), ("trace", "list")])
-def test_a_gateway_of_another_user_is_reported_with_the_way_to_it(
+def test_a_gateway_with_another_data_folder_is_reported_with_the_way_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     env = {"HOME": str(tmp_path / "other"), "WIREGLOT_ADMIN_SECRET": SECRET}
@@ -145,8 +145,9 @@ def test_a_gateway_of_another_user_is_reported_with_the_way_to_it(
         monkeypatch.setenv("WIREGLOT_PORT", str(port))
         noted = said(*command)[1]
         options = re.search(r"with (--url .+) and its admin secret in (\w+)", noted)
-        assert f"a gateway that this user did not start runs at {url}" in noted
+        assert f"a gateway with no record in your data folder runs at {url}" in noted
         assert options is not None
+        assert "its HOME and XDG_DATA_HOME" in noted
         monkeypatch.setenv(options[2], SECRET)
         assert "this is the store" not in said(*command, *options[1].split())[1]
 

@@ -73,9 +73,9 @@ class StoreNote:
         there = Address("http", _EVERYWHERE.get(host, host), port)
         if port and not any(each.url.endswith(f":{port}") for each in known) and is_gateway(there):
             complain(
-                f"a gateway that this user did not start runs at {there.url}, perhaps with another store: "
-                f"run this command as its user, or with --url {there.url}{self._options} and its admin "
-                f"secret in {ADMIN_SECRET}"
+                f"a gateway with no record in your data folder runs at {there.url}, perhaps with another "
+                "store: run this command as its user with its HOME and XDG_DATA_HOME, or with "
+                f"--url {there.url}{self._options} and its admin secret in {ADMIN_SECRET}"
             )
 
 

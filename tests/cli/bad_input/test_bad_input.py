@@ -105,7 +105,9 @@ def _without_store(done: Done) -> str:
     if done.status not in (exit_status.OK, exit_status.PIPE_CLOSED):
         return done.said
     return re.sub(
-        r"(?m)^wireglot: (no gateway was asked|a gateway that this user did not start).*\n", "", done.said
+        r"(?m)^wireglot: (no gateway was asked|a gateway with no record in your data folder).*\n",
+        "",
+        done.said,
     )
 
 
