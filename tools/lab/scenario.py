@@ -287,7 +287,13 @@ class Clients:
                 assert sent(self._upstream)[0][1] != self.told.again[-1].sent[0][1], "the vault was not asked"
 
     async def _idempotent_answers(self) -> None:
-        streamed = {**_messages("[[demo:think]] Stream this once."), "stream": True, "model": "demo-gemini"}
+        think = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+        streamed = {
+            **_messages("[[demo:think]] Stream this once."),
+            "stream": True,
+            "model": "demo-gemini",
+            **think,
+        }
         stored = {"model": "demo-anthropic", "input": "Store this once."}
         cases: list[tuple[str, Any, dict[str, str]]] = [
             ("/v1/chat/completions", _chat("Charge me once."), {}),

@@ -370,10 +370,13 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One of them shows in a body that holds a turn of the model."""
     placeholders: tuple[bytes, ...] = ()
     """What clients write in place of a signature that they have lost, as it shows in a body."""
+    asks_thinking: Callable[[Request], bool] | None = None
+    """Whether a request asks to see the thinking: clients that do not take the first part of an answer for
+    its text. None: there is a place for it beside the text."""
 
     # Of upstreams.
     signs_texts: bool = False
-    """State may come behind the text that it signs."""
+    """State may come behind the text that it signs. Clients of the dialect have a place for it there too."""
     hosts: tuple[str, ...] = ()
     """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
     takes_unsigned: Callable[[Reasoning], bool] | None = None

@@ -339,14 +339,28 @@ class UndemandingGemini(GeminiClient):
     wish: dict[str, Any] = {}
 
 
+class Disabled(AnthropicClient):
+    wish: dict[str, Any] = {"thinking": {"type": "disabled"}}
+
+
+class HidingGemini(GeminiClient):
+    """It says how much to think, and not that it wants to see it."""
+
+    wish: dict[str, Any] = {
+        "thinking_config": types.ThinkingConfig(thinking_level=types.ThinkingLevel.MEDIUM)
+    }
+
+
 UNDEMANDING: Final[dict[str, type[Client]]] = {
     "messages-undemanding": Undemanding,
+    "messages-disabled": Disabled,
     "messages-adaptive": Adaptive,
     "chat-undemanding": UndemandingChat,
     "chat-switched": SwitchedChat,
     "responses-undemanding": UndemandingResponses,
     "responses-chained": ChainedResponses,
     "gemini-undemanding": UndemandingGemini,
+    "gemini-hiding": HidingGemini,
 }
 """Clients that say nothing of how much to think, or nothing that names an effort."""
 

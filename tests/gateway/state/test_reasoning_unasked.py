@@ -4,12 +4,13 @@ back in the answer, be kept, and go up again."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.gateway.state.doubles import OpenAi
-from tests.gateway.state.driver import UNDEMANDING, UndemandingChat
-from tests.gateway.state.driver_conversation import Conversation, House
+from tests.gateway.state.driver import UNDEMANDING, Seen, UndemandingChat
+from tests.gateway.state.driver_conversation import UPSTREAMS, Conversation, House
 from tests.gateway.state.test_client_shapes import assert_all_came_back, assert_old_turns_stay
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -57,6 +58,49 @@ def test_encrypted_reasoning_is_shown_to_those_who_asked_for_it(
         (minted,) = house.doubles["openai-quiet"].minted
         assert reasoning.id == minted.bound
         assert reasoning.encrypted_content == (minted.value if include else None)
+
+
+UPSTREAM_OF = {
+    "anthropic": "claude",
+    "openai-chat": "kimi",
+    "openai-responses": "openai",
+    "gemini": "gemini3",
+}
+"""One that leaves state in its answers, of each dialect."""
+SHOWN = ("messages-undemanding", "messages-disabled", "gemini-undemanding", "gemini-hiding")
+"""Clients whose programs take the first part of an answer for its text."""
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("upstream", [*UPSTREAMS, "openai-quiet", "unlisted"])
+@pytest.mark.parametrize("client", SHOWN)
+def test_who_did_not_ask_for_thinking_sees_the_answer_first(
+    tmp_path: Path, client: str, upstream: str, streaming: bool
+) -> None:
+    """`message.content[0].text` is how the first example of every SDK has it. The state comes back from the
+    vault: these clients have none of it to send."""
+    with House(tmp_path, upstream) as house:
+        talk = Conversation(house, client, upstream)
+        for _ in range(TURNS):
+            seen = talk.turn(streaming)
+            _assert_answer_first(talk.client.history[-1], seen)
+        double = house.doubles[upstream]
+        assert double.violations == []
+        assert double.bypasses == []
+        assert double.missing == []
+        assert double.changed == []
+        thinks_not = upstream == "claude" or (client, upstream) == ("messages-disabled", "kimi")
+        assert thinks_not or double.minted
+        assert_old_turns_stay(double)
+
+
+def _assert_answer_first(turn: Any, seen: Seen) -> None:
+    if isinstance(turn, dict):
+        assert {block.type for block in turn["content"]} <= {"text", "tool_use"}
+        assert not seen.text or turn["content"][0].text
+    else:
+        assert not any(part.thought for part in turn.parts)
+        assert not seen.text or turn.parts[0].text
 
 
 @pytest.mark.parametrize("client", UNDEMANDING)

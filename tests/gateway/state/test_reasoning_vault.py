@@ -17,7 +17,17 @@ from wireglot.gateway.settings import Keep, Secret
 from wireglot.gateway.state.reasoning.needs import carries_bare, may_lack, minter_of, needs
 from wireglot.gateway.state.reasoning.parts import GIVEN_UP, unpack
 from wireglot.gateway.state.reasoning.vault import Recalled, _rename_results
-from wireglot.ir.content import Message, Origin, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import (
+    Foreign,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.outcome import Candidate, Response, Stop
 from wireglot.stores.base import StoreDown
 
@@ -243,6 +253,95 @@ def test_a_pointer_that_another_version_wrote_leads_nowhere() -> None:
 
     job = Memory(Strange()).ask(chat(ASKED, called(CALL), result(CALL)))
     assert not job.rewritten
+
+
+# --- what a client does not see because it did not ask for it
+
+
+SAID: dict[str, Any] = {"max_tokens": 9, "messages": [{"role": "user", "content": "What is it?"}]}
+OPENAI = Origin("openai-responses", "openai", "gpt-5.5")
+THOUGHT = Reasoning("Hm.", Signature("ZW5j", OPENAI, "rs_1"))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "model", "withholds"),
+    [
+        ("anthropic", SAID, "openai", True),
+        ("anthropic", {**SAID, "thinking": {"type": "disabled"}}, "openai", True),
+        ("anthropic", {**SAID, "output_config": {"effort": "high"}}, "openai", True),
+        ("anthropic", {**SAID, "thinking": {"type": "adaptive"}}, "openai", False),
+        ("anthropic", {**SAID, "thinking": {"type": "between_tools"}}, "openai", False),
+        ("anthropic", {**SAID, "thinking": {"type": "enabled", "budget_tokens": 1024}}, "kimi", False),
+        ("anthropic", SAID, "anthropic", False),
+        ("openai-chat", SAID, "openai", False),
+    ],
+)
+def test_reasoning_is_withheld_from_clients_of_other_dialects_that_did_not_ask(
+    dialect: str, body: dict[str, Any], model: str, withholds: bool
+) -> None:
+    assert Memory().ask(body, dialect, MODELS[model]).withholds_reasoning is withholds
+
+
+@pytest.mark.parametrize(
+    ("config", "withholds"),
+    [
+        ({}, True),
+        ({"thinkingConfig": {}}, True),
+        ({"thinkingConfig": {"includeThoughts": False}}, True),
+        ({"thinkingConfig": {"includeThoughts": True}}, False),
+    ],
+)
+def test_a_gemini_client_asks_for_thoughts_by_name(config: dict[str, Any], withholds: bool) -> None:
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "generationConfig": config}
+    assert Memory().ask(body, "gemini", MODELS["openai"]).withholds_reasoning is withholds
+
+
+def test_nothing_is_withheld_where_the_store_is_known_to_be_down() -> None:
+    memory = Memory()
+    memory.turns.away = lambda: True
+    assert not memory.ask(SAID, "anthropic", MODELS["openai"]).withholds_reasoning
+
+
+def test_nothing_is_withheld_where_the_store_does_not_answer() -> None:
+    memory = Memory()
+    memory.vault.down = True
+    said = [*SAID["messages"], {"role": "assistant", "content": "That."}, *SAID["messages"]]
+    assert not memory.ask({**SAID, "messages": said}, "anthropic", MODELS["openai"]).withholds_reasoning
+
+
+@pytest.mark.parametrize(
+    ("shared", "withholds"), [("", False), ("redis://localhost", True)], ids=["apart", "shared"]
+)
+def test_nothing_is_withheld_where_each_worker_has_a_memory_of_its_own(shared: str, withholds: bool) -> None:
+    now = msgspec.structs.replace(
+        SETTINGS,
+        server=msgspec.structs.replace(SETTINGS.server, workers=2),
+        store=msgspec.structs.replace(SETTINGS.store, shared=Secret(shared, "test")),
+    )
+    assert Memory(now=now).ask(SAID, "anthropic", MODELS["openai"]).withholds_reasoning is withholds
+
+
+@pytest.mark.parametrize("size", [1, 1 << 21], ids=["store down", "too large"])
+def test_state_that_was_neither_shown_nor_kept_is_reported(size: int) -> None:
+    memory = Memory()
+    asked = memory.ask(SAID, "anthropic", MODELS["openai"])
+    asked.minter = OPENAI
+    memory.vault.down = size == 1
+    memory.answer(asked, THOUGHT, Text("a" * size))
+    assert [(loss.path, loss.feature, loss.action) for loss in asked.losses] == [
+        ("$.content", "reasoning.signature", "dropped")
+    ]
+
+
+@pytest.mark.parametrize("thoughts", [(), (THOUGHT,)], ids=["alone", "behind a thought"])
+def test_parts_of_hosted_tools_that_were_withheld_are_put_back(thoughts: tuple[Part, ...]) -> None:
+    """OpenAI refuses a thought without the search that it led to."""
+    memory = Memory()
+    search = Foreign("openai-responses", "web_search_call", {"id": "ws_1"})
+    memory.answer(memory.ask(SAID, "anthropic", MODELS["openai"]), *thoughts, search, Text("Found."))
+    said = [*SAID["messages"], {"role": "assistant", "content": "Found."}, *SAID["messages"]]
+    job = memory.ask({**SAID, "messages": said}, "anthropic", MODELS["openai"])
+    assert job.request().messages[1].content == (*thoughts, search, Text("Found."))
 
 
 # --- whom it concerns

@@ -48,6 +48,7 @@ def _passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, ow
     )
     request = Request("m", (), tools=(Tool("f"),))
     exchange = SimpleNamespace(
+        withholds_reasoning=False,
         expected_input=lambda: 7,
         job=job,
         record=Record("req_1", 0.0),

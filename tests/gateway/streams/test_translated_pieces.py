@@ -34,7 +34,12 @@ class _Thorough(Translation):
 
 
 def _translation(
-    made: type[Translation], client: str, upstream: str, seen: SeenClient, keeps: bool
+    made: type[Translation],
+    client: str,
+    upstream: str,
+    seen: SeenClient,
+    keeps: bool,
+    withholds: bool = False,
 ) -> Translation:
     job = SimpleNamespace(
         dialect=client,
@@ -48,6 +53,7 @@ def _translation(
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         expected_input=lambda: 7,
         safeguard_results=(),
+        withholds_reasoning=withholds,
     )
     prepared = Prepared(
         outbound=cast(Any, None),
@@ -62,10 +68,17 @@ def _translation(
 
 
 def _told(
-    made: type[Translation], client: str, upstream: str, reads: list[bytes], end: str, keeps: bool
+    made: type[Translation],
+    client: str,
+    upstream: str,
+    reads: list[bytes],
+    end: str,
+    *,
+    keeps: bool,
+    withholds: bool,
 ) -> list[Any]:
     seen = SeenClient()
-    feeder = _translation(made, client, upstream, seen, keeps)
+    feeder = _translation(made, client, upstream, seen, keeps, withholds)
     if made is _Thorough:
         reader: Any = feeder._reader
         getattr(reader, "_reader", reader)._repeated._tries = 0
@@ -78,9 +91,12 @@ def test_a_stream_is_written_as_if_every_event_were_looked_at(client, upstream, 
     reads = data.draw(streams_of(upstream))
     end = data.draw(st.sampled_from(["ends", "ends", "fails", "is left"]))
     keeps = data.draw(st.booleans())
-    assert _told(Translation, client, upstream, reads, end, keeps) == _told(
-        _Thorough, client, upstream, reads, end, keeps
+    withholds = data.draw(st.booleans())
+    quick, thorough = (
+        _told(made, client, upstream, reads, end, keeps=keeps, withholds=withholds)
+        for made in (Translation, _Thorough)
     )
+    assert quick == thorough
 
 
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)

@@ -57,6 +57,12 @@ def parse_thinking_config(body: Fields) -> Thinking:
     return Thinking(mode, effort, fields.integer("budget_tokens"), _DISPLAYS.get(shown or ""), beside)
 
 
+def asks_thinking(request: Request) -> bool:
+    """Unless it is enabled an answer has no thinking. A mode that the IR does not have enables some."""
+    thinking = request.thinking
+    return thinking.mode in ("on", "auto") or "type" in own_fields(thinking.extra, NAME)
+
+
 def render_thinking_config(
     thinking: Thinking, losses: list[Loss]
 ) -> tuple[dict[str, Any] | None, str | None]:

@@ -14,6 +14,7 @@ from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.safeguards import ASKED
+from wireglot.dialects.anthropic.settings import asks_thinking
 from wireglot.dialects.anthropic.tap import MessageTap, glance
 from wireglot.dialects.anthropic.tools import tool_changes
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
@@ -185,7 +186,9 @@ SURFACE: Final = Surface(
     mender=MessageMender,
     marks=_MARKS,
     glance=glance,
-    reasoning=ReasoningState(returns="own", thinks_only_with_state=True, is_refusal=is_refusal),
+    reasoning=ReasoningState(
+        returns="own", asks_thinking=asks_thinking, thinks_only_with_state=True, is_refusal=is_refusal
+    ),
     models=MODELS,
     counts=COUNTS,
     check_usage=_USAGE.problems,

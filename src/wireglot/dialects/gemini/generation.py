@@ -80,6 +80,11 @@ def parse_thinking(config: Fields) -> Thinking:
     )
 
 
+def asks_thinking(request: Request) -> bool:
+    """Thoughts are shown where `includeThoughts` says so."""
+    return request.thinking.display == "summary"
+
+
 def parse_output(config: Fields) -> tuple[OutputFormat | None, frozenset[str]]:
     """The output format, and the fields it was read from."""
     entry = _text_format(config)

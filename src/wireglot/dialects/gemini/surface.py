@@ -9,6 +9,7 @@ from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.gemini.counts import COUNTS
 from wireglot.dialects.gemini.errors import owns_error
+from wireglot.dialects.gemini.generation import asks_thinking
 from wireglot.dialects.gemini.models import MODELS
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.tap import GeminiTap, glance
@@ -197,6 +198,7 @@ SURFACE: Final = Surface(
         returns="own",
         drops_thoughts=True,
         bare_signatures=True,
+        asks_thinking=asks_thinking,
         placeholders=tuple(text.encode() for text in sorted(PLACEHOLDERS)),
         returns_pieces=True,
         signs_texts=True,

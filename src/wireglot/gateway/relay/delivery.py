@@ -32,7 +32,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
-from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, asked
+from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, asked, unasked
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.pump import Pump
 from wireglot.gateway.streams.translation import Translation
@@ -50,6 +50,7 @@ from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
 from wireglot.ir.verdict import accept
 from wireglot.providers.carried import with_minter
+from wireglot.providers.unasked import Unasked
 from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, exceeds_depth
 
 _OPENING_BYTES: Final = 64
@@ -185,7 +186,8 @@ class Delivery:
         if prepared.checks:
             accepted = await self._checked(exchange, prepared, accepted)
         large = size > LARGE_BYTES
-        rendering = partial(self._rendered, exchange, prepared, accepted)
+        hider = unasked(exchange, prepared, keeps=keeps)
+        rendering = partial(self._rendered, exchange, prepared, accepted, hider)
         rendered = await aside(rendering) if large else rendering()
         if rendered.losses:
             self._tell_losses(exchange, rendered.losses)
@@ -196,7 +198,9 @@ class Delivery:
         await exchange.held.room(max(0, len(rendered.body) - size))
         self._send_whole(exchange, rendered.body, rendered.headers)
 
-    def _rendered(self, exchange: Exchange, prepared: Prepared, accepted: Accepted) -> _Rendered:
+    def _rendered(
+        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, hider: Unasked | None
+    ) -> _Rendered:
         record, response = exchange.record, accepted.response
         aliases = prepared.aliases
         if aliases:
@@ -216,11 +220,14 @@ class Delivery:
             headers.append(ESTIMATE)
         unseen: list[Loss] = []
         minter = prepared.minter
-        told = with_minter(response, minter, unseen) if minter is not None else response
+        shown = hider.response(response) if hider is not None else response
+        if hider is not None:
+            unseen = hider.losses
+        told = with_minter(shown, minter, unseen) if minter is not None else shown
         rendered = client.render_response(told, prepared.context, prepared.request)
         record.stopped(response.stop.reason, answered_by)
         losses = (*accepted.losses, *unseen, *rendered.losses)
-        losses = answer_located(client.places, losses, rendered.value, response.content)
+        losses = answer_located(client.places, losses, rendered.value, shown.content)
         if headers:
             losses = (*losses, ESTIMATED)
         return _Rendered(response, encode(rendered.value), headers, losses)

@@ -83,6 +83,7 @@ class Exchange:
         "targets",
         "tells_losses",
         "unstored",
+        "withholds_reasoning",
     )
 
     def __init__(
@@ -137,6 +138,8 @@ class Exchange:
         """The upstream is asked for the reasoning state of its answer: not one whose model has none."""
         self.hides_state = False
         """The client does not see the reasoning state of its answer, not even that of its own dialect."""
+        self.withholds_reasoning = False
+        """The client has not asked to see reasoning, and what other dialects answer is kept for it."""
         self.stripped = False
         """The upstream refused the reasoning state of old turns: it is left out."""
         self._document: dict[str, Any] | None = None

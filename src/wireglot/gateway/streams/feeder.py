@@ -14,6 +14,7 @@ import msgspec
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.record import UsageSource
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import TransportFault
 from wireglot.ir.content import Reasoning, Text
 from wireglot.ir.errors import ApiError
@@ -31,6 +32,7 @@ from wireglot.ir.stream import (
     Start,
     UsageReport,
 )
+from wireglot.providers.unasked import Unasked
 
 STREAM_TIMES: Final = 4
 """How much larger than a whole answer a stream may be: each event repeats its frame."""
@@ -113,6 +115,13 @@ def asked(exchange: Exchange) -> Request | None:
         return exchange.request()
     except RequestError:
         return None
+
+
+def unasked(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> Unasked | None:
+    """What leaves out of an answer that is kept the reasoning which its client did not ask for."""
+    if not keeps or not exchange.withholds_reasoning or prepared.minter is None:
+        return None
+    return Unasked(prepared.minter, signs=exchange.job.surface.reasoning.signs_texts)
 
 
 def signed(error: ApiError, exchange: Exchange) -> ApiError:

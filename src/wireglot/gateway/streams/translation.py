@@ -16,7 +16,15 @@ from wireglot.gateway.request.estimated_usage import (
 )
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import text_weight
-from wireglot.gateway.streams.feeder import STREAM_TIMES, asked, begins, room_left, signed, usage_source
+from wireglot.gateway.streams.feeder import (
+    STREAM_TIMES,
+    asked,
+    begins,
+    room_left,
+    signed,
+    unasked,
+    usage_source,
+)
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.content import ToolCall
 from wireglot.ir.errors import ApiError
@@ -51,6 +59,7 @@ class Translation:
         self._client = client
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._restorer = EventRestorer(prepared.aliases) if prepared.aliases else None
+        self._unasked = unasked(exchange, prepared, keeps=keeps)
         self._namer = MinterNamer(prepared.minter) if prepared.minter is not None else None
         # Writers keep the text for their last event.
         self._room = exchange.job.settings.limits.response * STREAM_TIMES
@@ -94,6 +103,8 @@ class Translation:
             self._weight += text_weight(delta.text)
         if self._folding is not None:
             self._folding.add_delta(delta)
+        if self._unasked is not None:
+            events = self._unasked.events(events)
         written = self.writer.write(events)
         if written:
             self._client.write(written)
@@ -158,7 +169,9 @@ class Translation:
             self._folding.add(events)
             if type(last) is Finish:
                 events, self._pending, self.ended = events[:-1], last, True
-        if self._namer is not None:
+        if self._unasked is not None:
+            events = self._unasked.events(events)
+        elif self._namer is not None:
             events = self._namer.events(events)
         if type(last) is Failure or (type(last) is Finish and self._pending is None):
             self._end(last, self.writer.write(events))
@@ -225,7 +238,9 @@ class Translation:
             record.lost([ESTIMATED])
         record.used(usage, source)
         losses = self._watch.losses + self.writer.losses
-        if self._namer is not None:
+        if self._unasked is not None:
+            losses = self._unasked.losses + losses
+        elif self._namer is not None:
             losses = self._namer.losses + losses
         if losses:
             places = dialect(self._exchange.job.dialect).places

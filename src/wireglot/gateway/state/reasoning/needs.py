@@ -26,6 +26,14 @@ def is_foreign(exchange: Exchange, target: Target) -> bool:
     return target.surface.family != exchange.job.surface.family
 
 
+def is_unasked(exchange: Exchange) -> bool:
+    """Whether the client did not ask to see the reasoning that others than its own dialect's may answer."""
+    asks = exchange.job.surface.reasoning.asks_thinking
+    if asks is None or not any(is_foreign(exchange, target) for target in exchange.targets):
+        return False
+    return not asks(exchange.request())
+
+
 def shows_only(exchange: Exchange, target: Target) -> bool:
     """Whether the client drops the plain reasoning of a server that the catalog does not know. One that has
     shown some takes it back."""

@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.dialects.base import UNREADABLE
 from wireglot.gateway.state.reasoning.names import Turn, call_key, may_be_same, without_ids
-from wireglot.ir.content import Media, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
 _TURN_BYTES_MOST: Final = 1 << 20
 """Reasoning is far smaller; pictures are not."""
@@ -134,11 +134,14 @@ def _same_calls(content: Iterable[Part], kept: Iterable[Part]) -> bool:
 
 
 def _places(content: Iterable[Part], by_name: bool, kept: tuple[Part, ...]) -> list[tuple[str, ...]]:
-    """The state of a turn, each piece in its place among texts and calls. Thoughts that nobody signed count
-    only where some of the kept ones are such."""
+    """The state of a turn, each piece in its place among texts and calls. Thoughts that nobody signed and
+    parts that only their own dialect knows count only where some of the kept ones are such."""
     unsigned = any(type(part) is Reasoning and part.signature is None for part in kept)
+    foreign = any(type(part) is Foreign for part in kept)
     places: list[tuple[str, ...]] = []
     for part in content:
+        if type(part) is Foreign and foreign:
+            places.append((part.dialect, part.type))
         piece = _piece(part, by_name)
         if piece is not None and (unsigned or piece[1]):
             places.append(piece)

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.base import answer_located
+from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
@@ -24,6 +26,7 @@ from wireglot.gateway.state.reasoning.needs import (
     is_apart,
     is_foreign,
     is_of_any,
+    is_unasked,
     may_lack,
     minter_of,
     needs,
@@ -41,7 +44,8 @@ from wireglot.gateway.state.reasoning.parts import (
     worth_keeping,
 )
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Message, Part, Reasoning, ToolResult
+from wireglot.ir.content import Foreign, Message, Part, Reasoning, ToolResult
+from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
 from wireglot.wire.search import holds_any
@@ -53,6 +57,9 @@ _MAX_REFUSING: Final = 4096
 _MADE_MOST: Final = 8
 """Sessions of one client in which a remembered turn has its names."""
 _NOT_KEPT: Final = "reasoning not kept: the store is not available"
+_LOST: Final = Loss(
+    "$.content", "reasoning.signature", "dropped", "the gateway could not keep the state of the answer"
+)
 _NOT_RECALLED: Final = "reasoning not recalled: the store is not available"
 
 
@@ -78,6 +85,9 @@ class ReasoningVault:
         self._seconds = int(days * _DAY_SECONDS) or _KEPT_SECONDS_MOST
         server = settings.server
         self.absent.forget_all()
+        in_memory = settings.store.url.value.startswith("memory:") and not settings.store.shared.value
+        self._is_shared = server.workers == 1 or not in_memory
+        """Whether whoever is asked next finds what is kept here."""
         self._secrets = [server.secret.value.encode(), *(old.value.encode() for old in server.old_secrets)]
 
     def concerns(self, exchange: Exchange) -> bool:
@@ -103,6 +113,7 @@ class ReasoningVault:
         except RequestError:
             return  # only its own vendor can read it
         exchange.ending.keep_with(keeper)
+        exchange.withholds_reasoning = not self.away() and self._is_shared and is_unasked(exchange)
         if not lacking:
             return
         moment = self.absent.moment
@@ -110,6 +121,7 @@ class ReasoningVault:
             found = await self._find(job.caller.name, lacking)
         except StoreDown:
             exchange.record.noted(_NOT_RECALLED)
+            exchange.withholds_reasoning = False
             return
         there = {turn.start for turn, _ in found}
         gone = [(each.turn.prefix, each.turn.shown) for each in lacking if each.turn.start not in there]
@@ -150,6 +162,7 @@ class ReasoningVault:
         """An answer that was said behind this history."""
         body = pack(content)
         if body is None:
+            self._not_kept(exchange)
             return
         namer = self._namers(exchange)[0]
         exact = namer.exact(history.prefix, visible(content))
@@ -172,14 +185,23 @@ class ReasoningVault:
     async def _write(self, exchange: Exchange, entries: dict[str, bytes]) -> None:
         if self.away():  # known to take nothing: the answer does not wait to find that out
             exchange.record.noted(_NOT_KEPT)
+            self._not_kept(exchange)
             return
         caller = exchange.job.caller.name
         try:
             await self._vault.keep(caller, entries, self._seconds)
         except StoreDown:  # which may have it all the same
             exchange.record.noted(_NOT_KEPT)
+            self._not_kept(exchange)
         finally:
             self.absent.forget(caller)
+
+    def _not_kept(self, exchange: Exchange) -> None:
+        """Who was not shown it has not got it either."""
+        if exchange.withholds_reasoning and exchange.minter is not None:
+            places = dialect(exchange.job.dialect).places
+            for loss in answer_located(places, (_LOST,)):
+                exchange.lose(loss)
 
     async def _find(self, caller: str, turns: list[_Named]) -> list[tuple[Turn, tuple[Part, ...]]]:
         """The kept form of each turn that has one."""
@@ -327,7 +349,7 @@ class _KeepsReasoning:
         contents = [
             content
             for content in (response.content, *(other.content for other in response.others))
-            if _bears_state(content)
+            if self._bears_state(content)
         ]
         if not contents:
             return []
@@ -338,16 +360,17 @@ class _KeepsReasoning:
             worth = content
             if answered.limits.reasoning != "text":
                 worth = worth_keeping(content, partial(minter_of, answered))
-            if not _bears_state(worth):
+            if not self._bears_state(worth):
                 continue
             if replaces(self._exchange, answered) and not any(map(is_signed_call, worth)):
                 continue  # placeholders replace signatures of calls only
             found.append(worth)
         return found
 
-
-def _bears_state(content: tuple[Part, ...]) -> bool:
-    return is_signed(content) or any(type(part) is Reasoning for part in content)
+    def _bears_state(self, content: tuple[Part, ...]) -> bool:
+        if is_signed(content) or any(type(part) is Reasoning for part in content):
+            return True
+        return self._exchange.withholds_reasoning and any(type(part) is Foreign for part in content)
 
 
 class Recalled:

@@ -1,0 +1,89 @@
+"""Reasoning that a client did not ask to see, left out of its answer by whoever keeps it.
+
+Clients that never asked for thinking take the first part of an answer for its text. What an answer of another
+dialect brings beside that (thoughts, state, parts without a word) would stand before it, as a block or a
+part that only carries. Where somebody keeps the answer whole and puts all of it back with the next question,
+such a client is told the rest alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Text, ToolCall
+from wireglot.ir.left_out import left_out
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Candidate, Response
+from wireglot.ir.stream import Delta, Event, OtherAnswer, PartEnd, PartStart
+
+_PLACE: Final = "$.content"
+_NOT_SHOWN: Final = Loss(_PLACE, "thinking.display", "dropped", "the request does not ask to see thinking")
+
+
+class Unasked:
+    """One answer, whole or as the events of a stream. `signs`: texts and calls of the client's dialect have a
+    place for their state, and keep it."""
+
+    def __init__(self, minter: Origin, *, signs: bool) -> None:
+        self.losses: list[Loss] = []
+        self._minter = minter
+        self._signs = signs
+        self._left_out: set[int] = set()
+        self._moved: dict[int, int] = {}
+        """By its number in the stream that of each part which is told."""
+
+    def response(self, response: Response) -> Response:
+        others = tuple(map(self._other, response.others))
+        return replace(response, content=self._told(response.content), others=others)
+
+    def events(self, events: list[Event]) -> list[Event]:
+        return [told for event in events if (told := self._event(event)) is not None]
+
+    def _event(self, event: Event) -> Event | None:
+        kind = type(event)
+        if kind is not Delta and kind is not PartStart and kind is not PartEnd:
+            return OtherAnswer(self._other(event.answer)) if type(event) is OtherAnswer else event
+        assert isinstance(event, Delta | PartStart | PartEnd)
+        index = event.index
+        if type(event) is PartStart:
+            if self._is_left_out(event.part):
+                self._left_out.add(index)
+            else:
+                self._moved[index] = len(self._moved)
+        if index in self._left_out:
+            if type(event) is Delta and event.text:
+                self._declare(_NOT_SHOWN)
+            return None
+        number = self._moved[index]
+        if type(event) is PartStart:
+            return PartStart(number, self._unsigned(event.part))
+        if type(event) is PartEnd and event.signature is not None and not self._signs:
+            return replace(event, index=number, signature=None)
+        return event if number == index else replace(event, index=number)
+
+    def _other(self, answer: Candidate) -> Candidate:
+        return replace(answer, content=self._told(answer.content))
+
+    def _told(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
+        return tuple(self._unsigned(part) for part in content if not self._is_left_out(part))
+
+    def _is_left_out(self, part: Part) -> bool:
+        if type(part) is Reasoning:
+            if part.text:
+                self._declare(_NOT_SHOWN)
+            return True
+        if type(part) is Foreign and part.dialect == self._minter.dialect:
+            self._declare(left_out(part, _PLACE))
+            return True
+        return False
+
+    def _unsigned(self, part: Part) -> Part:
+        if self._signs or not isinstance(part, Text | ToolCall | Media) or part.signature is None:
+            return part
+        return replace(part, signature=None)
+
+    def _declare(self, loss: Loss) -> None:
+        if loss not in self.losses:
+            self.losses.append(loss)
