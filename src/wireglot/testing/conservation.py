@@ -36,7 +36,8 @@ _EXCUSES: dict[str, frozenset[Feature]] = {
     "media": frozenset(
         {"image", "document", "audio", "video", "file_reference", "tool_result.media", "tool_result.pairing"}
     ),
-    "foreign": frozenset({"foreign_part", "metadata"}),
+    "foreign": frozenset({"foreign_part"}),
+    "note": frozenset({"metadata"}),
     "tool": frozenset({"tool.name", "tool.custom", "tool.namespace"}),
     "stop": frozenset({"stop_sequences"}),
 }
@@ -61,7 +62,7 @@ def lost(
         if not _is_there(atom, found, prose)
         and not _is_declared(atom, declared)
         # Extras of one's own dialect come back by the law of identity.
-        and not (atom.kind == "foreign" and atom.value.startswith(f"{dialect}:"))
+        and not (atom.kind in ("foreign", "note") and atom.value.startswith(f"{dialect}:"))
     ]
 
 
@@ -130,4 +131,5 @@ def _atom(part: Part, path: str) -> Iterator[Atom]:
         case Media():
             yield Atom(path, "media", part.data or part.text or part.url or part.file_id or "")
         case Foreign():
-            yield Atom(path, "foreign", f"{part.dialect}:{part.type}")
+            kind = "note" if part.for_vendor else "foreign"
+            yield Atom(path, kind, f"{part.dialect}:{part.type}")
