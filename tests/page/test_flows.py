@@ -181,7 +181,7 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     expect(gemini).to_contain_text("Do my roses need water today?")
     expect(gemini).to_contain_text("cache_marker")
     source = page.get_by_role("region", name="Anthropic Messages")
-    expect(source.locator(".cm-lintRange-warning").first).to_have_text('"cache_control"')
+    expect(source.locator(".cm-lintRange-info").first).to_have_text('"cache_control"')
     gemini.get_by_role("button", name="Show where cache_marker stands").click()
     expect(page.get_by_label("Anthropic Messages, request")).to_be_focused()
     chat = page.get_by_label("OpenAI Chat, request")
