@@ -11,14 +11,15 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.faults import is_unsent
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Extra, Origin, Part
-from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.content import Extra, Origin, Part, Reasoning
+from wireglot.ir.errors import UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Folding
 from wireglot.ir.verdict import NoAnswer, accept
 from wireglot.providers.carried import with_minter
+from wireglot.providers.unasked import Unasked
 from wireglot.traces.target import Target
 from wireglot.translate import Plan, plan
 
@@ -123,6 +124,29 @@ def _no_stop(name: str, status: str) -> Stop:
     return Stop("other", raw, name, extra=Extra(name, {}, {"finishReason": "absent"}))
 
 
+def as_shown(target: Target, client: str, told: dict[str, Any], asked: Asked) -> Target:
+    """The target, with whether the gateway withheld reasoning: the client did not ask for it, and the answer
+    that it got shows none."""
+    spoken = dialect(target.source or client)
+    asks = spoken.surface.reasoning.asks_thinking
+    if asks is None or asks(asked.planned.client):
+        return target
+    if spoken.surface.family == dialect(target.dialect).surface.family:
+        return target
+    try:
+        shown = spoken.parse_response(without_error(told), Context()).content
+    except WireglotError:  # an error, or none that can be read
+        return target
+    return target if any(type(part) is Reasoning for part in shown) else replace(target, withholds=True)
+
+
+def withholding(target: Target, client: str, context: Context) -> Unasked | None:
+    if not target.withholds:
+        return None
+    minter = Origin(dialect(target.dialect).surface.family, context.provider, context.model)
+    return Unasked(minter, signs=dialect(target.source or client).surface.reasoning.signs_texts)
+
+
 class Answered(msgspec.Struct, frozen=True):
     """An answer that was translated again."""
 
@@ -154,6 +178,10 @@ def answer_again(
         content: tuple[Part, ...] = tuple(aliases.restore(part) for part in response.content)
         response = replace(response, content=content)
     unseen: list[Loss] = []
+    hider = withholding(target, client, context)
+    if hider is not None:
+        response = hider.response(response)
+        unseen += hider.losses
     family = answered.surface.family
     if told.surface.family != family:
         minter = Origin(family, context.provider, context.model or response.model)

@@ -33,7 +33,7 @@ from wireglot.ir.stream import (
 from wireglot.ir.verdict import Watch
 from wireglot.providers.carried import MinterNamer
 from wireglot.providers.event_restorer import EventRestorer
-from wireglot.traces.again import Asked
+from wireglot.traces.again import Asked, withholding
 from wireglot.traces.stream_units import Unit, is_keep_alive, same_unit, units_of
 from wireglot.traces.target import Target
 from wireglot.traces.trace import Frame, Message
@@ -101,6 +101,7 @@ class _Translated:
             else None
         )
         self._restorer = EventRestorer(asked.planned.aliases) if asked.planned.aliases else None
+        self._hider = withholding(target, client, context)
         minter = Origin(family, context.provider, context.model)
         self._namer = MinterNamer(minter) if told.surface.family != family else None
         self._model = model if told.surface.client.asked_model is not None else ""
@@ -134,6 +135,8 @@ class _Translated:
         events = self._watch.pass_on(read) if self._watch is not None else read
         if self._restorer is not None:
             events = self._restorer.events(events)
+        if self._hider is not None:
+            events = self._hider.events(events)
         if self._namer is not None:
             events = self._namer.events(events)
         passed = {id(event) for event in events}

@@ -18,13 +18,20 @@ from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.registry import UnknownDialect, dialect
 from wireglot.ir.content import Origin
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.leaked_calls import LeakFamily
 from wireglot.ir.stream import Event, StreamFailed, fold, unfold
 from wireglot.ir.verdict import Watch
 from wireglot.providers.carried import MinterNamer
 from wireglot.providers.event_restorer import EventRestorer
 from wireglot.providers.spec import UnknownProvider
-from wireglot.traces.again import Asked, answer_again, ask_again, finished, folded
+from wireglot.traces.again import (
+    Asked,
+    answer_again,
+    as_shown,
+    ask_again,
+    finished,
+    folded,
+    withholding,
+)
 from wireglot.traces.bodies import Unreadable, amount, document, payload, whole
 from wireglot.traces.canonical import canonical_request
 from wireglot.traces.diff import Difference, differences
@@ -157,7 +164,8 @@ def _answers(trace: Trace, attempt: Attempt, asked: Asked | None, notes: list[st
     elif asked is None:
         raise NotReplayed("its request could not be translated")
     else:
-        now = _translated(trace, attempt, target, asked)
+        shown = target if error is not None else as_shown(target, trace.row.dialect, told, asked)
+        now = _translated(trace, attempt, shown, asked)
     if error is not None:
         return stream_error_differences(error, now, client)
     if heard.stops:
@@ -181,7 +189,7 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
     else:
         events = list(unfold(upstream.parse_response(document(came, "the upstream answer"), context)))
     if trace.answer.frames:
-        return folded(client.name, _stream(client, upstream, events, asked, target.leaks_calls))
+        return folded(client.name, _stream(client, upstream, events, asked, target))
     try:
         response = fold(events)
     except StreamFailed as failed:
@@ -189,11 +197,10 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
     return answer_again(client.name, response, replace(target, source=""), asked, context).document
 
 
-def _stream(
-    client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, leaks_calls: tuple[LeakFamily, ...]
-) -> bytes:
+def _stream(client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, target: Target) -> bytes:
     """The client's stream, as a gateway writes it."""
     request, context, family = asked.planned.client, asked.context, upstream.surface.family
+    leaks_calls = target.leaks_calls
     writer = client.stream_writer(context, request)
     if client is not upstream or leaks_calls:
         drops = client.surface.client.leaves_out_calls
@@ -202,6 +209,9 @@ def _stream(
         events = watch.pass_on(events)
     if asked.planned.aliases:
         events = EventRestorer(asked.planned.aliases).events(events)
+    hider = withholding(target, client.name, context)
+    if hider is not None:
+        events = hider.events(events)
     if client.surface.family != family:
         events = MinterNamer(Origin(family, context.provider, context.model)).events(events)
     return writer.write(events)

@@ -35,6 +35,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasoning that it remembers or has unsealed."""
     source: str = ""
     """The dialect it was translated from, where that is not the client's."""
+    withholds: bool = False
+    """The client was not shown the reasoning that it did not ask for: known from the answer that it got."""
 
     @property
     def leaks_calls(self) -> tuple[LeakFamily, ...]:

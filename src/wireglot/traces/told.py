@@ -10,7 +10,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import UnknownDialect, surface
 from wireglot.ir.errors import WireglotError
 from wireglot.providers.spec import UnknownProvider
-from wireglot.traces.again import Asked, ask_again
+from wireglot.traces.again import Asked, as_shown, ask_again
 from wireglot.traces.answer_links import answer_links
 from wireglot.traces.bodies import Unreadable, amount, check_linkable, document, whole
 from wireglot.traces.causes import with_causes
@@ -96,7 +96,11 @@ def _caused(trace: Trace, answer: Message, attempt: Attempt, asked: Asked | None
         row = trace.row
         check_linkable(answer, "the client's answer")
         check_linkable(attempt.answer, "the upstream answer")
-        return with_causes(answer, attempt.answer, row.dialect, target_of(attempt), asked, row.asked)
+        target = target_of(attempt)
+        if asked is not None and answer.frames:
+            told = amount(answer, row.dialect, "the client's answer").document
+            target = as_shown(target, row.dialect, told, asked)
+        return with_causes(answer, attempt.answer, row.dialect, target, asked, row.asked)
     except _FAULTS:
         return answer
 
@@ -116,6 +120,8 @@ def _answers(
         check_linkable(attempt.answer, "the upstream answer")
         told = whole(answer, trace.row.dialect, "the client's answer")
         came = whole(attempt.answer, attempt.dialect, "the upstream answer")
+        if asked is not None:
+            target = as_shown(target, trace.row.dialect, told, asked)
         return answer_links(trace.row.dialect, told, target, came, asked=asked)
     except _FAULTS as fault:
         notes.append(f"no links of the answer: {fault}")
