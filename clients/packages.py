@@ -48,8 +48,8 @@ class Package:
 NODE22 = Package("node22", "npm", ("node@22.23.3",), "node")
 
 # Claude Code is pinned because npm, under an older Node, silently picks the last release that allowed it.
-CLAUDE_CODE = Package("claude-code", "npm", ("@anthropic-ai/claude-code@2.1.325",), "claude")
-CODEX = Package("codex", "npm", ("@openai/codex@0.166.0",), "codex")
+CLAUDE_CODE = Package("claude-code", "npm", ("@anthropic-ai/claude-code@2.1.326",), "claude")
+CODEX = Package("codex", "npm", ("@openai/codex@0.169.0",), "codex")
 GEMINI_CLI = Package("gemini-cli", "npm", ("@google/gemini-cli@0.61.0",), "gemini")
 # 1.18.18 is the last release with a build for every processor.
 OPENCODE = Package("opencode", "npm", ("opencode-ai@1.18.18",), "opencode")
@@ -68,7 +68,7 @@ AI_SDK = Package(
     ),
     node22=True,
 )
-PYTHON_SDKS = Package("python-sdks", "pip", ("openai==3.49.0", "anthropic==2.8.0", "google-genai==3.1.0"))
+PYTHON_SDKS = Package("python-sdks", "pip", ("openai==3.51.0", "anthropic==2.9.0", "google-genai==3.3.0"))
 
 CLIENT_PACKAGES: tuple[Package, ...] = (
     CLAUDE_CODE,
