@@ -112,7 +112,7 @@ def _codex_script(seat: Seat) -> str:
     """
     command = json.dumps(f"cat {seat.marker}")
     script = f"const r = await tools.exec_command({{cmd: {command}}});\ntext(r.output);\n"
-    arguments = script if seat.upstream == "openai-chat" else json.dumps({"input": script})
+    arguments = json.dumps({"input": script})
     return f" [[call-tool:functions__exec:{base64.b64encode(arguments.encode()).decode()}]]"
 
 
