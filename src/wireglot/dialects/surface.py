@@ -316,7 +316,8 @@ class StreamMarks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     more: re.Pattern[bytes]
     """What frames with thoughts do not have, unless they are the last ones."""
     start: re.Pattern[bytes] | None = None
-    """In the first frame; None: there is none whose repetition would begin another answer."""
+    """Once in the first frame, whether its name or its data says what it is; None: there is none whose
+    repetition would begin another answer."""
     blocks: bytes = b""
     """In the frames that begin and end parts, where later ones cannot be read without them."""
     pieces: bytes = b""

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import surface
+from wireglot.gateway.observe.record import Record
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
+from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import TransportFault
 from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.request import Request, Tool
 from wireglot.ir.verdict import NoAnswer
 from wireglot.wire.json import BadJson
 from wireglot.wire.sse import FrameTooLarge
 
+EVENT_BYTES = 5000
 _FAULTS = (StreamRefused, NoAnswer, BadJson, FrameTooLarge, TransportFault, UpstreamFault)
 
 
@@ -29,6 +36,39 @@ class SeenClient:
 
     def end(self) -> None:
         self.seen.append("end")
+
+
+def passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own_usage: bool) -> Passthrough:
+    """One that is not part of a gateway."""
+    limits = SimpleNamespace(event=EVENT_BYTES, response=1 << 20)
+    job = SimpleNamespace(
+        dialect=name,
+        framing="sse",
+        surface=surface(name),
+        settings=SimpleNamespace(limits=limits),
+        context=Context(seed="s"),
+        model="m",
+    )
+    request = Request("m", (), tools=(Tool("f"),))
+    exchange = SimpleNamespace(
+        withholds_reasoning=False,
+        expected_input=lambda: 7,
+        job=job,
+        record=Record("req_1", 0.0),
+        redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
+        request=lambda: request,
+        ending=SimpleNamespace(expects=lambda data, whole: True),
+        safeguard_results=(),
+    )
+    prepared = Prepared(
+        outbound=cast(Any, None),
+        stream=True,
+        raw=True,
+        context=Context(seed="s"),
+        own_usage=own_usage,
+        request=request,
+    )
+    return Passthrough(cast(Any, exchange), prepared, cast(Any, client), keeps=keeps, judged=judged)
 
 
 def told(

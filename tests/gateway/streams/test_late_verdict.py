@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import anthropic
 import pytest
 
 from tests.dialects.anthropic.support import sse
+from tests.gateway.streams.fed import SeenClient, passthrough, told
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.late_verdict import LateVerdict
+from wireglot.testing.chunking import cut_at
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -69,8 +72,12 @@ END: list[dict[str, Any]] = [
 
 
 def answered(stage: Stage, *events: dict[str, Any]) -> anthropic.types.Message:
-    upstream, gateway = stage
-    upstream.next(Behaviour(pieces=tuple(sse(event) for event in events), headers=SSE, gap=0.001))
+    stage[0].next(Behaviour(pieces=tuple(sse(event) for event in events), headers=SSE, gap=0.001))
+    return final_message(stage)
+
+
+def final_message(stage: Stage) -> anthropic.types.Message:
+    gateway = stage[1]
     client = anthropic.Anthropic(base_url=gateway.url, api_key="x", max_retries=0)
     with client.messages.stream(
         model="m",
@@ -121,9 +128,78 @@ def test_words_that_begin_like_tokens_pass_as_they_came(stage: Stage, leaking: S
 def test_a_second_message_inside_the_first_is_an_error(stage: Stage) -> None:
     """[X8] Also where the stream passes through: half of one answer and half of another are none."""
     words = block(0, "text", "text", "Well")
-    with pytest.raises(anthropic.APIStatusError, match="second message"):
-        answered(stage, start(), *words, start("msg_2"), *words, *END)
+    two = tuple(sse(event) for event in (start(), *words, start("msg_2"), *words, *END))
+    upstream = stage[0]
+    for pieces in (two, (b"".join(two),)):
+        # In one read nothing has gone out, and the gateway may try again.
+        upstream.otherwise = Behaviour(pieces=pieces, headers=SSE, gap=0.001)
+        with pytest.raises(anthropic.APIStatusError, match="second message"):
+            final_message(stage)
+    upstream.reset()
     assert answered(stage, start(), start(), *words, *END).content[0].type == "text"
+
+
+def _unnamed(event: dict[str, Any]) -> bytes:
+    """As servers send it that leave the type to the name of the frame."""
+    fields = {key: value for key, value in event.items() if key != "type"}
+    return f"event: {event['type']}\ndata: {json.dumps(fields)}\n\n".encode()
+
+
+SPELLINGS: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    "both": sse,
+    "type": lambda event: f"data:{json.dumps(event)}\n\n".encode(),
+    "name": _unnamed,
+    "returns": lambda event: _unnamed(event).replace(b"\n", b"\r\n"),
+}
+MESSAGES = [
+    start(),
+    *block(0, "text", "text", "Well"),
+    start("msg_2"),
+    *block(0, "text", "text", "Well")[1:],
+    *END,
+]
+RESPONSES: list[dict[str, Any]] = [
+    {"type": "response.created", "response": {"id": "resp_1"}},
+    {
+        "type": "response.output_text.delta",
+        "item_id": "m",
+        "output_index": 0,
+        "content_index": 0,
+        "delta": "A",
+    },
+    {"type": "response.created", "response": {"id": "msg_2"}},
+    {
+        "type": "response.output_text.delta",
+        "item_id": "m",
+        "output_index": 0,
+        "content_index": 0,
+        "delta": "B",
+    },
+    {"type": "response.completed", "response": {"id": "msg_2", "status": "completed", "output": []}},
+]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(("name", "events"), [("anthropic", MESSAGES), ("openai-responses", RESPONSES)])
+def test_no_cut_of_its_bytes_lets_a_second_answer_pass(
+    name: str, events: list[dict[str, Any]], spelling: str
+) -> None:
+    """Where nothing has gone out it is no answer, and the gateway may try again; else the client gets an error."""
+    frames = [SPELLINGS[spelling](event) for event in events]
+    data, ends = b"".join(frames), list(accumulate(map(len, frames)))[:-1]
+    between = [[end for bit, end in enumerate(ends) if bits >> bit & 1] for bits in range(2 ** len(ends))]
+    inside = [[at] for at in range(1, len(data))]
+    for cuts in (*between, *inside, range(1, len(data))):
+        client = SeenClient()
+        feeder = passthrough(name, client, judged=True, keeps=False, own_usage=False)
+        reported = told(feeder, client, cut_at(data, cuts), "ends")
+        sent = b"".join(each[0] for each in client.seen if type(each) is tuple and type(each[0]) is bytes)
+        assert b"msg_2" not in sent, cuts
+        if not sent:
+            assert any("NoAnswer" in str(each) and "a second" in str(each) for each in reported), cuts
+        else:
+            assert feeder.failure is not None, cuts
+            assert b"a second" in sent.rpartition(b"data:")[2], cuts
 
 
 def _frame(kind: str, **fields: Any) -> bytes:

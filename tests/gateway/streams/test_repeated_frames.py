@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.gateway.streams.fed import SeenClient, told
+from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, told
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
-from wireglot.dialects.base import Context, RepeatedFrames
-from wireglot.dialects.registry import surface
-from wireglot.gateway.observe.record import Record
-from wireglot.gateway.streams.passthrough import Passthrough
-from wireglot.gateway.targets.prepared import Prepared
+from wireglot.dialects.base import RepeatedFrames
 from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop
-from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 from wireglot.testing.chunking import cut_at, every_cut
 from wireglot.testing.fixtures import Case
 from wireglot.wire.sse import FrameTooLarge
-
-EVENT_BYTES = 5000
 
 
 class _Forgetful(RepeatedFrames):
@@ -36,42 +28,10 @@ class _Forgetful(RepeatedFrames):
     def learn(self, data: bytes) -> None: ...
 
 
-def _passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own_usage: bool) -> Passthrough:
-    limits = SimpleNamespace(event=EVENT_BYTES, response=1 << 20)
-    job = SimpleNamespace(
-        dialect=name,
-        framing="sse",
-        surface=surface(name),
-        settings=SimpleNamespace(limits=limits),
-        context=Context(seed="s"),
-        model="m",
-    )
-    request = Request("m", (), tools=(Tool("f"),))
-    exchange = SimpleNamespace(
-        withholds_reasoning=False,
-        expected_input=lambda: 7,
-        job=job,
-        record=Record("req_1", 0.0),
-        redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
-        request=lambda: request,
-        ending=SimpleNamespace(expects=lambda data, whole: True),
-        safeguard_results=(),
-    )
-    prepared = Prepared(
-        outbound=cast(Any, None),
-        stream=True,
-        raw=True,
-        context=Context(seed="s"),
-        own_usage=own_usage,
-        request=request,
-    )
-    return Passthrough(cast(Any, exchange), prepared, cast(Any, client), keeps=keeps, judged=judged)
-
-
 def _told(name: str, reads: list[bytes], end: str, *, forgetful: bool, **how: bool) -> list[Any]:
     """All that anybody learns of a stream in these reads."""
     client = SeenClient()
-    feeder = _passthrough(name, client, **how)
+    feeder = passthrough(name, client, **how)
     if forgetful:
         feeder._repeated = _Forgetful(EVENT_BYTES)
     return told(feeder, client, reads, end)
@@ -127,7 +87,7 @@ def _told_words(name: str, count: int) -> list[bytes]:
 @pytest.mark.parametrize("name", MAIN)
 def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
     looked: list[bytes] = []
-    feeder = _passthrough(name, SeenClient(), judged=True, keeps=False, own_usage=False)
+    feeder = passthrough(name, SeenClient(), judged=True, keeps=False, own_usage=False)
     take = feeder._take
 
     def counted(data: bytes) -> None:
@@ -149,7 +109,7 @@ def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():
         [Start("c", "m"), PartStart(0, Text("")), *(Delta(0, text) for text in [*words, "x" * EVENT_BYTES])],
     )
     client = SeenClient()
-    feeder = _passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
+    feeder = passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
     for frame in frames[:-1]:
         feeder.feed(frame)
     with pytest.raises(FrameTooLarge):
@@ -160,7 +120,7 @@ def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():
 def test_the_next_number_of_a_stream_that_fails_is_known():
     frames = _told_words("openai-responses", 20)[:15]
     client = SeenClient()
-    feeder = _passthrough("openai-responses", client, judged=True, keeps=False, own_usage=False)
+    feeder = passthrough("openai-responses", client, judged=True, keeps=False, own_usage=False)
     for frame in frames:
         feeder.feed(frame)
     feeder.fail(ApiError("server", "broken"))
@@ -177,7 +137,7 @@ def test_the_account_of_a_gemini_stream_is_of_its_last_chunk():
         b'data: {"candidates":[{"content":{"role":"model","parts":[{"text":"%d"}]},"index":0}],'
         b'"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":%d,"totalTokenCount":%d}}\r\n\r\n'
     )
-    feeder = _passthrough("gemini", SeenClient(), judged=True, keeps=False, own_usage=False)
+    feeder = passthrough("gemini", SeenClient(), judged=True, keeps=False, own_usage=False)
     for number in range(1, 20):
         feeder.feed(chunk % (number, number, number + 5))
     assert feeder._unheard

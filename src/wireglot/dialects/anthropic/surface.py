@@ -98,7 +98,7 @@ _MARKS: Final = StreamMarks(
     calls=re.compile(rb'"tool_use"'),
     thoughts=re.compile(rb'"thinking_delta"'),
     more=re.compile(rb'"stop_reason"\s*:\s*"|"text"\s*:\s*"[^"]'),
-    start=re.compile(rb'"message_start"'),
+    start=re.compile(rb'event: ?message_start\s+data:[^\r\n]*|"message_start"'),
     blocks=b"content_block_st",
 )
 

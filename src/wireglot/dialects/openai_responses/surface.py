@@ -48,7 +48,7 @@ _MARKS: Final = StreamMarks(
     calls=re.compile(rb'"function_call"'),
     thoughts=re.compile(rb'"response\.reasoning_(?:summary_)?text\.delta"'),
     more=re.compile(rb'"response\.(?:output|completed|incomplete|failed)'),
-    start=re.compile(rb'"response\.created"'),
+    start=re.compile(rb'event: ?response\.created\s+data:[^\r\n]*|"response\.created"'),
 )
 _NO_STATE: Final = re.compile(r"encrypted.?content is not supported", re.IGNORECASE)
 
