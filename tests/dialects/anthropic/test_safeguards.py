@@ -10,8 +10,10 @@ import pytest
 
 from wireglot.dialects.anthropic.safeguards import parse_results, parse_safeguards, render_results
 from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Text, ToolCall
+from wireglot.ir.errors import ClientFault
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, SafeguardResult, by_id
@@ -86,14 +88,40 @@ def test_a_check_without_a_context_is_one(context: Any, more: dict[str, Any]) ->
     assert rendered.losses == ()
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [None, [], {}, "on", [1], [{"type": 1}], [{"type": "dangerous_tool_use", "classifier_context": "x"}]],
-)
+@pytest.mark.parametrize("odd", [None, [], [{"type": "tool_calls"}]])
 def test_an_unknown_spelling_returns_to_its_own_dialect_unchanged(odd: Any) -> None:
     parsed = ANTHROPIC.parse_request(request(safeguards=odd), Context())
     assert parsed.safeguards == ()
     assert ANTHROPIC.render_request(parsed, Context()).value["safeguards"] == odd
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({}, "$.safeguards: expected an array, got an object"),
+        (ASKED[0], "$.safeguards: expected an array, got an object"),
+        ("on", "$.safeguards: expected an array, got a string"),
+        ([ASKED[0], 1], "$.safeguards[1]: expected an object, got an integer"),
+        ([{}], "$.safeguards[0].type: expected a string, but the field is missing"),
+        ([{"type": 1}], "$.safeguards[0].type: expected a string, got an integer"),
+        (
+            [{"type": "dangerous_tool_use", "classifier_context": "x"}],
+            "$.safeguards[0].classifier_context: expected an object, got a string",
+        ),
+    ],
+)
+def test_a_check_of_a_wrong_type_is_refused_by_its_name(wrong: Any, problem: str) -> None:
+    """A check that cannot be read is not made: its client must not wait for a verdict."""
+    with pytest.raises(ClientFault) as refused:
+        ANTHROPIC.parse_request(request(safeguards=wrong), Context())
+    assert str(refused.value) == problem
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [None, [], {}, "on", [1], [{"type": 1}], [{"type": "dangerous_tool_use", "classifier_context": "x"}]],
+)
+def test_unknown_results_return_to_their_own_dialect_unchanged(odd: Any) -> None:
     told = ANTHROPIC.parse_response(answer(safeguard_results=odd), Context())
     assert told.safeguard_results == ()
     assert ANTHROPIC.render_response(told, Context()).value["safeguard_results"] == odd
@@ -181,8 +209,8 @@ def test_no_other_dialect_loses_them_silently(target: Any) -> None:
 
 def test_what_was_made_elsewhere_is_written_and_read_again() -> None:
     asked = Request("m", (), safeguards=SAFEGUARDS)
-    value = ANTHROPIC.render_request(asked, Context()).value["safeguards"]
-    assert parse_safeguards(value) == SAFEGUARDS
+    value = ANTHROPIC.render_request(asked, Context()).value
+    assert parse_safeguards(Fields(value)) == SAFEGUARDS
     response = Response("r", "m", (Text("hi"),), Stop("end"), safeguard_results=SAFEGUARD_RESULTS)
     told = ANTHROPIC.render_response(response, Context()).value["safeguard_results"]
     assert parse_results(told) == SAFEGUARD_RESULTS

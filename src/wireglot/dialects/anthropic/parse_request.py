@@ -65,7 +65,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     metadata = fields.object_or_none("metadata") if "metadata" in body else None
     tier = parse_tiers(fields, form) if "service_tier" in body or "speed" in body else ""
     tools = parse_tools(fields, context.memory)
-    safeguards = parse_safeguards(body[ASKED]) if ASKED in body else ()
+    safeguards = parse_safeguards(fields) if ASKED in body else ()
     if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
         form[SERVERS] = body[SERVERS]
     request = Request(

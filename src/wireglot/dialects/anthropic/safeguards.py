@@ -1,16 +1,18 @@
 """Claude Code's auto mode: `safeguards` of a request, `safeguard_results` of its answer, both ways.
 
-Seen in Claude Code 2.1.326 (beta `dangerous-tool-use-2026-09-03`). What is spelled otherwise than known here
-stays an unknown field, which returns to this dialect unchanged.
+Seen in Claude Code 2.1.326 (beta `dangerous-tool-use-2026-09-03`). A check of a wrong type is
+refused: no verdict would follow, and a client that gets a 400 with the name of the field checks by itself.
+Results that are spelled otherwise than known here stay an unknown field, which returns to this dialect
+unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from wireglot.dialects.anthropic.names import NAME
-from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, SafeguardResult, by_id
@@ -25,12 +27,11 @@ _CONTEXT: Final = "classifier_context"
 _KINDS: Final = {_DANGEROUS: TOOL_CALLS}
 _TYPES: Final = {kind: name for name, kind in _KINDS.items()}
 
-T = TypeVar("T")
 
-
-def parse_safeguards(value: Any) -> tuple[Safeguard, ...]:
-    """Empty where anything in it is spelled in an unknown way."""
-    return _parsed(value, _safeguard, lambda parsed: render_safeguards(parsed, []))
+def parse_safeguards(body: Fields) -> tuple[Safeguard, ...]:
+    """Empty where this dialect would spell them otherwise."""
+    parsed = tuple(map(_safeguard, body.objects(ASKED)))
+    return parsed if render_safeguards(parsed, []) == body.value.get(ASKED) else ()
 
 
 def render_safeguards(safeguards: tuple[Safeguard, ...], losses: list[Loss]) -> list[dict[str, Any]]:
@@ -47,7 +48,10 @@ def render_safeguards(safeguards: tuple[Safeguard, ...], losses: list[Loss]) -> 
 
 def parse_results(value: Any) -> tuple[SafeguardResult, ...]:
     """Empty where anything in it is spelled in an unknown way."""
-    return _parsed(value, _result, lambda parsed: render_results(parsed, str))
+    if type(value) is not list:
+        return ()
+    parsed = tuple(found for item in value if type(item) is dict and (found := _result(item)) is not None)
+    return parsed if render_results(parsed, str) == value else ()
 
 
 def render_results(
@@ -67,21 +71,10 @@ def render_results(
     return rendered
 
 
-def _parsed(
-    value: Any, parse: Callable[[dict[str, Any]], T | None], render: Callable[[tuple[T, ...]], Any]
-) -> tuple[T, ...]:
-    if type(value) is not list:
-        return ()
-    parsed = tuple(found for item in value if type(item) is dict and (found := parse(item)) is not None)
-    return parsed if render(parsed) == value else ()
-
-
-def _safeguard(value: dict[str, Any]) -> Safeguard | None:
-    kind, context = value.get("type"), value.get(_CONTEXT) or {}
-    if type(kind) is not str or type(context) is not dict:
-        return None
-    form = {_CONTEXT: value[_CONTEXT]} if _CONTEXT in value and not context else {}
-    return Safeguard(_KINDS.get(kind, kind), context, _rest(value, "type", _CONTEXT, form=form))
+def _safeguard(fields: Fields) -> Safeguard:
+    kind, context = fields.text("type"), fields.dict_or_none(_CONTEXT) or {}
+    form = {_CONTEXT: fields.value[_CONTEXT]} if _CONTEXT in fields.value and not context else {}
+    return Safeguard(_KINDS.get(kind, kind), context, _rest(fields.value, "type", _CONTEXT, form=form))
 
 
 def _result(value: dict[str, Any]) -> SafeguardResult | None:
