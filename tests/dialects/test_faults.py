@@ -3,7 +3,9 @@
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
+from wireglot.dialects.base import Context
 from wireglot.dialects.faults import (
     bare_message,
     is_context_overflow,
@@ -265,3 +267,38 @@ def test_what_the_openai_envelope_tells_is_understood_again(kind, code):
     """The tables mirror each other, and a raw code never changes the kind."""
     type_name, told = type_and_code(ApiError(kind, "m", code=code))
     assert kind_of_envelope(type_name, told or "", 0, "m") == kind
+
+
+# --- what an upstream does not support
+
+UNSUPPORTED = {
+    "anthropic": {"type": "error", "error": {"type": "not_supported", "message": "no"}},
+    "openai-chat": {"error": {"message": "no", "type": "server_error", "code": "unsupported", "param": None}},
+    "openai-responses": {
+        "error": {"message": "no", "type": "server_error", "code": "unsupported", "param": None}
+    },
+    "gemini": {"error": {"code": 501, "message": "no", "status": "UNIMPLEMENTED"}},
+}
+
+
+@pytest.mark.parametrize("target", UNSUPPORTED)
+@pytest.mark.parametrize("source", UNSUPPORTED)
+def test_what_is_not_implemented_is_a_501_in_every_dialect(source, target):
+    error = dialect(source).parse_error(UNSUPPORTED[source], 501)
+    assert error is not None
+    assert (error.kind, error.status) == ("server", 501)
+    assert dialect(target).surface.status(error) == 501
+    rendered = dialect(target).render_error(replace(error, extra=None), Context()).value
+    rendered["error"].pop("details", None)  # Google has a place for the code of others
+    assert rendered == UNSUPPORTED[target]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+def test_what_is_not_implemented_is_known_without_its_status(name):
+    """Streams have none. OpenAI's envelope has a code for it, which is no promise of a status."""
+    body = (
+        UNSUPPORTED[name] if name == "anthropic" else {"error": {"message": "no", "status": "UNIMPLEMENTED"}}
+    )
+    error = dialect(name).parse_error(body, 0)
+    assert error is not None
+    assert (error.kind, error.status) == ("server", 501)

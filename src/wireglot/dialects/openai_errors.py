@@ -24,6 +24,9 @@ _ENVELOPES: Final[dict[ErrorKind, tuple[str, str | None]]] = {
 }
 """Type and code of the envelope."""
 
+_UNSUPPORTED: Final = "unsupported"
+"""The code beside a 501, for which OpenAI has none."""
+
 _CODES: Final[dict[str, ErrorKind]] = {
     "context_length_exceeded": "context_overflow",
     "insufficient_quota": "billing",
@@ -124,6 +127,8 @@ def kind_of_envelope(type_name: str, code: str, status: int, message: str) -> Er
 def type_and_code(error: ApiError) -> tuple[str, str | None]:
     """How the envelope tells an error. Its own code stays where it does not make another kind of it."""
     type_name, code = _ENVELOPES[error.kind]
+    if error.kind == "server" and error.status == 501:
+        code = _UNSUPPORTED
     if error.code:
         known = _CODES.get(error.code.lower())
         free = known is None and error.kind in _TYPED and _is_word(error.code)

@@ -122,7 +122,7 @@ def test_an_error_of_words_is_told_with_its_description():
     ("error", "code", "name"),
     [
         (ApiError("server", "m", 500), 500, "INTERNAL"),
-        (ApiError("server", "m", 501), 500, "INTERNAL"),
+        (ApiError("server", "m", 501), 501, "UNIMPLEMENTED"),
         (ApiError("server", "m", 0), 503, "UNAVAILABLE"),
         (ApiError("server", "m", 0, code="internal_error"), 500, "INTERNAL"),
         (ApiError("timeout", "m", 0), 504, "DEADLINE_EXCEEDED"),
@@ -556,7 +556,7 @@ def test_a_reason_says_more_than_the_status(reason, kind):
         ("INVALID_ARGUMENT", "invalid_request"),
         ("FAILED_PRECONDITION", "invalid_request"),
         ("OUT_OF_RANGE", "invalid_request"),
-        ("UNIMPLEMENTED", "invalid_request"),
+        ("UNIMPLEMENTED", "server"),
         ("UNAUTHENTICATED", "auth"),
         ("PERMISSION_DENIED", "permission"),
         ("NOT_FOUND", "not_found"),

@@ -48,6 +48,14 @@ def test_words_of_an_outage_are_one(message: str) -> None:
     assert judged(failed(message)).blame == "upstream"
 
 
+@pytest.mark.parametrize("message", ["no", "images are not supported", "not on this backend"])
+def test_what_is_not_implemented_is_refused_under_its_own_status(message: str) -> None:
+    """A repetition does not help, and the upstream is well; its clients know 501 as such."""
+    refused = judged(failed(message, 501))
+    assert (refused.blame, refused.error.kind, refused.error.status) == ("refused", "server", 501)
+    assert judged(failed(message, 501, retry_after=1.0)).blame == "upstream"
+
+
 @pytest.mark.parametrize("status", [502, 503, 504, 529])
 def test_another_status_is_about_the_server_whatever_it_says(status: int) -> None:
     """[A2]"""

@@ -134,6 +134,20 @@ def test_an_sdk_that_retries_does_not_repeat_what_is_not_supported(stage: Stage)
     stage.upstream.reset()
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("sdk", SDKS)
+def test_what_an_upstream_has_not_implemented_is_a_501(stage: Stage, sdk: str, stream: bool) -> None:
+    """In the words of its dialect; the model stays open to other requests."""
+    stage.upstream.reset()
+    for _ in range(6):
+        stage.upstream.next(Behaviour(error=501))
+        told, _, message, headers = raised(sdk, stage, f"{FRAIL}-unimplemented", stream=stream)
+        assert told == 501
+        assert "status 501" in message
+        assert headers["x-should-retry"] == "false"
+    assert len(stage.upstream.requests) == 6
+
+
 @pytest.mark.parametrize("sdk", SDKS)
 def test_the_wait_an_upstream_asks_for_is_told(stage: Stage, sdk: str) -> None:
     stage.upstream.next(Behaviour(error=429, retry_after=7))

@@ -21,6 +21,8 @@ from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 
+_NOT_SUPPORTED = "not_supported"
+"""What Claude Code expects with a 501 of a gateway."""
 _KINDS: dict[str, ErrorKind] = {
     "invalid_request_error": "invalid_request",
     "authentication_error": "auth",
@@ -33,6 +35,7 @@ _KINDS: dict[str, ErrorKind] = {
     "overloaded_error": "overloaded",
     "api_error": "server",
     "timeout_error": "timeout",
+    _NOT_SUPPORTED: "server",
     # What compatible hosts send in the same envelope.
     "gateway_timeout_error": "timeout",
     "invalid_authentication_error": "auth",
@@ -109,6 +112,8 @@ def _error(
     named = _KINDS.get(kind) or _KINDS.get(code)
     if named == "invalid_request" and status == 409:
         named = "conflict"  # the dialect has no type for it
+    if kind == _NOT_SUPPORTED:
+        status = status or 501
     own = body is not None and body.get("type") == "error" and type(body.get("error")) is dict
     return ApiError(
         kind_of_message(kind_of_name(named, status), message),
@@ -136,7 +141,8 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
     for name in ("code", "param"):
         if getattr(error, name):
             losses.append(Loss(f"$.{name}", "error.detail", "dropped", f"no {name} in an error"))
-    body: dict[str, Any] = {"type": "error", "error": {"type": _WRITTEN[error.kind], "message": message}}
+    written = _NOT_SUPPORTED if error.kind == "server" and error.status == 501 else _WRITTEN[error.kind]
+    body: dict[str, Any] = {"type": "error", "error": {"type": written, "message": message}}
     if error.request_id:
         body["request_id"] = error.request_id
     return Rendered(body, tuple(losses))

@@ -26,11 +26,11 @@ from wireglot.ir.errors import ApiError, ErrorKind
 
 _TYPES = "type.googleapis.com/google.rpc."
 
+_UNIMPLEMENTED = "UNIMPLEMENTED"
 _BY_STATUS: dict[str, ErrorKind] = {
     "INVALID_ARGUMENT": "invalid_request",
     "FAILED_PRECONDITION": "invalid_request",
     "OUT_OF_RANGE": "invalid_request",
-    "UNIMPLEMENTED": "invalid_request",
     "UNAUTHENTICATED": "auth",
     "PERMISSION_DENIED": "permission",
     "NOT_FOUND": "not_found",
@@ -42,6 +42,7 @@ _BY_STATUS: dict[str, ErrorKind] = {
     "CANCELLED": "server",
     "INTERNAL": "server",
     "UNKNOWN": "server",
+    _UNIMPLEMENTED: "server",
     "DATA_LOSS": "server",
 }
 _BY_REASON: dict[str, ErrorKind] = {
@@ -124,6 +125,8 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     code = code if type(code) is int and 100 <= code <= 599 else status
     name = error.get("status")
     name = name if type(name) is str else ""
+    if name == _UNIMPLEMENTED and not 400 <= code < 500:
+        code = 501
     said = error.get("message")
     message = said if type(said) is str and said else name or f"status {code}"
     listed_details = error.get("details")
@@ -235,6 +238,8 @@ def _code(error: ApiError) -> tuple[int, str, str]:
     code, status, reason = _BY_KIND[error.kind]
     if error.kind == "server" and error.status in (502, 503):
         return error.status, "UNAVAILABLE", reason
+    if error.kind == "server" and error.status == 501:
+        return 501, _UNIMPLEMENTED, reason
     if error.kind == "invalid_request" and error.status in _SAID_BY_HTTP:
         return error.status, status, reason
     return code, status, reason

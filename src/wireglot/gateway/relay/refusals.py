@@ -92,10 +92,12 @@ class RefusedState:
 
 
 def judged(failed: AttemptFailed) -> AttemptFailed:
-    """The same failure, or the refusal of a request where its words say that it is one."""
+    """The same failure, or the refusal of a request where its status or its words say that it is one."""
     if not is_internal(failed):
         return failed
     error = failed.error
+    if error.status == 501:  # by its meaning about the request
+        return AttemptFailed(error, "refused", body=failed.body, status=failed.status)
     if _SAYS_SO.search(error.message) is None or _PASSES.search(error.message) is not None:
         return failed
     told = msgspec.structs.replace(error, kind="invalid_request", status=400, code="unsupported", extra=None)
@@ -104,7 +106,7 @@ def judged(failed: AttemptFailed) -> AttemptFailed:
 
 
 def is_internal(failed: AttemptFailed) -> bool:
-    """Whether it may be about the request: a 500 that came with no wait."""
+    """Whether it may be about the request: a 500 or 501 that came with no wait."""
     error = failed.error
     return (
         failed.blame == "upstream"
