@@ -23,7 +23,7 @@ _DANGEROUS: Final = re.compile(
     r"|\bmkfs\b|\bdd\b[^|;\n]*\bof=/dev/"
 )
 _REMOVAL: Final = re.compile(r'\brm\s((?:(?!\\n|(?<!\\)"\s*[,}])[^;&|\n])*)')
-"""The words behind an `rm`, up to the end of the command, or of the JSON string that it stands in."""
+"""The words behind an `rm`, up to the end of the command, or of the JSON string around it."""
 _RECURSIVE: Final = re.compile(r"-\w*[rR]\w*|--recursive")
 _EVERYTHING: Final = re.compile(r"(?:~|\$\{?HOME\}?|\.\.?|/[\w.-]+)?/*\**")
 _REASON: Final = "the demo model blocks commands that delete everything or run a download"
@@ -123,8 +123,8 @@ def _pending(request: Request, asked: str) -> str | None:
     if fields is None or _PENDING not in asked:
         return None
     blocked = is_dangerous(asked.rpartition(_PENDING)[2])
-    told = {"thinking": "", _VERDICT_FIELD: blocked, "reason": _REASON if blocked else ""}
-    return encode_text({name: value for name, value in told.items() if name in fields})
+    answer = {"thinking": "", _VERDICT_FIELD: blocked, "reason": _REASON if blocked else ""}
+    return encode_text({name: value for name, value in answer.items() if name in fields})
 
 
 _CHECKS: Final[tuple[tuple[Callable[[str, str], bool], Callable[[str, str], str]], ...]] = (

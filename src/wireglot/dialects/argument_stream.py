@@ -288,7 +288,7 @@ class ArgumentStream:
 
 
 class MendedArguments:
-    """Arguments that pass as they come, and are mended where it is plain what was meant. Held back is only
+    """Arguments that pass as they come, and are fixed where it is plain what was meant. Held back is only
     what may be too much: a comma, an empty object, and everything from the first mistake on."""
 
     __slots__ = ("_arguments", "_held", "_sent", "form")
@@ -331,14 +331,14 @@ class MendedArguments:
         if sent.rstrip() == whole:
             sent = whole  # blanks behind the last brace
         if again.form != "mended" or not whole.startswith(sent):
-            return self.release()  # not to be mended any more
+            return self.release()  # cannot be fixed any more
         self.form = again.form
         self._held.clear()
         return whole[len(sent) :]
 
 
 class MendedCalls:
-    """Events of an answer, with the arguments of its calls mended on the way."""
+    """Events of an answer, with the arguments of its calls fixed on the way."""
 
     __slots__ = ("_losses", "_open")
 
@@ -350,9 +350,9 @@ class MendedCalls:
         came = events if type(events) is list else list(events)
         if not self._open and not any(type(event) is PartStart for event in came):
             return came
-        return self._mended(came)
+        return self._fixed(came)
 
-    def _mended(self, events: Iterable[Event]) -> Iterable[Event]:
+    def _fixed(self, events: Iterable[Event]) -> Iterable[Event]:
         for event in events:
             if type(event) is PartStart:
                 part = event.part

@@ -1,6 +1,6 @@
 """Tool arguments: the text a model wrote, as the JSON that clients decode.
 
-Text that is no JSON object is mended where it is plain what was meant. Where it is not, dialects that demand
+Text that is no JSON object is fixed where it is plain what was meant. Where it is not, dialects that demand
 an object wrap it, and a wrapped call comes back as the raw text it was; dialects whose arguments are text
 pass it on unchanged.
 """
@@ -62,17 +62,17 @@ def declare_arguments(form: Form, path: str, losses: list[Loss]) -> None:
 
 def with_mended_calls(content: tuple[Part, ...], path: str, losses: list[Loss]) -> tuple[Part, ...]:
     """Parts of an answer, with arguments that are JSON where it is plain what was meant. The same object
-    where nothing was mended. `path`: of the parts."""
-    mended: list[Part] = []
+    where nothing was fixed. `path`: of the parts."""
+    fixed: list[Part] = []
     for index, part in enumerate(content):
         if type(part) is ToolCall and part.kind == "function" and not is_json(part.arguments):
             meant, form = read_arguments(part.arguments)
             if form == "mended":
                 declare_arguments(form, f"{path}[{index}]", losses)
-                mended.append(msgspec.structs.replace(part, arguments=encode_text(meant)))
+                fixed.append(msgspec.structs.replace(part, arguments=encode_text(meant)))
                 continue
-        mended.append(part)
-    return tuple(mended) if any(map(operator.is_not, mended, content)) else content
+        fixed.append(part)
+    return tuple(fixed) if any(map(operator.is_not, fixed, content)) else content
 
 
 def is_json(text: str) -> bool:

@@ -61,7 +61,7 @@ def place_of(value: Any) -> dict[str, str] | None:
 
 
 def not_run(tool: HostedTool, path: str, detail: str) -> Loss:
-    """The loss of a tool that nobody runs here. A search for tools finds nothing that is not declared: where
+    """The loss of a tool that is not run here. A search for tools finds nothing that is not declared: where
     there is none, every tool is in the prompt from the start."""
     if tool.kind == "tool_search":
         return Loss(path, "tool.deferred", "dropped", "tool_search: every tool is declared from the start")

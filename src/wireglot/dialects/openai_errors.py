@@ -118,7 +118,7 @@ def kind_of_envelope(type_name: str, code: str, status: int, message: str) -> Er
     """What an error is: the code knows best, then the type, the status, the wording."""
     named = _CODES.get(code.lower()) or _TYPES.get(type_name)
     kind = kind_of_name(named, status)
-    # "invalid_request_error" stands on everything from 400 to 404: a status that says more knows better.
+    # "invalid_request_error" is used for everything from 400 to 404: a status that says more knows better.
     if named is None and kind == "server" and type_name == "invalid_request_error":
         kind = "invalid_request"
     return kind_of_message(kind, message)

@@ -1,7 +1,7 @@
 """Frames that pass through and differ from one before only in their words: most of a stream.
 
 What a frame tells a tap or a verdict stands in its keys and in values that name something. One that has the
-bytes of a frame that told nothing, but for its words and for numbers that grow, tells nothing either.
+bytes of a frame with nothing new, but for its words and for numbers that grow, has nothing new either.
 """
 
 from __future__ import annotations

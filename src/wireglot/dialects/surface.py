@@ -383,7 +383,7 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     takes_unsigned: Callable[[Reasoning], bool] | None = None
     """Whether reasoning that nobody signed goes back to who wrote it, as it came."""
     shown_marks: tuple[bytes, ...] = ()
-    """One of them shows in a body that holds state; none: nothing tells."""
+    """One of them shows in a body that holds state; none: it cannot be known."""
     takes_bypass: bool = False
     """A call whose signature is missing may be sent with a bypass in its place."""
     thinks_only_with_state: bool = False

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Waiting(Protocol):
-    """Somebody who has asked for room and gets it later."""
+    """A request that has asked for room and gets it later."""
 
     def admitted(self) -> None:
         """There is room: count what was asked for, and go on."""
@@ -17,7 +17,7 @@ class Waiting(Protocol):
 
 class ByteAccount:
     """One for both directions. Whoever holds bytes adds them and takes them off again; beyond `most`, which
-    may change at any time, nobody should take on more. Only for the loop's own thread.
+    may change at any time, no request should take on more. Only for the loop's own thread.
 
     Answers that have been paid for wait for room instead of being turned away. One of them at a time may go
     past the limit, else all could wait for one another: no more is held than the limit and one answer.
@@ -59,12 +59,12 @@ class ByteAccount:
         return over > 0
 
     def give(self, size: int) -> None:
-        """So much is held no longer."""
+        """That many bytes are held no longer."""
         self.held -= size
         self._let_in()
 
     def owe(self, size: int) -> None:
-        """So much more waits for a client; less, where it is below 0."""
+        """That many more bytes wait for a client; fewer, where it is below 0."""
         self.owed += size
         self.held += size
         self._let_in()
@@ -74,7 +74,7 @@ class ByteAccount:
         if who is self._first:
             return True
         if self.is_over and (self._first is not None or self.held - self.owed <= self.most()):
-            return False  # somebody will be through, or clients take what is theirs
+            return False  # another request will end, or clients take what is theirs
         self._first = who
         return True
 

@@ -108,7 +108,7 @@ def _families(part: Part, families: Iterable[LeakFamily]) -> frozenset[LeakFamil
 
 
 def _begins_line(before: str) -> bool:
-    """Whether only blanks stand between the last line break of a text, or its start, and its end."""
+    """Whether only blanks are between the last line break of a text, or its start, and its end."""
     line = before[-_LINE:].rpartition("\n")[2]
     return len(line) < _LINE and not line.strip(" \t")
 
@@ -123,7 +123,7 @@ _read_arguments = msgspec.json.Decoder().decode
 
 def offered(request: Request | None, renamed: Mapping[str, tuple[str, str]]) -> frozenset[str]:
     """The names under which a model may call tools as functions: those of the request that its choice allows.
-    None where nobody knows the request. `renamed`: see `Aliases.functions`."""
+    None where the request is unknown. `renamed`: see `Aliases.functions`."""
     if request is None:
         return frozenset()
     choice = request.tool_choice
@@ -171,7 +171,7 @@ def recovered(response: Response, names: frozenset[str], families: Iterable[Leak
 
 def _leaks(
     parts: list[tuple[Part, str, str]],
-    told: list[ToolCall],
+    structured: list[ToolCall],
     names: frozenset[str],
     families: Iterable[LeakFamily],
     seed: str,
@@ -179,10 +179,10 @@ def _leaks(
     """By the number of a part: where leaked calls begin in its text, and they. None for a broken call.
 
     `parts`: with the end of what has gone out of each, and the text that is left. They are read from the last
-    to the first, up to the last words of the answer. `told`: its calls that did not leak.
+    to the first, up to the last words of the answer. `structured`: its calls that did not leak.
     """
     leaks: dict[int, tuple[int, list[ToolCall]]] = {}
-    known = list(told)
+    known = list(structured)
     for number in range(len(parts) - 1, -1, -1):
         part, before, text = parts[number]
         if type(part) is ToolCall:
@@ -197,7 +197,7 @@ def _leaks(
         found = _read(head, text, seed)
         if found is None:
             if (
-                not told
+                not structured
                 and not before.strip()
                 and not text[: head.start()].strip()
                 and _is_broken(head, names)
@@ -242,11 +242,11 @@ def _is_broken(head: re.Match[str], names: frozenset[str]) -> bool:
     return name is not None and name[1] in names
 
 
-def _repeats(found: Iterable[ToolCall], told: Iterable[ToolCall]) -> bool:
+def _repeats(found: Iterable[ToolCall], known: Iterable[ToolCall]) -> bool:
     """Whether one of these calls is in the answer already: some servers read the calls and leave the text,
     and some add the defaults that a tool's schema has."""
-    known = [(call.name, _value(call.arguments)) for call in told]
-    return any((call.name, _value(call.arguments)) in known for call in found)
+    pairs = [(call.name, _value(call.arguments)) for call in known]
+    return any((call.name, _value(call.arguments)) in pairs for call in found)
 
 
 def _value(arguments: str) -> Any:
@@ -324,7 +324,7 @@ def _made_up(*material: str) -> str:
 
 class LeakFilter:
     """The same of a stream. From the head of a call on everything waits for the end of the answer: only that
-    tells whether the text may be a call, and which calls are in the answer already."""
+    says whether the text may be a call, and which calls are in the answer already."""
 
     __slots__ = (
         "_at", "_before", "_calls", "_families", "_names", "_parts", "_seed", "_started", "_sure", "_tail",
@@ -446,7 +446,7 @@ class LeakFilter:
         waiting, self._waiting = self._waiting, []
         if not _allows_calls(finish.stop):
             return [*waiting, finish]
-        told = [
+        structured = [
             msgspec.structs.replace(call, arguments=call.arguments + str(text))
             for call, text in self._calls.values()
         ]
@@ -457,7 +457,7 @@ class LeakFilter:
         order = sorted(self._parts)
         leaks = _leaks(
             [(self._parts[index], self._before.get(index, ""), str(texts.get(index, ""))) for index in order],
-            told,
+            structured,
             self._names,
             self._families,
             self._seed,

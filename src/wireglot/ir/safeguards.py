@@ -13,13 +13,13 @@ TOOL_CALLS: Final = "tool_calls"
 """The kind of a safeguard that checks each tool call of an answer before the client runs it."""
 
 Reason = Literal["timeout", "error", "refused", "input_too_long", "truncated"]
-"""Why there is no verdict. `truncated`: the call itself is not whole, or the answer of whoever checks it."""
+"""Why there is no verdict. `truncated`: the call itself is not whole, or the judge's answer."""
 
 
 class Safeguard(msgspec.Struct, frozen=True, omit_defaults=True):
     """`kind`: `TOOL_CALLS`, or the native type where no other dialect knows it.
 
-    `context` is what the client says about itself for whoever checks: its rules, folders, platform.
+    `context` is what the client says about itself for the check: its rules, folders, platform.
     """
 
     kind: str
@@ -39,8 +39,8 @@ _WORST_FIRST: Final = ("flagged", "unavailable", "skipped", "not_flagged")
 
 
 def by_id(found: Iterable[tuple[str, CallVerdict]]) -> dict[str, CallVerdict]:
-    """Verdicts by the ids of their calls. Of calls with one id the worst counts: whoever reads it cannot tell
-    them apart, and may run each of them."""
+    """Verdicts by the ids of their calls. Of calls with one id the worst counts: a client cannot
+    distinguish them, and may run each of them."""
     worst: dict[str, CallVerdict] = {}
     for id, verdict in found:
         known = worst.setdefault(id, verdict)

@@ -272,8 +272,8 @@ class Watch:
         return bool(self._arguments or self._held)
 
     def is_known(self, index: int) -> bool:
-        """Whether further pieces of this part, and of no other, tell nothing new and pass: they need not be
-        told."""
+        """Whether further pieces of this part, and of no other, have nothing new and pass: they need not be
+        read."""
         return (self._said or index in self._thoughts) and not self._arguments and self._leaks is None
 
     def pass_on(self, events: list[Event]) -> list[Event]:

@@ -360,7 +360,7 @@ def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:
 
 
 def spelled_out(overrides: dict[str, Any]) -> dict[str, Any]:
-    """A table of limits with `leaks_calls = true` or `false` as the list that it stands for."""
+    """A table of limits with `leaks_calls = true` or `false` as the list that it means."""
     said = overrides.get("leaks_calls")
     if type(said) is not bool:
         return overrides

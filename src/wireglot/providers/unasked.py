@@ -1,9 +1,9 @@
-"""Reasoning that a client did not ask to see, left out of its answer by whoever keeps it.
+"""Reasoning that a client did not ask to see, left out of its answer where it is kept.
 
 Clients that never asked for thinking take the first part of an answer for its text. What an answer of another
-dialect brings beside that (thoughts, state, parts without a word) would stand before it, as a block or a
-part that only carries. Where somebody keeps the answer whole and puts all of it back with the next question,
-such a client is told the rest alone.
+dialect brings beside that (thoughts, state, parts without a word) would come before it, as a block or a
+part that only carries. Where the answer is kept whole and all of it is put back with the next question,
+such a client gets the rest alone.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Unasked:
         self._signs = signs
         self._left_out: set[int] = set()
         self._moved: dict[int, int] = {}
-        """By its number in the stream that of each part which is told."""
+        """By its number in the stream that of each part which is shown."""
 
     def response(self, response: Response) -> Response:
         others = tuple(map(self._other, response.others))
-        return replace(response, content=self._told(response.content), others=others)
+        return replace(response, content=self._shown(response.content), others=others)
 
     def events(self, events: list[Event]) -> list[Event]:
-        return [told for event in events if (told := self._event(event)) is not None]
+        return [shown for event in events if (shown := self._event(event)) is not None]
 
     def _event(self, event: Event) -> Event | None:
         kind = type(event)
@@ -64,9 +64,9 @@ class Unasked:
         return event if number == index else replace(event, index=number)
 
     def _other(self, answer: Candidate) -> Candidate:
-        return replace(answer, content=self._told(answer.content))
+        return replace(answer, content=self._shown(answer.content))
 
-    def _told(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
+    def _shown(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
         return tuple(self._unsigned(part) for part in content if not self._is_left_out(part))
 
     def _is_left_out(self, part: Part) -> bool:

@@ -139,7 +139,7 @@ class Bounds:
             while is_held_up and not task.done():
                 begun = loop.time()
                 await asyncio.wait({task}, timeout=patience)
-                # A timer that is late itself tells of this process, not of the server.
+                # A timer that is late itself shows that this process is slow, not the server.
                 is_held_up = loop.time() - begun > 2 * patience
         except asyncio.CancelledError:
             task.cancel()

@@ -124,7 +124,7 @@ def _no_stop(name: str, status: str) -> Stop:
     return Stop("other", raw, name, extra=Extra(name, {}, {"finishReason": "absent"}))
 
 
-def as_shown(target: Target, client: str, told: dict[str, Any], asked: Asked) -> Target:
+def as_shown(target: Target, client: str, document: dict[str, Any], asked: Asked) -> Target:
     """The target, with whether the gateway withheld reasoning: the client did not ask for it, and the answer
     that it got shows none."""
     spoken = dialect(target.source or client)
@@ -134,7 +134,7 @@ def as_shown(target: Target, client: str, told: dict[str, Any], asked: Asked) ->
     if spoken.surface.family == dialect(target.dialect).surface.family:
         return target
     try:
-        shown = spoken.parse_response(without_error(told), Context()).content
+        shown = spoken.parse_response(without_error(document), Context()).content
     except WireglotError:  # an error, or none that can be read
         return target
     return target if any(type(part) is Reasoning for part in shown) else replace(target, withholds=True)

@@ -98,8 +98,8 @@ def _caused(trace: Trace, answer: Message, attempt: Attempt, asked: Asked | None
         check_linkable(attempt.answer, "the upstream answer")
         target = target_of(attempt)
         if asked is not None and answer.frames:
-            told = amount(answer, row.dialect, "the client's answer").document
-            target = as_shown(target, row.dialect, told, asked)
+            document = amount(answer, row.dialect, "the client's answer").document
+            target = as_shown(target, row.dialect, document, asked)
         return with_causes(answer, attempt.answer, row.dialect, target, asked, row.asked)
     except _FAULTS:
         return answer

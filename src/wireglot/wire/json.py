@@ -59,7 +59,7 @@ def decode(data: bytes | str | memoryview, depth: int = DEPTH_MOST) -> Any:
 
 
 def repeats_keys(text: str) -> bool:
-    """Whether an object in a JSON text (already found to be legal) has a key twice: whoever reads it may take
+    """Whether an object in a JSON text (already found to be legal) has a key twice: a reader may take
     the first value or the last."""
     repeated = False
 

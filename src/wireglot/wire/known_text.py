@@ -8,8 +8,8 @@ from typing import Any, Final
 _VALUE_BYTES: Final = 3
 """A text is held as it came, decoded, and (mostly the same objects) parsed: about so many times its bytes."""
 _ENTRY_BYTES: Final = 2304
-"""And so much beside them, however short it is: its value, its places in the memory and in what is read.
-Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
+"""And these bytes for each text, however short it is: its value, its places in the memory and in what is
+read. Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
 
 
 class Known:

@@ -37,7 +37,7 @@ class Shape:
         self._joint = self.last + self.first
 
     def values(self, data: bytes) -> bytes:
-        """What stands in the places of the values of one such frame, or of several, each on a line. Empty
+        """What is in the places of the values of one such frame, or of several, each on a line. Empty
         where the shape is another, where a value has a line end, or a number is none: JSON has none of them.
 
         Where there is a quote in it that no backslash belongs to, the shape is another, too.

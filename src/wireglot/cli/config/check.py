@@ -40,7 +40,7 @@ def approve(named: str | None) -> int:
         complain("there is no wireglot.toml here: name a file")
         return UNUSABLE
     if not trust(path):
-        complain("the environment names no folder for data, so nothing can be remembered: use --config FILE")
+        complain("the environment names no folder for data, so nothing can be stored: use --config FILE")
         return FAILED
     say(f"{path.parent.resolve() / path.name} is trusted until its content changes")
     return OK

@@ -312,7 +312,7 @@ _FAMILIES: dict[str, tuple[str, dict[str, tuple[str, Schema]], frozenset[str]]] 
         frozenset({"file_upload", "javascript_exec", "read_console", "read_network"}),
     ),
 }
-"""Type prefix of a declaration that stands for several tools; what their calls say in `toolset_name` (to the
+"""Type prefix of a declaration of several tools at once; what their calls say in `toolset_name` (to the
 IR, their namespace); its members; and those that are off unless they are switched on."""
 TOOLSETS = frozenset(name for name, _, _ in _FAMILIES.values())
 

@@ -20,7 +20,7 @@ from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, Safeguard
 ASKED: Final = "safeguards"
 RESULTS: Final = "safeguard_results"
 IN_DELTA: Final = frozenset({"container", RESULTS})
-"""Fields that a stream tells at its end, beside the stop reason."""
+"""Fields that a stream sends at its end, next to the stop reason."""
 
 _DANGEROUS: Final = "dangerous_tool_use"
 _CONTEXT: Final = "classifier_context"
@@ -57,13 +57,13 @@ def parse_results(value: Any) -> tuple[SafeguardResult, ...]:
 def render_results(
     results: tuple[SafeguardResult, ...], call_id: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    """`call_id`: how the client is told the id of a call."""
+    """`call_id`: the id of a call as the client gets it."""
     rendered = []
     for each in results:
         status: dict[str, Any] = {"type": each.status}
         if each.status == "available":
-            told = by_id((call_id(id), verdict) for id, verdict in each.calls.items())
-            status["tool_uses"] = {id: _verdict_value(verdict) for id, verdict in told.items()}
+            verdicts = by_id((call_id(id), verdict) for id, verdict in each.calls.items())
+            status["tool_uses"] = {id: _verdict_value(verdict) for id, verdict in verdicts.items()}
         elif each.status == "unavailable":
             status["reason"] = each.reason
         own = own_fields(each.extra, NAME)

@@ -53,7 +53,7 @@ _REASONS: dict[str, StopReason] = {
 _AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(
     ("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", UNSIGNED), "paused"
 )
-"""What these mean behind a text: it stands, and the model was not done."""
+"""What these mean after a text: it is kept, and the model was not done."""
 _FINISHES: dict[StopReason, str] = {
     "end": "STOP",
     "stop_sequence": "STOP",
@@ -122,8 +122,8 @@ def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str,
     if stop.reason == "paused" and calls and raw != stop.raw:
         raw = "STOP"  # the client goes on by running them
     stated = own_form(stop.extra, OWN).get("finishReason")
-    told = stop.reason if own else _told(raw, calls)
-    if told != stop.reason:
+    reason = stop.reason if own else _told(raw, calls)
+    if reason != stop.reason:
         out.append(Loss(path, "stop_reason", "approximated", f"{stop.reason} becomes {raw}"))
     same = stated is not None and names.enum_name(stated, FINISH_NUMBERS) == raw
     return {"finishReason": stated if same else raw, **kept}

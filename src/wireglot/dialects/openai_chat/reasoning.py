@@ -28,7 +28,7 @@ _GOOGLE = ("google", "vertex")
 _CARRIED = frozenset({_OWN, *_GOOGLE})
 _THOUGHT = "thought_signature"
 BETWEEN = "\n\n"
-"""Between thoughts, and between messages, that are told as one text."""
+"""Between thoughts, and between messages, that are written as one text."""
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
 """Minters whose signature is void once the text beside it changed."""
@@ -249,7 +249,7 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
 
     States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
     A message has one place for reasoning and one for text: where several became one text, it is cut again
-    where they ended. If that cannot be told, a signature that covers its text exactly fits none of it, and is
+    where they ended. If that is unknown, a signature that covers its text exactly fits none of it, and is
     left out.
     """
     merged = _cut(parts, Reasoning, [state for state in states if state.holder == "reasoning"])

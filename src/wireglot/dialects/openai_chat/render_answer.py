@@ -37,7 +37,7 @@ _REASONING, _TEXT, _REFUSAL, _AUDIO, _IMAGE, _CALL = range(6)
 
 
 class Order:
-    """Declares the parts of an answer that cannot stand where they stood: behind a later kind, or as a second
+    """Declares the parts of an answer that cannot keep their place: after a later kind, or as a second
     of one."""
 
     __slots__ = ("_bare", "_losses", "_marked", "_rank", "_refused", "_spoken", "_thought")
@@ -265,8 +265,8 @@ class Answer:
             self._google = google_carrier(part, signature)
             return "google"
         rank = _REASONING if isinstance(part, Reasoning) else _TEXT if isinstance(part, Text) else _IMAGE
-        letters = len(part.text) if isinstance(part, Reasoning | Text) else -1
-        self._states.append((rank, Sealed(signature, holder_of(part), letters)))
+        characters = len(part.text) if isinstance(part, Reasoning | Text) else -1
+        self._states.append((rank, Sealed(signature, holder_of(part), characters)))
         return "state"
 
     def _sealed(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Calls that a stream tells whole once more, mostly in its last chunk, and other arguments that are no JSON:
+"""Calls that a stream repeats as a whole, mostly in its last chunk, and other arguments that are no JSON:
 clients add up what they get, and two objects in a row are none.
 
 Whole arguments are one object, and nothing can follow an object that is whole. So a fragment that is whole
@@ -76,9 +76,9 @@ class CallMender:
         return whole
 
     def _take(self, fragments: list[_Fragment]) -> None:
-        told = {key for key, _, _ in fragments}
+        present = {key for key, _, _ in fragments}
         for key, call in self._calls.items():
-            if key not in told and not call.is_bent:
+            if key not in present and not call.is_bent:
                 call.release()  # the next call follows: what only waited for more is whole
         for key, fragment, _ in fragments:
             self._calls.setdefault(key, MendedArguments()).feed(fragment)
@@ -90,7 +90,7 @@ class CallMender:
         return data
 
     def _end(self) -> bytes:
-        """The calls are over: what waits, with what is left to say of those that were mended."""
+        """The calls are over: what waits, with what is left to say of those that were fixed."""
         rests: dict[_Key, str] = {}
         for key, call in self._calls.items():
             rest = call.finish()
@@ -106,7 +106,7 @@ class CallMender:
         return b"".join(frames)
 
     def _left_over(self, whole: bytes, rests: dict[_Key, str]) -> bytes:
-        """A chunk that waited: the first one of a mended call tells all that is left of it."""
+        """A chunk that waited: the first one of a fixed call has all that is left of it."""
         chunk = object_of(event_of(whole))
         fragments = [fragment for fragment in _fragments(chunk) if fragment[0] in rests]
         if not fragments:

@@ -154,7 +154,7 @@ class Assembly:
                     self._signature = state.signature
                     if is_separate(_KINDS[state.holder], state.signature):
                         self._separate.add(self._kind)
-                    self._shut(out)  # it stands behind its part: what follows is another one
+                    self._shut(out)  # it comes after its part: what follows is another one
                 case "media":
                     signed = state.signature
                 case "call" | "unsigned":

@@ -180,7 +180,7 @@ class ChatWriter:
             tier = render_tier(event.service_tier, native, "$.service_tier", losses)
             if tier is not None:
                 top["service_tier"] = tier
-        if not own_form(self._start_extra, NAME).get("native"):  # else it is told chunk by chunk as it came
+        if not own_form(self._start_extra, NAME).get("native"):  # else it is sent chunk by chunk as it came
             declare_order(self._parts.closed, self.losses)
         finish = render_stop(stop, self._parts.calls > 0, self._parts.refusal, self.losses)
         out.append(self._chunks.chunk(delta, finish=finish, choice=choice, top=top))

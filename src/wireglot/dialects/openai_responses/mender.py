@@ -1,6 +1,6 @@
 """Calls in Responses that pass through: their arguments are JSON, where it is plain what was meant.
 
-A stream tells them up to four times: in pieces, at their end, in the item and in the response.
+A stream has them up to four times: in pieces, at their end, in the item and in the response.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class ArgumentsMender:
             call.feed(event["delta"])
             return b"" if call.waits else _released(waiting)
         if kind == _DONE:
-            return self._end(index) + self._told(whole, event, event)
+            return self._end(index) + self._final(whole, event, event)
         if type(item := event.get("item")) is dict:
-            return self._end(index) + self._told(whole, event, item)
+            return self._end(index) + self._final(whole, event, item)
         response = event.get("response")
         output = response.get("output") if type(response) is dict else None
         items = [item for item in output if type(item) is dict] if type(output) is list else []
-        return b"".join(map(self._end, list(self._calls))) + self._told(whole, event, *items)
+        return b"".join(map(self._end, list(self._calls))) + self._final(whole, event, *items)
 
     def _end(self, index: Any) -> bytes:
-        """What waits of a call; of a mended one the first event that waits, with all that is left to say."""
+        """What waits of a call; of a fixed one the first event that waits, with all that is left to say."""
         call, waiting = self._calls.pop(index, (None, []))
         rest = call.finish() if call is not None else ""
         if call is None or not call.form:
@@ -64,7 +64,7 @@ class ArgumentsMender:
         event = object_of(event_of(waiting[0]))
         return frame(encode({**event, "delta": rest}), _DELTA.encode()) if rest else b""
 
-    def _told(self, whole: bytes, event: dict[str, Any], *calls: dict[str, Any]) -> bytes:
+    def _final(self, whole: bytes, event: dict[str, Any], *calls: dict[str, Any]) -> bytes:
         """An event with whole calls in it."""
         changed = False
         for call in calls:

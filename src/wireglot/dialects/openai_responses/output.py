@@ -15,7 +15,7 @@ from wireglot.ir.request import Request
 
 ENCRYPTED = "reasoning.encrypted_content"
 TOLD = "told"
-"""Of a request's form: what its answer says of itself, whoever gives it (its id, whether it is stored)."""
+"""Of a request's form: what its answer says of itself, from any upstream (its id, whether it is stored)."""
 
 PREFIXES = {
     "message": "msg",
@@ -63,7 +63,7 @@ def native_id(extra: Extra | None) -> Any:
 
 
 def is_raw(reasoning: Reasoning) -> bool:
-    """Open-weight models show all of their reasoning. A summary that nobody signed is of use to nobody."""
+    """Open-weight models show all of their reasoning. A summary without a signature is of no use."""
     return own_form(reasoning.extra, NAME).get("source") == "content"
 
 

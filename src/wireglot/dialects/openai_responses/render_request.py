@@ -138,7 +138,7 @@ def stated_tools(request: Request) -> tuple[AnyTool, ...]:
 
 
 def _carrier(tool: AnyTool) -> str:
-    """The kind of the input item that brought a tool, "" where it stands among those of the request."""
+    """The kind of the input item that brought a tool, "" where it is one of those of the request."""
     if tool.native is not None:
         return "additional_tools" if tool.native.stands_elsewhere and tool.native.dialect == NAME else ""
     assert isinstance(tool, Tool)

@@ -35,7 +35,7 @@ Attributes = dict[str, str | int | float | bool | list[str]]
 
 _CLOSE_SECONDS: Final = 2.0
 _PORTS: Final = {"https": 443, "http": 80}
-_TOLD: Final = frozenset({"generate", "count", "safeguard"})
+_REPORTED: Final = frozenset({"generate", "count", "safeguard"})
 
 _CHAT: Final = "chat"
 """What asking a model is called, where the dialect that it was asked in has no other word for it."""
@@ -100,7 +100,7 @@ class OpenTelemetry:
         self._redactor: Redactor | None = None
 
     def finish(self, record: Record, redactor: Redactor) -> None:
-        if record.operation not in _TOLD:
+        if record.operation not in _REPORTED:
             return
         if redactor is not self._redactor:  # a new configuration
             self._redactor, self._cleaner = redactor, Cleaner(redactor)

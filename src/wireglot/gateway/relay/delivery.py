@@ -223,8 +223,8 @@ class Delivery:
         shown = hider.response(response) if hider is not None else response
         if hider is not None:
             unseen = hider.losses
-        told = with_minter(shown, minter, unseen) if minter is not None else shown
-        rendered = client.render_response(told, prepared.context, prepared.request)
+        signed = with_minter(shown, minter, unseen) if minter is not None else shown
+        rendered = client.render_response(signed, prepared.context, prepared.request)
         record.stopped(response.stop.reason, answered_by)
         losses = (*accepted.losses, *unseen, *rendered.losses)
         losses = answer_located(client.places, losses, rendered.value, shown.content)

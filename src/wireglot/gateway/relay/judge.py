@@ -97,7 +97,7 @@ class Judge:
         calls: Sequence[ToolCall],
         cut: Sequence[ToolCall] = (),
     ) -> tuple[SafeguardResult, ...]:
-        """What each check has found. `calls`: of the whole answer, as the client is told them. `cut`: those
+        """What each check has found. `calls`: of the whole answer, as the client gets them. `cut`: those
         of which it has seen only a beginning."""
         if exchange.job.settings.safeguards.mode != "judge":
             return tuple(SafeguardResult(each.kind, "unsupported") for each in safeguards)
@@ -113,8 +113,8 @@ class Judge:
             results.append(SafeguardResult(each.kind, "available", verdicts))
             if found:
                 counts = Counter(verdict.outcome for verdict in found)
-                told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-                exchange.record.noted(f"tool calls judged: {told}")
+                summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+                exchange.record.noted(f"tool calls judged: {summary}")
         return tuple(results)
 
     async def _verdict(self, exchange: Exchange, safeguard: Safeguard, call: ToolCall) -> CallVerdict:
@@ -178,7 +178,7 @@ def _question(request: Request, safeguard: Safeguard, call: dict[str, Any]) -> d
 
 
 def _user_messages(request: Request) -> list[str]:
-    """The latest ones, oldest first. Results of tools are left out: what they say is nobody's wish."""
+    """The latest ones, oldest first. Results of tools are left out: what they say is not the user's wish."""
     found: list[str] = []
     room = _USER_CHARACTERS
     for message in reversed(request.messages):

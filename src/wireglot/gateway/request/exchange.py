@@ -118,7 +118,7 @@ class Exchange:
         self.unstored = False
         """The store has not taken what it was to keep of the answer, which says so."""
         self.provider_gate: Gate | None = None
-        """Where it holds a place, of a provider that takes only so many requests at once."""
+        """Where it holds a place, of a provider with a limit of concurrent requests."""
         self.checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
         """The check of its answer, while that runs."""
         self.safeguard_results: tuple[SafeguardResult, ...] = ()

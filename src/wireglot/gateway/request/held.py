@@ -14,8 +14,8 @@ from wireglot.http.transport import Answer
 class Held:
     """Counted until the request is through, on the loop alone: two threads must not count at once.
 
-    Before anybody is asked, a request for which there is no room is refused (RequestError): its caller is
-    told to come back, and everybody else's work goes on. An answer has been paid for: it waits for room, and
+    Before a provider is called, a request for which there is no room is refused (RequestError): its caller is
+    asked to come back, and other requests go on. An answer has been paid for: it waits for room, and
     is not read meanwhile.
     """
 
@@ -64,7 +64,7 @@ class Held:
         return come
 
     async def room(self, size: int) -> None:
-        """Wait until there is room for so much more that is made of an answer, and for all that has come of
+        """Wait until there is room for `size` more bytes made of an answer, and for all that has come of
         it."""
         if not self._has_room(size):
             there = asyncio.Event()

@@ -49,7 +49,7 @@ class LateVerdict:
 
     @property
     def rest(self) -> tuple[bool, int] | None:
-        """What it knows while nothing is read: frames that leave it so told it nothing."""
+        """What it knows while nothing is read: frames that leave it so have nothing new."""
         if self._opened is None or self._reader is not None or self._over:
             return None
         return self.said, len(self._opened)

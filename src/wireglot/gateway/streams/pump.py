@@ -27,7 +27,7 @@ class Pump:
         over: Callable[[], None] | None = None,
         waits: Callable[[], bool] | None = None,
     ) -> None:
-        """`over` is told at the end that counts: the upstream may take a while to close. `waits`: whether it
+        """`over` is called at the end that counts: the upstream may close later. `waits`: whether it
         is not read for now, which is no silence of its own."""
         self._tell_over = over
         self._waits = waits

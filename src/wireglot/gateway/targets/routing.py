@@ -221,21 +221,21 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
 def _of_provider(settings: Settings, prefix: str, model: str) -> str:
     """What to do about a model of a provider that is not on."""
     if prefix in settings.off:
-        told = f"the provider {prefix} is off: set {settings.off[prefix]}"
+        problem = f"the provider {prefix} is off: set {settings.off[prefix]}"
     elif prefix in names():
         spec = known_provider(prefix)
         how = f"add [providers.{prefix}] to the configuration"
         if spec.auth != "none" and spec.api_key_env:
             how = f"set {' or '.join(spec.api_key_env)}, or {how} with its api_key"
-        told = f"the provider {prefix} is off: to switch it on, {how}"
+        problem = f"the provider {prefix} is off: to switch it on, {how}"
     else:
-        told = f"there is no provider {prefix!r} here"
+        problem = f"there is no provider {prefix!r} here"
         near = get_close_matches(prefix.lower(), [*settings.providers, *names()], n=1)
         if near and near[0] in settings.providers:
-            return f"{told}: did you mean {near[0]}/{model}?"
+            return f"{problem}: did you mean {near[0]}/{model}?"
         if near:
-            told += f" (did you mean {near[0]}, which is off?)"
+            problem += f" (did you mean {near[0]}, which is off?)"
     others = [f"{each.name}/{model}" for each in settings.providers.values() if each.spec.knows(model)]
     if others:
-        return f"{told}; {model} is known to a provider that is on: {', '.join(others)}"
-    return f"{told} (providers that are on: {', '.join(settings.providers) or 'none'})"
+        return f"{problem}; {model} is known to a provider that is on: {', '.join(others)}"
+    return f"{problem} (providers that are on: {', '.join(settings.providers) or 'none'})"

@@ -93,7 +93,7 @@ def apply_tool_changes(
 
 
 def _make(change: ToolChange, tools: list[AnyTool], known: list[AnyTool], trail: Trail) -> bool:
-    """Make one change in the list of tools; False where it is about one that nobody has declared."""
+    """Make one change in the list of tools; False where it is about one that was not declared."""
     if change.tools:
         named = {tool_name(tool) for tool in change.tools} - {""}
         tools[:] = [tool for tool in tools if tool_name(tool) not in named]

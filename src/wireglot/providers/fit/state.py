@@ -139,7 +139,7 @@ def without_files(
     own: bool,
 ) -> Request:
     """The request without the files that `target` cannot open: those that another vendor has under an id, or
-    at an address of its own. A note stands in the place of each. `own`: the request is of the target's own
+    at an address of its own. A note takes the place of each. `own`: the request is of the target's own
     dialect, and its client may have uploaded files there."""
     takes_ids = own or not issuer or (issuer == target and limits.file_ids)
     host = _Host(target, takes_ids, limits.file_addresses, own)

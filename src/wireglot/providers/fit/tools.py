@@ -341,11 +341,11 @@ class _Disguise:
         hints = () if tool.strict else tuple(note for note in notes if note.hint)
         changes = tuple(note for note in notes if note not in hints)
         path = f"{self.trail.of(tool)}.schema"
-        told: tuple[tuple[Feature, tuple[SchemaNote, ...]], ...] = (
+        grouped: tuple[tuple[Feature, tuple[SchemaNote, ...]], ...] = (
             ("tool.schema", changes),
             ("tool.schema.hint", hints),
         )
-        for feature, some in told:
+        for feature, some in grouped:
             if some:
                 self.losses.append(Loss(path, feature, "approximated", told_notes(some)))
 

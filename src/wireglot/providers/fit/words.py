@@ -30,7 +30,7 @@ _OPAQUE: Final[dict[str, Feature]] = {
     "encrypted_content": "reasoning.redacted",
     "signature": "reasoning.signature",
 }
-"""What stands beside the words of some parts."""
+"""What some parts have next to their words."""
 _SUFFIXES = frozenset({"csv", "json", "md", "markdown", "rst", "toml", "tsv", "txt", "xml", "yaml", "yml"})
 
 

@@ -38,8 +38,8 @@ class SqliteVault:
                 rows,
             )
 
-        # Whoever stops waiting for it does not undo it. The end of an answer waits for this, and not for the
-        # disk, which takes tens of milliseconds when it is busy.
+        # A caller that stops waiting for it does not undo it. The end of an answer waits for this, and not
+        # for the disk, which takes tens of milliseconds when it is busy.
         await self._database.write(write, lambda: self.words.change([caller]), synced=False)
 
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:

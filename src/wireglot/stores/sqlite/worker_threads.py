@@ -111,9 +111,9 @@ class WorkerThread:
         *,
         synced: bool = True,
     ) -> T:
-        """`after` is called in the thread when the work has been done, or could not be, whether anybody still
-        waits for it or not; and before anybody hears of it. Not `synced`: it survives the process at once,
-        and a power cut from the next synced write on."""
+        """`after` is called in the thread when the work has been done, or could not be, whether a caller
+        still waits for it or not, and before its result is returned. Not `synced`: it survives the process at
+        once, and a power cut from the next synced write on."""
         if self._closed:
             raise StoreDown(f"{self._connection.path}: is closed")
         job = _Job(work, after, synced)

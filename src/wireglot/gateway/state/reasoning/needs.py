@@ -86,7 +86,7 @@ def _minted_by(part: Part) -> str:
 
 
 def minter_of(target: Target, reasoning: Reasoning) -> Origin | None:
-    """Whose reasoning it is where nobody signed it, if that one takes it back."""
+    """Whose reasoning it is without a signature, if that one takes it back."""
     surface = target.surface
     takes = surface.reasoning.takes_unsigned
     if target.limits.reasoning == "drop" or takes is None or not takes(reasoning):

@@ -134,7 +134,7 @@ def _same_calls(content: Iterable[Part], kept: Iterable[Part]) -> bool:
 
 
 def _places(content: Iterable[Part], by_name: bool, kept: tuple[Part, ...]) -> list[tuple[str, ...]]:
-    """The state of a turn, each piece in its place among texts and calls. Thoughts that nobody signed and
+    """The state of a turn, each piece in its place among texts and calls. Thoughts without a signature and
     parts that only their own dialect knows count only where some of the kept ones are such."""
     unsigned = any(type(part) is Reasoning and part.signature is None for part in kept)
     foreign = any(type(part) is Foreign for part in kept)

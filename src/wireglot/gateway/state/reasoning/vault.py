@@ -87,7 +87,7 @@ class ReasoningVault:
         self.absent.forget_all()
         in_memory = settings.store.url.value.startswith("memory:") and not settings.store.shared.value
         self._is_shared = server.workers == 1 or not in_memory
-        """Whether whoever is asked next finds what is kept here."""
+        """Whether the process that gets the next request finds what is kept here."""
         self._secrets = [server.secret.value.encode(), *(old.value.encode() for old in server.old_secrets)]
 
     def concerns(self, exchange: Exchange) -> bool:

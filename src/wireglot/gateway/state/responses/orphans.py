@@ -56,7 +56,7 @@ class Running:
         await self._documents.delete(FLEET, RUNNING, [id])
 
     async def has_died(self, id: str) -> bool:
-        """Whether whoever works on it is certainly gone from this machine."""
+        """Whether the process that works on it is certainly gone from this machine."""
         found = await self._documents.get(FLEET, RUNNING, [id])
         try:
             return bool(found) and has_died(msgspec.msgpack.decode(found[0].body, type=Entry))
