@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.gateway.state.doubles.script import asked
 from tests.gateway.state.doubles.server import Refused
 from tests.gateway.state.driver import ForgetfulChatClient, Seen
 from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 NO_RETRY = "retry = { retries = 0 }\n"
 
@@ -158,3 +160,26 @@ def test_what_comes_back_is_not_told_as_invented(tmp_path: Path) -> None:
             told = [talk.turn(streaming=number % 2 == 0).losses for number in range(5)]
         assert not any(loss.startswith("reasoning") for losses in told for loss in losses)
         assert_all_came_back(double)
+
+
+SIGNATURE = "Q2lRQm9wS1FzcGF5bG9hZA=="
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_signature_behind_the_last_words_comes_back_with_them(streaming: bool) -> None:
+    """Gemini 3 ends an answer without calls with an empty text that is signed: clients see no such part."""
+    words = [{"text": "Well."}, {"text": "", "thoughtSignature": SIGNATURE}]
+    answers = [_of_gemini(words[:1]), _of_gemini(words[1:], finishReason="STOP")]
+    head = "text/event-stream" if streaming else "application/json"
+    pieces = [f"data: {json.dumps(answer)}\n\n" for answer in answers]
+    body = "".join(pieces) if streaming else json.dumps(_of_gemini(words, finishReason="STOP"))
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "gemini") as one:
+        upstream.next(Behaviour(body=body.encode(), headers=(("content-type", head),)))
+        client = ForgetfulChatClient("gemini-3.5-flash", one.url, "client-key")
+        client.say("Hi?", streaming)
+        client.say("And now?", False)
+        assert upstream.requests[-1].json["contents"][1] == {"role": "model", "parts": words}
+
+
+def _of_gemini(parts: list[dict[str, str]], **more: str) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": parts}, **more}], "responseId": "r1"}
