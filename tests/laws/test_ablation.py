@@ -1,15 +1,18 @@
 """Nothing is ignored in silence: a field that nobody would miss was neither carried nor declared."""
 
+from typing import Any
+
 import pytest
 
 from tests.laws.cases import DEEP, MAIN, of_kind, recorded
-from tools.fidelity.ablation import Kind, silent_fields
+from tools.fidelity.ablation import Kind, is_said_elsewhere, silent_fields
 from tools.fidelity.corpus import avoidable_losses, main
-from tools.fidelity.ignored import IGNORED
+from tools.fidelity.ignored import ELSEWHERE, IGNORED
 from tools.fidelity.necessary import NECESSARY
 from wireglot.dialects.registry import dialect_name
 from wireglot.ir.loss import Loss
 from wireglot.testing.fixtures import Case
+from wireglot.wire.json import encode
 
 KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")
 SAMPLE = 400 if DEEP else 25
@@ -52,7 +55,96 @@ def test_fields_of_recordings_are_carried_or_declared(name, kind):
 def test_what_may_be_ignored_is_a_short_list_with_reasons():
     """[X11] allow list by name, short."""
     assert len(IGNORED) <= 32
+    assert len(ELSEWHERE) <= 4
     assert all(entry.reason for entry in IGNORED)
+    assert all(one.reason for one in ELSEWHERE)
+    assert not any("*" in one.path for one in ELSEWHERE)
+
+
+ASKED: dict[str, Any] = {
+    "contents": [{"role": "user", "parts": [{"text": "?"}]}],
+    "tools": [{"functionDeclarations": [{"name": "look"}, {"name": "count"}]}],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["count", "look"]}},
+}
+LOADED: dict[str, Any] = {
+    "model": "m",
+    "max_tokens": 9,
+    "messages": [
+        {"role": "user", "content": "?"},
+        {
+            "role": "system",
+            "content": [{"type": "tool_addition", "tool": {"type": "tool_reference", "name": "late"}}],
+        },
+    ],
+    "tools": [{"name": "late", "input_schema": {"type": "object"}, "defer_loading": True}],
+}
+CUT: list[dict[str, Any]] = [
+    {
+        "type": "message_start",
+        "message": {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": [],
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        },
+    },
+    {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}},
+    },
+    {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": '{"a":'},
+    },
+    {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 4}},
+    {"type": "message_stop"},
+]
+ALLOWED_NAMES = "toolConfig.functionCallingConfig.allowedFunctionNames"
+
+
+def test_what_something_else_says_is_not_silent():
+    """[X11] A list of all functions, a deferred tool that was loaded, the id of a call that was left out."""
+    assert not list(silent_fields(Case("all", "gemini", body=ASKED), "requests", "anthropic"))
+    for target in ("openai-chat", "openai-responses", "gemini"):
+        assert not list(silent_fields(Case("late", "anthropic", body=LOADED), "requests", target))
+    data = b"".join(b"data: " + encode(frame) + b"\n\n" for frame in CUT)
+    assert not list(silent_fields(Case("cut", "anthropic", data=data), "streams", "gemini"))
+
+
+@pytest.mark.parametrize(
+    ("functions", "mode", "more"),
+    [
+        (["look"], "ANY", []),
+        (["look", "count"], "VALIDATED", []),
+        (["look", "count"], "ANY", [{"googleSearch": {}}]),
+    ],
+)
+def test_a_list_of_functions_says_something_unless_it_names_all_there_is(functions, mode, more):
+    config = {"mode": mode, "allowedFunctionNames": functions}
+    asked = {**ASKED, "tools": ASKED["tools"] + more, "toolConfig": {"functionCallingConfig": config}}
+    assert is_said_elsewhere("gemini", ALLOWED_NAMES, "anthropic", ASKED, ((), ()))
+    assert not is_said_elsewhere("gemini", ALLOWED_NAMES, "anthropic", asked, ((), ()))
+    assert not is_said_elsewhere("gemini", ALLOWED_NAMES, "openai-chat", ASKED, ((), ()))
+
+
+def test_a_deferred_tool_is_loaded_only_where_a_block_adds_it_and_that_is_reported():
+    told = (Loss("$.messages[1].content[0]", "tool.position", "approximated", "in front"),)
+    other = {**LOADED, "tools": [*LOADED["tools"], {**LOADED["tools"][0], "name": "never"}]}
+    path = "tools[].defer_loading"
+    assert is_said_elsewhere("anthropic", path, "openai-chat", LOADED, ((), told))
+    assert not is_said_elsewhere("anthropic", path, "openai-chat", LOADED, ((), ()))
+    assert not is_said_elsewhere("anthropic", path, "openai-chat", other, ((), told))
+
+
+def test_the_id_of_a_call_is_left_out_only_with_its_call():
+    told = (Loss("$", "tool_call.arguments", "dropped", "the limit was reached inside the call"),)
+    assert is_said_elsewhere("anthropic", "content_block.id", "gemini", CUT, ((), told))
+    assert not is_said_elsewhere("anthropic", "content_block.id", "gemini", CUT, ((), ()))
+    assert not is_said_elsewhere("anthropic", "content_block.id", "gemini", [CUT[1], *CUT], ((), told))
 
 
 def test_what_could_not_be_helped_is_a_short_list_with_reasons():

@@ -3,7 +3,8 @@
 A field of a request, an answer or a stream is taken away, and the document is translated again. If neither
 the output nor the losses change, the field was neither carried nor declared. A number is changed too, before
 it is called ignored: what can be reckoned from others is not missed. An object or a list of objects says
-what its fields say, and an empty one nothing. Exceptions are named in `IGNORED`, each with its reason.
+what its fields say, and an empty one nothing. Exceptions are named in `IGNORED` and `ELSEWHERE`, each with
+its reason.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
-from tools.fidelity.ignored import IGNORED, OPAQUE, Ignored
+from tools.fidelity.ignored import ELSEWHERE, IGNORED, OPAQUE, Ignored
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.errors import WireglotError
@@ -87,9 +88,13 @@ def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silen
             declared.append(place)
         elif outcome == whole and not _has_fields(place, value):
             declared.append(place)
-            if _says_something(value) and all(  # else told once for all
-                translate(case, _changed_any(case.body, path, change), target) == whole
-                for change in _changes(value)
+            if (
+                _says_something(value)
+                and all(  # else told once for all
+                    translate(case, _changed_any(case.body, path, change), target) == whole
+                    for change in _changes(value)
+                )
+                and not is_said_elsewhere(case.dialect, path, target, case.body, whole)
             ):
                 yield Silent(case.id, target, path, _short(value))
 
@@ -157,6 +162,15 @@ def is_ignored(name: str, kind: Kind, path: str, value: Any, target: str) -> Ign
         ):
             return entry
     return None
+
+
+def is_said_elsewhere(name: str, path: str, target: str, document: Any, outcome: Outcome) -> bool:
+    return any(
+        (entry.dialect, entry.path) == (name, path)
+        and entry.target in ("*", target)
+        and entry.holds(document, outcome[1])
+        for entry in ELSEWHERE
+    )
 
 
 def spelled(place: Place) -> str:
@@ -255,9 +269,13 @@ def _silent_in_stream(case: Case, target: DialectName) -> Iterator[Silent]:
         outcome = _streamed(case, [_thinned(frame, field, _drop) for frame in frames], target)
         if outcome == whole and _has_fields(place, value):
             continue
-        if outcome == whole and all(
-            _streamed(case, [_thinned(frame, field, change) for frame in frames], target) == whole
-            for change in _changes(value)[1:]
+        if (
+            outcome == whole
+            and all(
+                _streamed(case, [_thinned(frame, field, change) for frame in frames], target) == whole
+                for change in _changes(value)[1:]
+            )
+            and not is_said_elsewhere(case.dialect, path, target, frames, whole)
         ):
             yield Silent(case.id, target, path, _short(value))
         if outcome[0] == whole[0]:

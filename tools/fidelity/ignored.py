@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+from wireglot.ir.loss import Loss
 
 
 class Ignored(NamedTuple):
@@ -172,3 +175,89 @@ IGNORED: Final[tuple[Ignored, ...]] = (
         kind="answers",
     ),
 )  # fmt: skip
+
+
+_CALLS: Final = ("tool_use", "function_call", "custom_tool_call")
+
+
+class Elsewhere(NamedTuple):
+    """A field that says nothing by itself, because something else in its document says it: nothing else of
+    this name is excused."""
+
+    reason: str
+    dialect: str
+    path: str
+    target: str
+    holds: Callable[[Any, Iterable[Loss]], bool]
+    """Of the document (the frames of a stream), and of what was told to be lost."""
+
+
+def _allows_every_function(request: Any, _losses: Iterable[Loss]) -> bool:
+    """Whether the functions that may be called are all that are offered, and nothing else is."""
+    config = request["toolConfig"]["functionCallingConfig"]
+    tools = request.get("tools", [])
+    offered = [one["name"] for tool in tools for one in tool.get("functionDeclarations", [])]
+    return (
+        config.get("mode") == "ANY"
+        and all(tool.keys() == {"functionDeclarations"} for tool in tools)
+        and set(config["allowedFunctionNames"]) == set(offered)
+    )
+
+
+def _loads_every_deferred_tool(request: Any, losses: Iterable[Loss]) -> bool:
+    """Whether blocks of the conversation have added all deferred tools, each told to stand in front."""
+    blocks = [
+        block
+        for message in request["messages"]
+        if isinstance(message.get("content"), list)
+        for block in message["content"]
+        if block.get("type") == "tool_addition"
+    ]
+    deferred = {tool["name"] for tool in request["tools"] if tool.get("defer_loading")}
+    told = [loss for loss in losses if loss.feature == "tool.position"]
+    return deferred <= {block["tool"].get("name") for block in blocks} and len(told) >= len(blocks)
+
+
+def _leaves_out_every_call(frames: Any, losses: Iterable[Loss]) -> bool:
+    """Whether every call of the stream was told to be left out, as its token limit has cut it."""
+    opened = [
+        frame
+        for frame in frames
+        if isinstance(frame, dict)
+        and frame.get("type") in ("content_block_start", "response.output_item.added")
+        and (frame.get("content_block") or frame.get("item") or {}).get("type") in _CALLS
+    ]
+    cut = [loss for loss in losses if loss.detail == "the limit was reached inside the call"]
+    return len(opened) == len(cut)
+
+
+ELSEWHERE: Final[tuple[Elsewhere, ...]] = (
+    Elsewhere(
+        "a list of all functions allows what no list does",
+        "gemini",
+        "toolConfig.functionCallingConfig.allowedFunctionNames",
+        "anthropic",
+        _allows_every_function,
+    ),
+    Elsewhere(
+        "a tool that was added on the way is deferred no more, and reported to be declared in front",
+        "anthropic",
+        "tools[].defer_loading",
+        "*",
+        _loads_every_deferred_tool,
+    ),
+    Elsewhere(
+        "the id of a call that was reported to be left out",
+        "anthropic",
+        "content_block.id",
+        "gemini",
+        _leaves_out_every_call,
+    ),
+    Elsewhere(
+        "the id of a call that was reported to be left out",
+        "openai-responses",
+        "item.call_id",
+        "gemini",
+        _leaves_out_every_call,
+    ),
+)
