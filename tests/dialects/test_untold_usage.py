@@ -80,3 +80,14 @@ def test_counts_of_the_same_name_are_told_apart(target):
         "prompt_tokens_details.audio_tokens: openai-chat only",
         "completion_tokens_details.audio_tokens: openai-chat only",
     ]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    ("source", "key", "counts"), {name: (name, key, counts) for name, key, counts, _ in ACCOUNTS}.values()
+)
+def test_a_count_below_zero_is_declared(source, key, counts, target):
+    """[X11] As OpenAI once sent one: it is read as none, and no other dialect gets it in silence."""
+    name = next(reversed(counts))
+    told = [detail.rpartition(": ")[2] for detail in losses(source, key, counts | {name: -9}, target)]
+    assert told == ([] if source == target else ["a count below zero is read as none"])

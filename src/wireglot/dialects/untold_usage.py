@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from wireglot.dialects.unknown_fields import is_hollow
+from wireglot.ir.content import Extra
+from wireglot.ir.loss import Loss, losses_of_extra
 
 Counted = Mapping[str, frozenset[str] | None]
 """Fields that are counted, or say again what is; with the fields inside where it is an object."""
@@ -30,3 +32,14 @@ def untold(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
                     if item and name not in inside and not is_hollow(item):
                         out[f"{key}.{name}"] = item
     return out
+
+
+def losses_of_usage(raw: Extra | None, own: str, path: str, out: list[Loss]) -> None:
+    """Declare what another dialect's account says beside the counts, and counts that it cannot mean."""
+    if raw is None or raw.dialect == own:
+        return
+    losses_of_extra(raw, own, path, out, "usage.detail")
+    for key, value in raw.form.items():
+        if type(value) in (int, float) and value < 0:
+            detail = "a count below zero is read as none"
+            out.append(Loss(f"{path}.{key}", "usage.detail", "dropped", detail))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.anthropic.names import NAME
-from wireglot.dialects.untold_usage import Counted, untold
+from wireglot.dialects.untold_usage import Counted, losses_of_usage, untold
 from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -119,7 +119,7 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
     raw = usage.raw
     if raw is not None and raw.dialect == NAME and parse_usage(raw.form) == usage:
         return dict(raw.form)
-    losses_of_extra(raw, NAME, path, losses, "usage.detail")
+    losses_of_usage(raw, NAME, path, losses)
     if usage.tool_prompt:
         losses.append(Loss(f"{path}.tool_prompt", "usage.detail", "approximated", "counted as input"))
     written = usage.cache_write + usage.cache_write_long

@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count
-from wireglot.dialects.untold_usage import Counted, untold
+from wireglot.dialects.untold_usage import Counted, losses_of_usage, untold
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -181,7 +181,7 @@ def write_usage(usage: Usage, tier: str, path: str, out: list[Loss]) -> dict[str
     raw = usage.raw
     if raw is not None and raw.dialect == OWN and _same(read_usage(raw.form), usage):
         return raw.form
-    losses_of_extra(raw, OWN, path, out, "usage.detail")
+    losses_of_usage(raw, OWN, path, out)
     for kind in ("cache_write", "cache_write_long"):
         if getattr(usage, kind):
             out.append(Loss(f"{path}.{kind}", "usage.detail", "approximated", "counted as plain prompt"))

@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_values import parse_logprob
-from wireglot.dialects.untold_usage import Counted, untold
+from wireglot.dialects.untold_usage import Counted, losses_of_usage, untold
 from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -161,7 +161,7 @@ def render_usage(usage: Usage, losses: list[Loss]) -> dict[str, Any]:
     raw = own_form(usage.raw, NAME)
     if raw and counts_of(parse_usage(raw)) == counts_of(usage):
         return dict(raw)
-    losses_of_extra(usage.raw, NAME, "$.usage", losses, "usage.detail")
+    losses_of_usage(usage.raw, NAME, "$.usage", losses)
     if usage.cache_write_long:
         losses.append(
             Loss("$.usage.cache_write_long", "usage.detail", "approximated", "counted with cache_write")

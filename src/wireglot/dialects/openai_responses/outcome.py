@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.dialects.untold_usage import Counted, untold
+from wireglot.dialects.untold_usage import Counted, losses_of_usage, untold
 from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -134,7 +134,7 @@ def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:
     raw = usage.raw
     if raw is not None and raw.dialect == NAME and parse_usage(raw.form) == usage:
         return raw.form
-    losses_of_extra(raw, NAME, "$.usage", losses, "usage.detail")
+    losses_of_usage(raw, NAME, "$.usage", losses)
     if usage.tool_prompt:
         losses.append(Loss("$.usage.tool_prompt", "usage.detail", "approximated", "counted as input"))
     written = usage.cache_write + usage.cache_write_long
