@@ -1,6 +1,6 @@
 """Sampling, stops, limits and formats toward an endpoint."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.request import (
+    UNNAMED_FORMAT,
     OutputFormat,
     Sampling,
     Tool,
@@ -46,7 +47,21 @@ def test_sampling_a_model_fixes_is_dropped_aloud() -> None:
     wanted = request(sampling=Sampling(temperature=0.3, seed=1, logprobs=True, top_logprobs=3))
     outcome = fitted(wanted, Limits(sampling=("seed",)))
     assert outcome.request.sampling == Sampling(seed=1)
-    assert sorted(feature for feature, _ in features(outcome)) == ["logprobs", "sampling.temperature"]
+    assert sorted(loss.path for loss in outcome.losses) == [
+        "$.sampling.logprobs",
+        "$.sampling.temperature",
+        "$.sampling.top_logprobs",
+    ]
+    assert {action for _, action in features(outcome)} == {"dropped"}
+
+
+def test_a_number_of_alternatives_is_dropped_aloud_without_its_switch() -> None:
+    limits = Limits(sampling=("seed",))
+    outcome = fitted(request(sampling=Sampling(top_logprobs=3)), limits)
+    assert outcome.request.sampling == Sampling()
+    assert [(loss.path, loss.feature) for loss in outcome.losses] == [("$.sampling.top_logprobs", "logprobs")]
+    none = fitted(request(sampling=Sampling(top_logprobs=0)), limits)
+    assert (none.request.sampling, none.losses) == (Sampling(), ())
 
 
 def test_a_temperature_above_the_range_is_lowered() -> None:
@@ -79,6 +94,22 @@ def test_a_format_that_cannot_be_enforced_is_asked_for() -> None:
     assert told.role == "system"
     assert '"properties"' in msgspec.json.encode(told).decode().replace("\\", "")
     assert features(outcome) == [("output_format", "approximated")]
+
+
+@pytest.mark.parametrize("formats", [("json",), ()])
+def test_a_format_that_is_asked_for_in_words_keeps_its_description_and_reports_its_name(
+    formats: tuple[Literal["json", "schema"], ...],
+) -> None:
+    wanted = OutputFormat("schema", {"type": "object"}, "CityLocation", "Where a city lies.")
+    outcome = fitted(request(output=wanted), Limits(output_formats=formats))
+    assert outcome.request.output == (OutputFormat("json") if formats else None)
+    assert "Where a city lies." in str(outcome.request.messages[0])
+    assert [(loss.path, loss.action) for loss in outcome.losses] == [
+        ("$.output", "approximated"),
+        ("$.output.name", "approximated"),
+    ]
+    unnamed = msgspec.structs.replace(wanted, name=UNNAMED_FORMAT)
+    assert len(fitted(request(output=unnamed), Limits(output_formats=formats)).losses) == 1
 
 
 def test_an_array_answer_is_wrapped_where_the_root_must_be_an_object() -> None:

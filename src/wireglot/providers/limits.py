@@ -45,6 +45,7 @@ DEFAULT_SAMPLING: dict[str, float] = {
     "presence_penalty": 0,
     "candidates": 1,
     "logprobs": False,
+    "top_logprobs": 0,
 }
 """What every API does unasked: whoever says it loses nothing where it cannot be said."""
 

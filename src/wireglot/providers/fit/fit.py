@@ -134,6 +134,7 @@ _SAMPLING_FEATURES: dict[str, Feature] = {
     "seed": "sampling.seed",
     "candidates": "candidates",
     "logprobs": "logprobs",
+    "top_logprobs": "logprobs",
 }
 
 
@@ -145,14 +146,13 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
     if limits.sampling is not ALL_SAMPLING:
         for name, feature in _SAMPLING_FEATURES.items():
             value = getattr(sampling, name)
-            if value is None or name in limits.sampling or value == limits.fixed.get(name):
+            taken = ("logprobs" if name == "top_logprobs" else name) in limits.sampling
+            if value is None or taken or value == limits.fixed.get(name):
                 continue
             changes[name] = None
             if name in limits.fixed or value != DEFAULT_SAMPLING.get(name):
                 detail = "this model fixes or refuses it"
                 losses.append(Loss(f"$.sampling.{name}", feature, "dropped", detail))
-        if "logprobs" in changes:
-            changes["top_logprobs"] = None
     highest = limits.temperature_max
     if (
         highest

@@ -7,7 +7,7 @@ import msgspec
 from wireglot.dialects.schema import SchemaNote, object_root, project
 from wireglot.ir.content import Message, Text
 from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request
+from wireglot.ir.request import UNNAMED_FORMAT, Request
 from wireglot.providers.limits import Limits
 from wireglot.wire.json import encode_text
 
@@ -68,15 +68,21 @@ def ask_for_output(request: Request, limits: Limits, losses: list[Loss]) -> Requ
     if output is None or output.kind == "text" or output.kind in limits.output_formats:
         return request
     if output.kind == "schema" and "json" in limits.output_formats:
-        fitted = msgspec.structs.replace(output, kind="json", schema=None, strict=None, description=None)
+        fitted = msgspec.structs.replace(
+            output, kind="json", schema=None, name="", strict=None, description=None
+        )
     else:
         fitted = None
     if output.kind == "schema":
         schema = encode_text(output.schema)
         told = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
+        if output.description:
+            told += f"\n\n{output.description}"
     else:
         told = "Answer with one JSON object, and nothing else."
     losses.append(Loss("$.output", "output_format", "approximated", "asked for in the prompt, not enforced"))
+    if output.name and output.name != UNNAMED_FORMAT:
+        losses.append(Loss("$.output.name", "output_format", "approximated", "a format in words has no name"))
     head = 0
     while head < len(request.messages) and request.messages[head].role == "system":
         head += 1
