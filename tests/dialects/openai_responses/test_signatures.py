@@ -1,9 +1,14 @@
 """Reasoning state: OpenAI's own goes raw, everyone else's in the sealed envelope, and returns to its minter only."""
 
+import pytest
+
 from tests.dialects.openai_responses.wire import CONTEXT, parse, render, write
+from tools.fidelity.matrix import said_back
+from wireglot import translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import UNREADABLE, is_sealed
 from wireglot.dialects.openai_responses import DIALECT
+from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
@@ -104,7 +109,26 @@ def test_reasoning_of_another_model_is_not_sent_as_openais():
     output = answered(Reasoning("hm"), Text("a")).value["output"]
     rendered = DIALECT.render_request(parse({"model": "m", "input": output}), CONTEXT)
     assert [item["type"] for item in rendered.value["input"]] == ["message"]
-    assert [loss.feature for loss in rendered.losses] == ["reasoning.text"]
+    assert [(loss.feature, loss.detail) for loss in rendered.losses] == [
+        ("reasoning.text", "not minted by this provider")
+    ]
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat", "gemini"])
+def test_a_summary_that_came_without_its_state_is_reported_as_the_providers_own(client):
+    summary = [{"type": "summary_text", "text": "hm"}]
+    output = [{"type": "reasoning", "id": "rs_x", "summary": summary}, *answered(Text("a")).value["output"]]
+    answer = {**answered(Text("a")).value, "output": output}
+    told = translate_response(answer, source="openai-responses", target=client).value
+    question = dialect(client).render_request(
+        Request("m", (USER, Message("assistant", (Text("-"),)), USER), max_tokens=9), CONTEXT
+    )
+    asked = said_back(client, question.value, told)
+    rendered = translate_request(asked, source=client, target="openai-responses", model="m")
+    assert "reasoning" not in [item["type"] for item in rendered.value["input"]]
+    assert [loss.detail for loss in rendered.losses if loss.feature == "reasoning.text"] == [
+        "its encrypted content was not kept"
+    ]
 
 
 def test_a_client_that_echoes_unsigned_reasoning_is_left_alone():

@@ -394,12 +394,8 @@ class _Input:
             if part.redacted:
                 self.losses.append(Loss(path, "reasoning.redacted", "approximated", "encrypted reasoning"))
             return render_reasoning(part, signature.id or identifier, signature.data)
-        if (
-            signature is None
-            and form
-            and not (form.get("id") and identifier is None)
-            and (not self.unstored or is_raw(part))
-        ):
+        own = signature is None and bool(form) and not (form.get("id") and identifier is None)
+        if own and (not self.unstored or is_raw(part)):
             return render_reasoning(part, identifier, None)
         losses_of_extra(part.extra, NAME, path, self.losses)
         if part.redacted:
@@ -416,11 +412,12 @@ class _Input:
                 )
             )
         # A reasoning item without encrypted content is refused unless the provider has stored it (R-DA-18).
+        bare = "its encrypted content was not kept"
         if part.text:
-            self.losses.append(Loss(path, "reasoning.text", "dropped", "not minted by this provider"))
+            detail = bare if own else "not minted by this provider"
+            self.losses.append(Loss(path, "reasoning.text", "dropped", detail))
         elif identifier is not None and signature is None:
-            detail = "its encrypted content was not kept"
-            self.losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", detail))
+            self.losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", bare))
         return None
 
 
