@@ -10,7 +10,7 @@ from tools.fidelity.corpus import avoidable_losses, main
 from tools.fidelity.ignored import ELSEWHERE, IGNORED
 from tools.fidelity.necessary import NECESSARY
 from wireglot.dialects.registry import dialect_name
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Feature, Loss
 from wireglot.testing.fixtures import Case
 from wireglot.wire.json import encode
 
@@ -169,6 +169,22 @@ def test_a_result_without_its_call_is_excused_where_the_call_is_stored_elsewhere
     assert avoidable_losses([lost], {"tool_result.pairing"}, {"previous_response_id": "resp_1"}) == []
     assert avoidable_losses([lost], {"tool_result.pairing"}, stored) == []
     assert avoidable_losses([lost], {"tool_result.pairing"}, {"input": "Hello"}) == ["tool_result.pairing"]
+    answer = {"previous_response_id": "resp_1", "output": []}
+    assert avoidable_losses([lost], {"tool_result.pairing"}, answer) == ["tool_result.pairing"]
+
+
+def test_reasoning_is_excused_where_its_answer_brought_nothing_that_could_go_back():
+    places: set[Feature] = {"reasoning.text", "reasoning.signature"}
+    bare = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    whole = {**bare, "encrypted_content": "gAAA"}
+    raw = {**bare, "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    for feature in places:
+        lost = Loss("$.messages[1].content[0]", feature, "dropped", "its encrypted content was not kept")
+        assert avoidable_losses([lost], places, {"output": [bare, {"type": "message"}]}) == []
+        for output in ([bare, whole], [bare, raw], [{"type": "message"}], []):
+            assert avoidable_losses([lost], places, {"output": output}) == [feature]
+        other = Loss("$.messages[1].content[0]", feature, "dropped", "not minted by this provider")
+        assert avoidable_losses([other], places, {"output": [bare]}) == [feature]
 
 
 def test_without_recordings_the_figures_say_so(tmp_path, monkeypatch, capsys):

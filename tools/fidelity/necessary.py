@@ -30,9 +30,17 @@ def _refers_to_what_is_stored(request: Document) -> bool:
     """Whether parts of the conversation are held by the upstream that was asked before."""
     items = request.get("input")
     listed = items if isinstance(items, list) else []
+    if "output" in request:  # an answer, which only repeats what was asked
+        return False
     return bool(request.get("previous_response_id") or request.get("conversation")) or any(
         isinstance(item, dict) and item.get("type") == "item_reference" for item in listed
     )
+
+
+def _brought_no_state(answer: Document) -> bool:
+    """Whether no reasoning item of a Responses answer can go back: none is encrypted, or raw text."""
+    items = [item for item in answer.get("output", ()) if item.get("type") == "reasoning"]
+    return bool(items) and not any(item.get("encrypted_content") or item.get("content") for item in items)
 
 
 NECESSARY: Final[tuple[Necessary, ...]] = (
@@ -77,6 +85,12 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
         "the upstream reads back only what it has signed: a bare summary is for people",
         ("reasoning.text",),
         ("not signed by this provider",),
+    ),
+    Necessary(
+        "a request that stores nothing brings reasoning back encrypted only, and this answer told it bare",
+        ("reasoning.text", "reasoning.signature"),
+        ("its encrypted content was not kept",),
+        _brought_no_state,
     ),
     Necessary(
         "a call that its token limit has cut is nothing to run",

@@ -85,7 +85,7 @@ def round_trips(cases: Iterable[Case], kept: Kept, remembered: bool) -> RoundTri
                 for loss in trip.losses
                 if loss.action == "dropped"
                 and loss.feature in kept[title(client, case.dialect)] - _UNSENT
-                and not why_needed(loss)
+                and not why_needed(loss, case.body)
             }
             if not trip.different:
                 same += 1
