@@ -45,7 +45,7 @@ from wireglot.gateway.request.problems import error_of, is_final, redacted, tell
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
-from wireglot.gateway.steps import STEPS_WITHIN, Parts, around
+from wireglot.gateway.steps import Parts, Pipeline
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
@@ -90,7 +90,6 @@ class Gateway:
         self.settings = settings
         self.observer = observer
         self.health = Health()
-        self.draining = False
         self.config_refused = False
         """Whether a newer configuration was refused, so that `settings` are not what the file says."""
         self.siblings: Siblings | None = None
@@ -112,9 +111,8 @@ class Gateway:
             gates=self._gates,
             counting=Counting(self.relay),
             relay=self.relay,
-            is_draining=lambda: self.draining,
         )
-        self._answerer, self._within = around(parts), around(parts, STEPS_WITHIN)
+        self._pipeline = Pipeline(parts)
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
@@ -163,6 +161,15 @@ class Gateway:
     def asks_for_keys(self) -> bool:
         """Whether a request needs a client key now."""
         return self._gatekeeper.asks_for_keys(self.settings)
+
+    @property
+    def draining(self) -> bool:
+        """Whether the process is shutting down: running requests end, new ones are refused."""
+        return self._gates.draining
+
+    @draining.setter
+    def draining(self, draining: bool) -> None:
+        self._gates.draining = draining
 
     @property
     def in_flight(self) -> int:
@@ -294,7 +301,7 @@ class Gateway:
                 job = await aside(reading) if large and known is None else reading()
                 exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
                 exchange.tap = recording
-                await (self._within if record.within else self._answerer).answer(exchange)
+                await self._pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise

@@ -1,29 +1,31 @@
 """The steps around an answer, in one list: how a request is wrapped, from the outside in.
 
-Each is a small class that takes the next one and is one itself, and begins with the one question whether the
-request concerns it. A new concern is a class in the room it belongs to, and a line here.
+Each step is a small class that takes the next one and is one itself. The list says which requests can need
+it; the chain for each kind of request is built once, of those steps only. A new concern is a class in the
+package it belongs to, and a line here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from wireglot.dialects.base import Surface
 from wireglot.gateway.entry.gates import Gates
 from wireglot.gateway.pages.counts import Counted, Counting
 from wireglot.gateway.relay.relay import Relay
-from wireglot.gateway.request.exchange import Answerer
-from wireglot.gateway.request.steps import Gated, Open, Opened, Permitted, Routed, WithinTime
-from wireglot.gateway.state.conversations.continued import Continued
-from wireglot.gateway.state.idempotency import Idempotent
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.steps import Admission, Queue, Routing, TimeLimit
+from wireglot.gateway.state.conversations.continued import ConversationLoader
+from wireglot.gateway.state.idempotency import HEADER, IdempotentReplay
 from wireglot.gateway.state.ledger.usage_ledger import Accounted
-from wireglot.gateway.state.quotas.steps import Grown, Reserved
-from wireglot.gateway.state.reasoning.vault import Recalled
-from wireglot.gateway.state.responses.background import InBackground
-from wireglot.gateway.state.responses.chain import Chained
-from wireglot.gateway.state.responses.compaction import Compacted, Unsealed
+from wireglot.gateway.state.quotas.steps import QuotaGrowth, QuotaReservation
+from wireglot.gateway.state.reasoning.vault import ReasoningRecall
+from wireglot.gateway.state.responses.background import BackgroundStart
+from wireglot.gateway.state.responses.chain import HistoryLoader
+from wireglot.gateway.state.responses.compaction import CompactionUnsealer, Summarizer
 from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.routing import Router
 
@@ -36,50 +38,122 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     gates: Gates
     counting: Counting
     relay: Relay
-    is_draining: Callable[[], bool]
 
 
-Step = Callable[[Answerer, Parts], Answerer]
+class Kind(NamedTuple):
+    """What decides which steps a request can need."""
 
-STEPS: Final[tuple[Step, ...]] = (
-    # Around whole answers: the same one again, a summary in its place, or one that nobody waits for.
-    lambda inner, parts: Idempotent(inner, parts.state.idempotency),
-    lambda inner, parts: Compacted(inner, parts.state.compaction),
-    lambda inner, parts: InBackground(inner, parts.state.background),
+    surface: Surface
+    operation: str
+    has_key: bool
+    has_timeout: bool
+    is_idempotent: bool
+    is_conversation: bool
+    is_own: bool
+    """Sent by the gateway itself, for the answer to another request: that one was admitted, and holds a place
+    in every queue."""
+
+    @property
+    def generates(self) -> bool:
+        return self.operation == "generate"
+
+    @property
+    def stores(self) -> bool:
+        """Whether the dialect has stored responses."""
+        return self.surface.stored is not None
+
+    @property
+    def compacts(self) -> bool:
+        """Whether the dialect has sealed summaries of conversations."""
+        return self.surface.stored is not None and self.surface.stored.compaction is not None
+
+    @property
+    def counts_like_generate(self) -> bool:
+        """Whether tokens are counted of the same body that generates."""
+        return self.surface.counts is not None and self.surface.counts.same_body
+
+
+class Step(NamedTuple):
+    around: Callable[[Answerer, Parts], Answerer]
+    applies: Callable[[Kind], bool]
+
+
+STEPS: Final = (
+    # Around whole answers: the same one again, a summary in its place, or one that no client waits for.
+    Step(
+        lambda inner, parts: IdempotentReplay(inner, parts.state.idempotency),
+        lambda kind: not kind.is_own and kind.is_idempotent and kind.operation in ("generate", "compact"),
+    ),
+    Step(
+        lambda inner, parts: Summarizer(inner, parts.state.compaction),
+        lambda kind: not kind.is_own and (kind.operation == "compact" or (kind.generates and kind.compacts)),
+    ),
+    Step(
+        lambda inner, parts: BackgroundStart(inner, parts.state.background),
+        lambda kind: not kind.is_own and kind.generates and kind.stores,
+    ),
     # Whether, and where to: the route before the quotas, which reserve by the first target's price.
-    lambda inner, parts: Open(inner, parts.is_draining),
-    lambda inner, parts: Permitted(inner),
-    lambda inner, parts: Routed(inner, parts.router),
-    lambda inner, parts: Opened(inner),
-    lambda inner, parts: Reserved(inner, parts.state.quotas),
-    # What the client did not send and the model needs. The store is asked before the gates: whoever waits for
-    # it takes nobody's place. Summaries are opened once the stored history stands before them.
-    lambda inner, parts: Continued(inner, parts.state.continuing),
-    lambda inner, parts: Chained(inner, parts.state.chain),
-    lambda inner, parts: Unsealed(inner, parts.state.compaction),
-    lambda inner, parts: Recalled(inner, parts.state.reasoning),
-    lambda inner, parts: Grown(inner, parts.state.quotas),
+    Step(lambda inner, parts: Admission(inner, parts.gates), lambda kind: not kind.is_own),
+    Step(lambda inner, parts: Routing(inner, parts.router), lambda kind: True),
+    Step(lambda inner, parts: QuotaReservation(inner, parts.state.quotas), lambda kind: kind.has_key),
+    # What the client did not send and the model needs. The store is read before the queue: a request that
+    # waits for it takes no place. Summaries are unsealed once the stored history is in front of them.
+    Step(
+        lambda inner, parts: ConversationLoader(inner, parts.state.continuing),
+        lambda kind: (
+            not kind.is_own
+            and kind.is_conversation
+            and not kind.stores
+            and (kind.generates or kind.counts_like_generate)
+        ),
+    ),
+    Step(
+        lambda inner, parts: HistoryLoader(inner, parts.state.chain),
+        lambda kind: not kind.is_own and kind.stores,
+    ),
+    Step(
+        lambda inner, parts: CompactionUnsealer(inner, parts.state.compaction),
+        lambda kind: not kind.is_own and kind.compacts,
+    ),
+    Step(
+        lambda inner, parts: ReasoningRecall(inner, parts.state.reasoning),
+        lambda kind: not kind.is_own and kind.generates and kind.surface.reasoning.returns != "all",
+    ),
+    Step(
+        lambda inner, parts: QuotaGrowth(inner, parts.state.quotas),
+        lambda kind: not kind.is_own and kind.has_key,
+    ),
     # Its turn, its account, its time.
-    lambda inner, parts: Gated(inner, parts.gates),
-    lambda inner, parts: Counted(inner, parts.counting),
-    lambda inner, parts: Accounted(inner, parts.state.ledger),
-    lambda inner, parts: WithinTime(inner),
-)
-
-STEPS_WITHIN: Final[tuple[Step, ...]] = (
-    # A request of the gateway's own, for the answer to another one: that one has been let in, and holds a
-    # place at every gate.
-    lambda inner, parts: Routed(inner, parts.router),
-    lambda inner, parts: Opened(inner),
-    lambda inner, parts: Reserved(inner, parts.state.quotas),
-    lambda inner, parts: Accounted(inner, parts.state.ledger),
-    lambda inner, parts: WithinTime(inner),
+    Step(lambda inner, parts: Queue(inner, parts.gates), lambda kind: not kind.is_own),
+    Step(lambda inner, parts: Counted(inner, parts.counting), lambda kind: not kind.is_own),
+    Step(lambda inner, parts: Accounted(inner, parts.state.ledger), lambda kind: True),
+    Step(lambda inner, parts: TimeLimit(inner), lambda kind: kind.has_timeout),
 )
 
 
-def around(parts: Parts, steps: tuple[Step, ...] = STEPS) -> Answerer:
-    """The relay within all steps."""
-    answerer: Answerer = parts.relay
-    for step in reversed(steps):
-        answerer = step(answerer, parts)
-    return answerer
+class Pipeline:
+    """The relay within the steps that a request can need."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._chains: dict[Kind, Answerer] = {}
+
+    def of(self, exchange: Exchange) -> Answerer:
+        job = exchange.job
+        kind = Kind(
+            job.surface,
+            job.asked.operation,
+            job.caller.key is not None,
+            job.timeout is not None,
+            HEADER in job.head.headers,
+            bool(job.conversation),
+            bool(exchange.record.within),
+        )
+        chain = self._chains.get(kind)
+        if chain is None:
+            chain = self._parts.relay
+            for step in reversed(STEPS):
+                if step.applies(kind):
+                    chain = step.around(chain, self._parts)
+            self._chains[kind] = chain
+        return chain

@@ -14,9 +14,14 @@ from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, WatchedV
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
 from wireglot.gateway.request.aside import LARGE_BYTES
 from wireglot.gateway.settings import Keep, Secret
-from wireglot.gateway.state.reasoning.needs import carries_bare, may_lack, minter_of, needs
-from wireglot.gateway.state.reasoning.parts import GIVEN_UP, unpack
-from wireglot.gateway.state.reasoning.vault import Recalled, _rename_results
+from wireglot.gateway.state.reasoning.parts import GIVEN_UP, minter_of, unpack
+from wireglot.gateway.state.reasoning.vault import (
+    ReasoningRecall,
+    _comes_bare,
+    _may_lack,
+    _rename_results,
+)
+from wireglot.gateway.targets.routing import lost_state
 from wireglot.ir.content import (
     Foreign,
     Message,
@@ -359,15 +364,16 @@ def about(family: str = "a", **reasoning: Any) -> Any:
     return SimpleNamespace(family=family, name=f"{family}-1", reasoning=SimpleNamespace(**told))
 
 
-def upstream(
-    family: str, reasoning: str = "own", dialect: str = "", catalog: str = "known", signs: bool = False
-) -> Any:
-    return SimpleNamespace(
-        surface=about(family),
-        limits=SimpleNamespace(reasoning=reasoning, call_signatures=signs),
-        dialect=dialect or f"{family}-1",
-        provider=SimpleNamespace(spec=SimpleNamespace(catalog=catalog)),
-    )
+def upstream(family: str, reasoning: str = "own", catalog: str = "known", signs: bool = False) -> Any:
+    """As much of an upstream as decides what its clients lose."""
+    limits = SimpleNamespace(reasoning=reasoning, call_signatures=signs)
+    return SimpleNamespace(surface=about(family), limits=limits, catalog=bool(catalog))
+
+
+def reached(client: Any, other: Any) -> Any:
+    """The target that it is for a client."""
+    lost = lost_state(client, other.surface, other.limits, catalog=other.catalog)
+    return SimpleNamespace(name="p/m", lost=lost)
 
 
 @pytest.mark.parametrize(
@@ -393,8 +399,10 @@ def upstream(
 def test_state_is_lost_between_families_and_where_a_client_drops_or_does_not_see_it(
     client: Any, hides: bool, target: Any, expected: bool
 ) -> None:
-    asking: Any = SimpleNamespace(job=SimpleNamespace(surface=client), hides_state=hides)
-    assert needs(asking, target) is expected
+    asking: Any = SimpleNamespace(hides_state=hides, targets=(reached(client, target),))
+    vault = Memory().turns
+    applies = client.reasoning.returns != "all"  # to others the step is not applied
+    assert (applies and vault.concerns(asking)) is expected
 
 
 @pytest.mark.parametrize(
@@ -415,25 +423,27 @@ def test_in_its_own_dialect_state_is_looked_for_where_the_body_shows_that_it_may
     replaces = all(target.limits.call_signatures for target in targets)
     marks = {"placeholders": (b"none",)} if replaces else {"drops_thoughts": True, "turn_marks": (b"model",)}
     job = SimpleNamespace(surface=about(**marks), body=body)
-    asking: Any = SimpleNamespace(job=job, hides_state=False, differs=differs, targets=targets)
-    assert may_lack(asking) is lacks
+    there = tuple(reached(job.surface, target) for target in targets)
+    asking: Any = SimpleNamespace(job=job, hides_state=False, differs=differs, targets=there)
+    assert _may_lack(asking) is lacks
 
 
 @pytest.mark.parametrize(
-    ("bare", "dialects", "carries"),
+    ("bare", "families", "carries"),
     [
-        (True, ("b-1",), True),
-        (True, ("a-1", "b-1"), True),
-        (True, ("a-1",), False),
-        (False, ("b-1",), False),
-        (False, ("a-1",), False),
+        (True, ("b",), True),
+        (True, ("a", "b"), True),
+        (True, ("a",), False),
+        (False, ("b",), False),
+        (False, ("a",), False),
     ],
 )
 def test_signatures_come_back_bare_only_where_another_dialect_is_asked(
-    bare: bool, dialects: tuple[str, ...], carries: bool
+    bare: bool, families: tuple[str, ...], carries: bool
 ) -> None:
-    targets = tuple(upstream("x", dialect=each) for each in dialects)
-    assert carries_bare(about(bare_signatures=bare), targets) is carries
+    client = about(bare_signatures=bare)
+    asking: Any = SimpleNamespace(targets=tuple(reached(client, upstream(each)) for each in families))
+    assert _comes_bare(asking) is carries
 
 
 def test_what_does_not_concern_it_goes_on_at_once_and_all_else_is_recalled_first() -> None:
@@ -450,7 +460,7 @@ def test_what_does_not_concern_it_goes_on_at_once_and_all_else_is_recalled_first
         async def recall(self, exchange: Any) -> None:
             steps.append("recalled")
 
-    step: Any = Recalled(Inner(), Vault())  # type: ignore[arg-type]  # as much of both as a step needs
+    step: Any = ReasoningRecall(Inner(), Vault())  # type: ignore[arg-type]  # as much of both as a step needs
     asyncio.run(step.answer(False))
     assert steps == ["answered"]
     asyncio.run(step.answer(True))

@@ -73,6 +73,8 @@ class Gates:
     """The gate of the whole process, and one for each client key."""
 
     def __init__(self, limits: ProcessLimits) -> None:
+        self.draining = False
+        """Whether the gateway is shutting down, and takes no more requests."""
         self.all = Gate(limits.requests, limits.queue, limits.queue_time)
         self._by_caller: dict[str, Gate] = {}
 

@@ -1,10 +1,9 @@
-"""Steps around an answer that remember nothing: whether we are open, who may ask, where it goes, its turn,
-how long it may take."""
+"""Steps around an answer that keep no state: admission, routing, the queue, the time limit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -16,34 +15,26 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.targets.routing import Router
 
 
-class Open:
-    """A gateway that is shutting down takes nothing more on."""
+class Admission:
+    """A gateway that is shutting down takes no more requests, and a client key may be good for some models
+    only."""
 
-    def __init__(self, inner: Answerer, is_draining: Callable[[], bool]) -> None:
+    def __init__(self, inner: Answerer, gates: Gates) -> None:
         self._inner = inner
-        self._is_draining = is_draining
+        self._gates = gates
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if self._is_draining():
+        if self._gates.draining:
             raise shed("the gateway is shutting down")
-        return self._inner.answer(exchange)
-
-
-class Permitted:
-    """A client key may be good for some models only."""
-
-    def __init__(self, inner: Answerer) -> None:
-        self._inner = inner
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
         if job.caller.key is not None:
             check_permitted(job.caller.key, job.model)
         return self._inner.answer(exchange)
 
 
-class Routed:
-    """From here on it is known who may be asked."""
+class Routing:
+    """Finds the targets. A large body is read in a thread, where it is to be read at all: later steps find it
+    read."""
 
     def __init__(self, inner: Answerer, router: Router) -> None:
         self._inner = inner
@@ -51,38 +42,28 @@ class Routed:
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job, router = exchange.job, self._router
-        effort = exchange.effort() if router.depends_on_effort(job.settings, job.model) else ""
+        effort = exchange.effort() if router.has_effort_rules(job.settings, job.model) else ""
         exchange.targets = router.targets(job.settings, job.model, job.dialect, effort)
-        return self._inner.answer(exchange)
+        return self._read(exchange) if exchange.is_large else self._inner.answer(exchange)
 
-
-class Opened:
-    """A large body is read beside the loop, where it is to be read at all: later steps find it done."""
-
-    def __init__(self, inner: Answerer) -> None:
-        self._inner = inner
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        return self._opened(exchange) if exchange.is_large else self._inner.answer(exchange)
-
-    async def _opened(self, exchange: Exchange) -> None:
+    async def _read(self, exchange: Exchange) -> None:
         job = exchange.job
         passes = all(target.dialect == job.dialect and target.plain for target in exchange.targets)
         wanted = not passes or job.surface.stored is not None or bool(job.conversation)
         if wanted:
             exchange.held.take(len(job.body))  # decoded, it is there once more
-        with suppress(RequestError):  # whoever has to read it tells what is wrong with it
-            await aside(lambda: _open(exchange, wanted))
+        with suppress(RequestError):  # raised again by the step that needs the request
+            await aside(lambda: _read(exchange, wanted))
         await self._inner.answer(exchange)
 
 
-def _open(exchange: Exchange, wanted: bool) -> None:
+def _read(exchange: Exchange, wanted: bool) -> None:
     if exchange.sealed or wanted:
         exchange.request()
 
 
-class Gated:
-    """Waits for its turn, where there are too many at once."""
+class Queue:
+    """Waits for its turn, where there are too many requests at once."""
 
     def __init__(self, inner: Answerer, gates: Gates) -> None:
         self._inner = inner
@@ -106,17 +87,14 @@ class Gated:
                 gate.leave()
 
 
-class WithinTime:
-    """The time that the caller gives it, waiting and further attempts included."""
+class TimeLimit:
+    """The time that the caller gives the whole answer, waiting and further attempts included."""
 
     def __init__(self, inner: Answerer) -> None:
         self._inner = inner
 
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+    async def answer(self, exchange: Exchange) -> None:
         seconds = exchange.job.timeout
-        return self._inner.answer(exchange) if seconds is None else self._within(exchange, seconds)
-
-    async def _within(self, exchange: Exchange, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._inner.answer(exchange)

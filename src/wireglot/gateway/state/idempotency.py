@@ -7,8 +7,7 @@ import contextlib
 import hashlib
 import secrets
 import time
-from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -36,7 +35,6 @@ ANSWER_BYTES_MOST: Final = 8 * 1024 * 1024
 
 _CLOSING_SECONDS: Final = 2.0
 _TRIES: Final = 5
-_ONCE: Final = frozenset({"generate", "compact"})
 _HOUR_MS: Final = 3600 * 1000
 
 
@@ -215,20 +213,14 @@ class Idempotency:
         task.add_done_callback(self._settling.discard)
 
 
-class Idempotent:
-    """A step: a request with a key is answered once; most have none, and pass."""
+class IdempotentReplay:
+    """A step: a request with an Idempotency-Key is answered once, and again with the same answer."""
 
     def __init__(self, inner: Answerer, idempotency: Idempotency) -> None:
         self._inner = inner
         self._idempotency = idempotency
 
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        job = exchange.job
-        if HEADER not in job.head.headers or job.asked.operation not in _ONCE:
-            return self._inner.answer(exchange)
-        return self._once(exchange)
-
-    async def _once(self, exchange: Exchange) -> None:
+    async def answer(self, exchange: Exchange) -> None:
         claim = await self._idempotency.begin(exchange)
         if claim is None:
             return  # it has been answered before, and has that answer again

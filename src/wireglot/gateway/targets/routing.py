@@ -17,8 +17,39 @@ from wireglot.providers.spec import limits_of, names
 from wireglot.providers.spec import provider as known_provider
 
 
+class LostState(msgspec.Struct, frozen=True):
+    """Which reasoning state of an upstream's answers its clients may not send back."""
+
+    foreign: bool
+    """The upstream's dialect is of another family: clients have no place for its state."""
+    shown: bool = False
+    """The plain reasoning of a server that the catalog does not know, dropped by clients. One that has shown
+    some takes it back."""
+    replaced: bool = False
+    """Clients of the upstream's own dialect may send placeholders for its signatures."""
+    any: bool = False
+    bare: bool = False
+    """Signatures come back without their minter: another model or account would be sent them, in vain."""
+
+
+def lost_state(client: Surface, upstream: Surface, limits: Limits, *, catalog: bool) -> LostState:
+    about = client.reasoning
+    foreign = upstream.family != client.family
+    shown = not foreign and about.drops_thoughts and limits.reasoning == "own" and not catalog
+    replaced = not foreign and bool(about.placeholders) and limits.call_signatures
+    dropped = about.drops_thoughts and limits.reasoning == "text"
+    return LostState(
+        foreign=foreign,
+        shown=shown,
+        replaced=replaced,
+        any=about.returns != "all" and (foreign or shown or replaced or dropped),
+        bare=about.bare_signatures and upstream.name != client.name,
+    )
+
+
 class Target(msgspec.Struct, frozen=True):
-    """One upstream: a provider, the model there, and the dialect to speak with it."""
+    """One upstream as clients of one dialect reach it: a provider, the model there, and the dialect to speak
+    with it."""
 
     provider: Provider
     model: str
@@ -29,13 +60,12 @@ class Target(msgspec.Struct, frozen=True):
     surface: Surface
     """What the dialect is over HTTP."""
     upstream: UpstreamSide
+    name: str
+    """Of provider and model."""
+    lost: LostState
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
     """The same model there, in the provider's other dialects."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.provider.name}/{self.model}"
 
 
 class Unroutable(Exception):
@@ -65,7 +95,7 @@ class Router:
         self._has_effort_rules = any(rule.effort for rule in settings.rules)
         self._routes = {}
 
-    def depends_on_effort(self, settings: Settings, model: str) -> bool:
+    def has_effort_rules(self, settings: Settings, model: str) -> bool:
         return self._has_effort_rules and depends_on_effort(settings, model)
 
     def targets(self, settings: Settings, model: str, dialect: str, effort: str = "") -> tuple[Target, ...]:
@@ -161,30 +191,35 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
     own = dialect if asking.upstream is not None else asking.family
     chosen = own if own in spoken else spoken[0]
     policy = losses or provider.losses
-    first = _spoken_in(provider, model, chosen, own=chosen == own, losses=policy)
+    first = _spoken_in(provider, model, chosen, asking, own=chosen == own, losses=policy)
     if provider.spec.home and first.limits.thinking != "none":
         return first  # a vendor's reasoning state goes back in the dialect that it came in
     others = tuple(
-        _spoken_in(provider, model, name, own=name == own, losses=policy) for name in spoken if name != chosen
+        _spoken_in(provider, model, name, asking, own=name == own, losses=policy)
+        for name in spoken
+        if name != chosen
     )
     return msgspec.structs.replace(first, others=others) if others else first
 
 
 def _spoken_in(
-    provider: Provider, model: str, dialect: str, *, own: bool, losses: LossPolicy | None
+    provider: Provider, model: str, dialect: str, asking: Surface, *, own: bool, losses: LossPolicy | None
 ) -> Target:
-    """One dialect of a provider. `own`: the client speaks it too."""
+    """One dialect of a provider, for clients that speak `asking`. `own`: they speak it too."""
     stated = limits_of(provider.spec, dialect, model, own=True)
     spoken_there = surface(dialect)
     assert spoken_there.upstream is not None, f"{dialect} is spoken by no server"
+    limits = stated if own else limits_of(provider.spec, dialect, model)
     return Target(
         provider,
         model,
         dialect,
-        limits=stated if own else limits_of(provider.spec, dialect, model),
+        limits=limits,
         plain=provider.spec.home or _refuses_nothing(stated, dialect),
         surface=spoken_there,
         upstream=spoken_there.upstream,
+        name=f"{provider.name}/{model}",
+        lost=lost_state(asking, spoken_there, limits, catalog=bool(provider.spec.catalog)),
         losses=losses,
     )
 

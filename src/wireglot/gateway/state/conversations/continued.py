@@ -6,9 +6,6 @@ and what it says is held from then on. System messages are not held; they come w
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
 from msgspec.structs import replace
 
 from wireglot.gateway.observe.log import Note
@@ -113,22 +110,13 @@ class _KeepsTurn:
             self._exchange.lose(NOT_HELD)
 
 
-class Continued:
+class ConversationLoader:
     """A step for dialects that know no conversations: one that the client names is put before its request."""
 
     def __init__(self, inner: Answerer, continuing: Continuing) -> None:
         self._inner = inner
         self._continuing = continuing
 
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        job = exchange.job
-        if not job.conversation or job.surface.stored is not None:
-            return self._inner.answer(exchange)
-        counts = job.surface.counts
-        if job.asked.operation != "generate" and (counts is None or not counts.same_body):
-            return self._inner.answer(exchange)
-        return self._continued(exchange)
-
-    async def _continued(self, exchange: Exchange) -> None:
+    async def answer(self, exchange: Exchange) -> None:
         await self._continuing.load(exchange)
         await self._inner.answer(exchange)

@@ -10,7 +10,7 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.state.quotas.quotas import Quotas
 
 
-class Reserved:
+class QuotaReservation:
     """Settles however the request ends, also where its client left or the gateway ends."""
 
     def __init__(self, inner: Answerer, quotas: Quotas) -> None:
@@ -37,7 +37,7 @@ class Reserved:
             self._quotas.settle(claim, exchange.record, ended)
 
 
-class Grown:
+class QuotaGrowth:
     """The model reads a conversation that we hold, too: once it stands in the request, it is reserved."""
 
     def __init__(self, inner: Answerer, quotas: Quotas) -> None:
@@ -45,7 +45,7 @@ class Grown:
         self._quotas = quotas
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if not exchange.rewritten or exchange.job.caller.key is None:
+        if not exchange.rewritten:
             return self._inner.answer(exchange)
         return self._grown(exchange)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from wireglot.dialects.base import UNREADABLE
 from wireglot.gateway.state.reasoning.names import Turn, call_key, may_be_same, without_ids
+from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
 _TURN_BYTES_MOST: Final = 1 << 20
@@ -211,3 +212,25 @@ def _in_part(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, .
                 continue
         result.append(part)
     return tuple(result) if changed else None
+
+
+def is_of_any(content: tuple[Part, ...], targets: tuple[Target, ...]) -> bool:
+    """Whether any of these has minted some of it."""
+    names = {target.provider.name for target in targets}
+    return any(_minted_by(part) in names for part in content)
+
+
+def _minted_by(part: Part) -> str:
+    signature = signature_of(part)
+    if signature is not None:
+        return signature.origin.provider
+    return part.minter.provider if type(part) is Reasoning and part.minter is not None else ""
+
+
+def minter_of(target: Target, reasoning: Reasoning) -> Origin | None:
+    """The minter of unsigned reasoning, if that one takes it back."""
+    surface = target.surface
+    takes = surface.reasoning.takes_unsigned
+    if target.limits.reasoning == "drop" or takes is None or not takes(reasoning):
+        return None
+    return Origin(surface.family, target.provider.name, target.model)

@@ -20,24 +20,13 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.reasoning.absent import AbsentTurns
 from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_history, visible, without_ids
-from wireglot.gateway.state.reasoning.needs import (
-    answers,
-    carries_bare,
-    is_apart,
-    is_foreign,
-    is_of_any,
-    is_unasked,
-    may_lack,
-    minter_of,
-    needs,
-    replaces,
-    shows_only,
-)
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
+    is_of_any,
     is_signed,
     is_signed_call,
     is_whole,
+    minter_of,
     pack,
     restored,
     unpack,
@@ -92,28 +81,24 @@ class ReasoningVault:
 
     def concerns(self, exchange: Exchange) -> bool:
         """Whether the client loses state on its way that one of its upstreams wants back."""
-        job = exchange.job
-        if job.asked.operation != "generate":
-            return False
-        return any(self.serves(exchange, target) for target in exchange.targets)
-
-    def serves(self, exchange: Exchange, target: Target) -> bool:
-        return target.name not in self.refusing and needs(exchange, target)
+        for target in exchange.targets:
+            if (target.lost.any or exchange.hides_state) and target.name not in self.refusing:
+                return True
+        return False
 
     async def recall(self, exchange: Exchange) -> None:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
-        job, targets = exchange.job, exchange.targets
-        by_name = carries_bare(job.surface, targets)
+        job = exchange.job
         # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
-        has_nothing = self.lacks(job.caller.name) or not may_lack(exchange)
+        has_nothing = self.lacks(job.caller.name) or not _may_lack(exchange)
         mark = None if has_nothing else self.kept_mark(job.caller.name)
-        reading = partial(self._unread if has_nothing else self._lacking, exchange, by_name, mark)
+        reading = partial(self._unread if has_nothing else self._lacking, exchange, mark)
         try:
             keeper, lacking = await aside(reading) if exchange.is_large else reading()
         except RequestError:
             return  # only its own vendor can read it
         exchange.ending.keep_with(keeper)
-        exchange.withholds_reasoning = not self.away() and self._is_shared and is_unasked(exchange)
+        exchange.withholds_reasoning = not self.away() and self._is_shared and _is_unasked(exchange)
         if not lacking:
             return
         moment = self.absent.moment
@@ -126,25 +111,21 @@ class ReasoningVault:
         there = {turn.start for turn, _ in found}
         gone = [(each.turn.prefix, each.turn.shown) for each in lacking if each.turn.start not in there]
         self.absent.learn(job.caller.name, _within(exchange), gone, moment, mark)
-        putting = partial(_put_back, exchange, found, by_name)
+        putting = partial(_put_back, exchange, found)
         keeper.put_back = await aside(putting) if exchange.is_large else putting()
 
-    def _unread(
-        self, exchange: Exchange, by_name: bool, mark: Hashable
-    ) -> tuple[_KeepsReasoning, list[_Named]]:
+    def _unread(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         # What may pass as it came is not read before there is anything to keep.
-        passes = not exchange.differs and not any(map(partial(is_foreign, exchange), exchange.targets))
+        passes = not exchange.differs and not _is_foreign(exchange)
         return _KeepsReasoning(self, exchange, None if passes else exchange.request().messages), []
 
-    def _lacking(
-        self, exchange: Exchange, by_name: bool, mark: Hashable
-    ) -> tuple[_KeepsReasoning, list[_Named]]:
+    def _lacking(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         """Who keeps the answer, and the turns before it that may have lost something."""
         job = exchange.job
         history = read_history(exchange.request().messages, job.context.memory)
         keeper = _KeepsReasoning(self, exchange, history=history)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
-        drops = job.surface.reasoning.drops_thoughts
+        drops, by_name = job.surface.reasoning.drops_thoughts, _comes_bare(exchange)
         caller, session = job.caller.name, _within(exchange)
         known = self.absent.known(caller, mark)
         turns = [
@@ -174,7 +155,7 @@ class ReasoningVault:
         """Their minter has refused them behind this conversation: they are not sent again. A server that only
         shows its reasoning gets none any more."""
         for target in exchange.targets:
-            if answers(exchange, target) and shows_only(exchange, target):
+            if target.lost.shown and _answered(exchange, target):
                 if len(self.refusing) >= _MAX_REFUSING:  # model names are clients' words
                     self.refusing.clear()
                 self.refusing.add(target.name)
@@ -232,13 +213,55 @@ class ReasoningVault:
 
     def _namers(self, exchange: Exchange) -> list[Namer]:
         """The first is of today's secret."""
-        job, apart = exchange.job, is_apart(exchange)
+        job, apart = exchange.job, _is_apart(exchange)
         return [Namer(secret, job.caller.name, job.session, apart=apart) for secret in self._secrets]
 
 
 def _within(exchange: Exchange) -> str:
     """The session of a conversation, and whether its turns are kept apart."""
-    return exchange.job.session + ("\x1fown" if is_apart(exchange) else "")
+    return exchange.job.session + ("\x1fown" if _is_apart(exchange) else "")
+
+
+def _is_foreign(exchange: Exchange) -> bool:
+    """Whether a target's dialect is of another family than the client's."""
+    for target in exchange.targets:  # noqa: SIM110 - a generator would cost more than most requests
+        if target.lost.foreign:
+            return True
+    return False
+
+
+def _comes_bare(exchange: Exchange) -> bool:
+    """Whether signatures come back without their minter."""
+    return any(target.lost.bare for target in exchange.targets)
+
+
+def _is_unasked(exchange: Exchange) -> bool:
+    """Whether the client did not ask to see the reasoning that others than its own dialect's may answer."""
+    asks = exchange.job.surface.reasoning.asks_thinking
+    return asks is not None and _is_foreign(exchange) and not asks(exchange.request())
+
+
+def _is_apart(exchange: Exchange) -> bool:
+    """Whether turns are kept for their own dialect alone, beside what others said in the same words."""
+    for target in exchange.targets:
+        lost = target.lost
+        if lost.foreign or not (exchange.hides_state or lost.shown or lost.replaced):
+            return False
+    return True
+
+
+def _may_lack(exchange: Exchange) -> bool:
+    """Whether turns of the conversation may have lost their state. In its own dialect a signature is lost
+    where a placeholder says so, and plain reasoning where there is any turn of the model."""
+    if exchange.differs or not _is_apart(exchange):
+        return True
+    about = exchange.job.surface.reasoning
+    return holds_any(exchange.job.body, about.placeholders or about.turn_marks)
+
+
+def _answered(exchange: Exchange, target: Target) -> bool:
+    record = exchange.record
+    return (target.provider.name, target.model) == (record.provider, record.upstream_model)
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -301,14 +324,16 @@ class _KeepsReasoning:
             return True
         limits = target.limits
         thinks = limits.thinking != "none" or limits.call_signatures
-        return thinks and self._vault.serves(self._exchange, target)
+        if not thinks or target.name in self._vault.refusing:
+            return False
+        return target.lost.any or self._exchange.hides_state
 
     def expects(self, data: bytes, *, whole: bool) -> bool:
         """A server that shows its reasoning begins with it; signatures come with any part."""
         exchange = self._exchange
         if self.put_back or exchange.hides_state:
             return True
-        if not all(shows_only(exchange, target) or whole for target in exchange.targets):
+        if not whole and not all(target.lost.shown for target in exchange.targets):
             return True
         marks = exchange.job.surface.reasoning.shown_marks
         return not marks or holds_any(data, marks)
@@ -354,7 +379,7 @@ class _KeepsReasoning:
         if not contents:
             return []
         targets = self._exchange.targets
-        answered = next((target for target in targets if answers(self._exchange, target)), targets[0])
+        answered = next((target for target in targets if _answered(self._exchange, target)), targets[0])
         found: list[tuple[Part, ...]] = []
         for content in contents:
             worth = content
@@ -362,7 +387,8 @@ class _KeepsReasoning:
                 worth = worth_keeping(content, partial(minter_of, answered))
             if not self._bears_state(worth):
                 continue
-            if replaces(self._exchange, answered) and not any(map(is_signed_call, worth)):
+            replaced = answered.lost.replaced and not self._exchange.hides_state
+            if replaced and not any(map(is_signed_call, worth)):
                 continue  # placeholders replace signatures of calls only
             found.append(worth)
         return found
@@ -373,7 +399,7 @@ class _KeepsReasoning:
         return self._exchange.withholds_reasoning and any(type(part) is Foreign for part in content)
 
 
-class Recalled:
+class ReasoningRecall:
     """A step: what a client could not carry is put back for the upstreams that want it."""
 
     def __init__(self, inner: Answerer, vault: ReasoningVault) -> None:
@@ -390,12 +416,12 @@ class Recalled:
         await self._inner.answer(exchange)
 
 
-def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]], by_name: bool) -> list[Turn]:
+def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]]) -> list[Turn]:
     """The turns that were changed."""
-    request = exchange.request()
+    request, by_name = exchange.request(), _comes_bare(exchange)
     messages: list[Message] = list(request.messages)
     changed: list[Turn] = []
-    apart = is_apart(exchange)
+    apart = _is_apart(exchange)
     for turn, kept in reversed(found):  # from the end: places before it stay
         if apart and not is_of_any(kept, exchange.targets):
             continue  # another server's of the same dialect, which this one was never sent

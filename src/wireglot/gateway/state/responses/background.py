@@ -378,8 +378,8 @@ def _links(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class InBackground:
-    """A step: a response that nobody waits for is made by a task of its own."""
+class BackgroundStart:
+    """A step: a response that no client waits for is made by a task of its own."""
 
     def __init__(self, inner: Answerer, background: Background) -> None:
         self._inner = inner
@@ -387,10 +387,5 @@ class InBackground:
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
-        wanted = (
-            job.surface.stored is not None
-            and job.asked.operation == "generate"
-            and job.outline.get("background") is True
-            and job.settings.store.responses != "upstream"
-        )
+        wanted = job.outline.get("background") is True and job.settings.store.responses != "upstream"
         return self._background.start(exchange, self._inner) if wanted else self._inner.answer(exchange)

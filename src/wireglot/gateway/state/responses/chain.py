@@ -329,7 +329,7 @@ class _KeepsTurn:
                 exchange.lose(NOT_HELD)
 
 
-class Chained:
+class HistoryLoader:
     """A step for dialects that know stored responses: their history is put before the request."""
 
     def __init__(self, inner: Answerer, chain: Chain) -> None:
@@ -337,7 +337,7 @@ class Chained:
         self._chain = chain
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if exchange.job.surface.stored is None or is_upstreams(exchange) or self._is_kept_there(exchange):
+        if is_upstreams(exchange) or self._is_kept_there(exchange):
             return self._inner.answer(exchange)
         return self._chained(exchange)
 

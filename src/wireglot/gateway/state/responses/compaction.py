@@ -192,7 +192,7 @@ def is_upstreams(exchange: Exchange) -> bool:
     return exchange.job.asked.operation == "compact" and not isinstance(exchange.reply, _Summary)
 
 
-class Compacted:
+class Summarizer:
     """A step: a compaction is a summary that any model writes, unless the provider compacts by itself."""
 
     def __init__(self, inner: Answerer, compaction: Compaction) -> None:
@@ -205,7 +205,7 @@ class Compacted:
         return self._compaction.answer(exchange, self._inner)
 
 
-class Unsealed:
+class CompactionUnsealer:
     """A step: summaries that were handed out sealed are text again before a model sees them."""
 
     def __init__(self, inner: Answerer, compaction: Compaction) -> None:
@@ -213,8 +213,7 @@ class Unsealed:
         self._compaction = compaction
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        stored = exchange.job.surface.stored
-        if stored is not None and stored.compaction is not None and not is_upstreams(exchange):
+        if not is_upstreams(exchange):
             self._compaction.open(exchange)
         return self._inner.answer(exchange)
 
@@ -237,10 +236,7 @@ def _is_asked(exchange: Exchange) -> bool:
     job = exchange.job
     if job.asked.operation == "compact":
         return True
-    stored = job.surface.stored
-    if job.asked.operation != "generate" or stored is None or stored.compaction is None:
-        return False
-    return stored.compaction.is_asked(job)
+    return _form(stored_of(job)).is_asked(job)
 
 
 def _keep_alive(exchange: Exchange) -> None:
