@@ -140,15 +140,19 @@ class Pipeline:
 
     def of(self, exchange: Exchange) -> Answerer:
         job = exchange.job
-        kind = Kind(
-            job.surface,
-            job.asked.operation,
-            job.caller.key is not None,
-            job.timeout is not None,
-            HEADER in job.head.headers,
-            bool(job.conversation),
-            bool(exchange.record.within),
+        return self.chain(
+            Kind(
+                job.surface,
+                job.asked.operation,
+                job.caller.key is not None,
+                job.timeout is not None,
+                HEADER in job.head.headers,
+                bool(job.conversation),
+                bool(exchange.record.within),
+            )
         )
+
+    def chain(self, kind: Kind) -> Answerer:
         chain = self._chains.get(kind)
         if chain is None:
             chain = self._parts.relay

@@ -132,17 +132,6 @@ def test_who_thinks_or_signs_leaves_something_to_keep(thinking: Any, signs: bool
     assert job.ending.holds(msgspec.structs.replace(target, limits=limits)) is holds
 
 
-def test_only_answers_are_remembered() -> None:
-    memory = Memory()
-    job = memory.ask(chat(ASKED))
-    assert memory.turns.concerns(job)
-    for operation in ("count", "models"):
-        asked = msgspec.structs.replace(job.job.asked, operation=operation)
-        other = memory.ask(chat(ASKED))
-        other.job = msgspec.structs.replace(other.job, asked=asked)  # type: ignore[misc]
-        assert not memory.turns.concerns(other)
-
-
 def test_results_are_renamed_up_to_the_next_answer() -> None:
     def results(*ids: str) -> Message:
         return Message("user", (Text("a"), *(ToolResult(id) for id in ids)), "ann")
