@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from wireglot.ir.errors import ClientFault
+from wireglot.wire.json import BadJson, decode
 from wireglot.wire.splice import Outline
 
 MEDIA_MARKS: Final = (b"base64", b"inlineData", b"inline_data")
@@ -42,7 +44,8 @@ class RequestGlance(msgspec.Struct, frozen=True):
 
 def glance_body(body: Body) -> RequestGlance:
     """For dialects that name both in the body."""
-    return RequestGlance(stated_model(body.outline), stated_stream(body.outline))
+    outline = body.outline
+    return RequestGlance(stated_model(outline), stated_stream(outline) if "stream" in outline else None)
 
 
 def stated_model(outline: Outline) -> str:
@@ -57,6 +60,36 @@ def stated_stream(outline: Outline) -> bool | None:
     if stream is not None and type(stream) is not bool:
         raise BadField("stream: expected true or false", "$.stream")
     return stream
+
+
+_NAME_MAX: Final = 256
+_IN_USER: Final = re.compile(r"_session_([A-Za-z0-9-]{8,64})$")
+"""How Claude Code names its session inside `metadata.user_id`, where that is no JSON."""
+
+
+def session_in_metadata(outline: Outline) -> str:
+    """The session that `metadata` names, as its `session_id` or inside its `user_id`."""
+    metadata = outline.get("metadata") if "metadata" in outline else None
+    if not isinstance(metadata, dict):
+        return ""
+    named = metadata.get("session_id")
+    user = metadata.get("user_id")
+    if type(named) is not str and type(user) is str:
+        if not user.startswith("{"):
+            found = _IN_USER.search(user)
+            return found[1] if found else ""
+        try:
+            inner = decode(user)
+        except BadJson:
+            return ""
+        named = inner.get("session_id") if isinstance(inner, dict) else None
+    return named[:_NAME_MAX] if type(named) is str else ""
+
+
+def session_by_cache_key(outline: Outline) -> str:
+    """The same, or the key under which OpenAI's clients have a conversation cached."""
+    key = outline.get("prompt_cache_key") if "prompt_cache_key" in outline else None
+    return session_in_metadata(outline) or (key[:_NAME_MAX] if type(key) is str else "")
 
 
 def whole_number(value: object) -> int:

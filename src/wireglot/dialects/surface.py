@@ -22,6 +22,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request, ToolChange
 from wireglot.wire.event_stream import BadFrame
+from wireglot.wire.splice import Outline
 
 __all__ = [
     "AnswerGlance",
@@ -151,6 +152,12 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The array of the body to which every turn of a conversation adds."""
     conversation_field: str = ""
     """Where the body may name a conversation that the server holds."""
+    session_headers: tuple[str, ...] = ()
+    """Headers in which the vendor's clients name their session, beside those that clients of all have."""
+    session: Callable[[Outline], str] | None = None
+    """The client's own name for its session, where a body may hold one; "": it holds none."""
+    state_fields: tuple[str, ...] = ("conversation",)
+    """Fields that tie a request to what the server has stored or runs in the background."""
     timeout_field: str = ""
     """Where the body may say how many seconds the answer may take. It is ours: no provider sees it."""
     gateway_fields: frozenset[str] = frozenset()

@@ -54,7 +54,7 @@ class Outline:
             self._values = {key: msgspec.Raw(text[start:end]) for key, (start, end) in self._spans.items()}
             return
         self._values, readable = _values(body)
-        self._spans = _compact_spans(readable, self._values)
+        self._spans = _compact_spans(readable, self._values) or _spaced_spans(readable, self._values)
         if self._spans is None:
             self._spans, self.repeated = _found_spans(readable, self._values)
 
@@ -237,6 +237,24 @@ def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[s
         spans[key] = (start, end)
         at = end + len(",")  # behind the last value it is the closing brace, of the same length
     return spans if spans and at == len(readable) else None
+
+
+def _spaced_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, Span] | None:
+    """The same for an object with one space behind each colon and comma, as Python and others write it. Here
+    the length proves nothing, so every key, value and comma is compared."""
+    spans = {}
+    start = end = len("{")
+    for key, raw in values.items():
+        value = bytes(raw)
+        member = b'"%b": %b' % (key.encode("utf-8", "replace"), value)
+        if not readable.startswith(member, start):
+            return None
+        end = start + len(member)
+        spans[key] = (end - len(value), end)
+        start = end + len(", ")
+        if readable[end:start] != b", ":
+            break
+    return spans if len(spans) == len(values) and readable[end:] == b"}" else None
 
 
 def _found_spans(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
 from wireglot.http.application import Head
@@ -23,25 +24,29 @@ def outline(**body: Any) -> Outline:
 
 
 @pytest.mark.parametrize(
-    ("headers", "body", "name"),
+    ("dialect", "headers", "body", "name"),
     [
-        ({"x_claude_code_session_id": "cc"}, {}, "cc"),
-        ({"session_id": "codex"}, {"prompt_cache_key": "other"}, "codex"),
-        ({}, {"metadata": {"user_id": '{"device_id": "d", "session_id": "sess-1"}'}}, "sess-1"),
-        ({}, {"metadata": {"user_id": "user_ab_account_cd_session_0123-4567-89ab"}}, "0123-4567-89ab"),
-        ({}, {"metadata": {"session_id": "plain"}}, "plain"),
-        ({}, {"prompt_cache_key": "thread-7"}, "thread-7"),
-        ({}, {"metadata": {"user_id": "somebody"}, "prompt_cache_key": "thread-7"}, "thread-7"),
-        ({}, {"metadata": {"user_id": "{broken"}}, ""),
-        ({}, {"metadata": 5, "prompt_cache_key": 5}, ""),
-        ({}, {"user": "somebody"}, ""),
+        ("anthropic", {"x_claude_code_session_id": "cc"}, {}, "cc"),
+        ("openai-responses", {"session_id": "codex"}, {"prompt_cache_key": "other"}, "codex"),
+        ("gemini", {"x_session_id": "any"}, {}, "any"),
+        ("anthropic", {}, {"metadata": {"user_id": '{"device_id": "d", "session_id": "sess-1"}'}}, "sess-1"),
+        ("anthropic", {}, {"metadata": {"user_id": "user_a_account_c_session_0123-4567"}}, "0123-4567"),
+        ("anthropic", {}, {"metadata": {"session_id": "plain"}}, "plain"),
+        ("openai-chat", {}, {"metadata": {"session_id": "plain"}}, "plain"),
+        ("openai-chat", {}, {"prompt_cache_key": "thread-7"}, "thread-7"),
+        ("openai-responses", {}, {"prompt_cache_key": "thread-7"}, "thread-7"),
+        ("openai-chat", {}, {"metadata": {"user_id": "x"}, "prompt_cache_key": "thread-7"}, "thread-7"),
+        ("anthropic", {}, {"metadata": {"user_id": "{broken"}}, ""),
+        ("openai-chat", {}, {"metadata": 5, "prompt_cache_key": 5}, ""),
+        ("openai-chat", {}, {"user": "somebody"}, ""),
+        ("gemini", {}, {"prompt_cache_key": "no field of its own"}, ""),
     ],
 )
 def test_a_clients_own_session_is_found_wherever_it_tells_it(
-    headers: dict[str, str], body: dict[str, Any], name: str
+    dialect: str, headers: dict[str, str], body: dict[str, Any], name: str
 ) -> None:
     """C41: by header, `metadata.user_id` or `session_id`, `prompt_cache_key`; never by `user`."""
-    assert grouping_name(head(**headers), outline(**body)) == name
+    assert grouping_name(head(**headers), outline(**body), surface(dialect).client) == name
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a\nb", "x" * 257, "nul\0"])

@@ -17,7 +17,14 @@ from wireglot.dialects.anthropic.safeguards import ASKED
 from wireglot.dialects.anthropic.settings import asks_thinking
 from wireglot.dialects.anthropic.tap import MessageTap, glance
 from wireglot.dialects.anthropic.tools import tool_changes
-from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
+from wireglot.dialects.body import (
+    MEDIA_MARKS,
+    Body,
+    glance_body,
+    one_answer,
+    session_in_metadata,
+    whole_number,
+)
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import UPSTREAM_AUTH, own_status
@@ -135,6 +142,8 @@ SURFACE: Final = Surface(
         asked_output=asked_output,
         asked_answers=one_answer,
         timeout_field="timeout",
+        session_headers=("x-claude-code-session-id",),
+        session=session_in_metadata,
         conversation_field="conversation",
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, whole_number
+from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, session_by_cache_key, whole_number
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import tells_usage
@@ -113,6 +113,7 @@ SURFACE: Final = Surface(
         asked_output=asked_output,
         asked_answers=asked_answers,
         timeout_field="timeout",
+        session=session_by_cache_key,
         conversation_field="conversation",
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),
@@ -127,7 +128,7 @@ SURFACE: Final = Surface(
         paths={"generate": "/chat/completions", "stream": "/chat/completions", "models": "/models"},
         passed_headers=("openai-beta",),
         returned_headers=("openai-processing-ms",),
-        request_id_headers=("x-request-id",),
+        request_id_headers=("x-request-id", "msh-request-id"),  # the second one is Kimi's
         stream_usage=STREAM_USAGE,
     ),
     stop_sequences="hidden",

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
+from wireglot.dialects.body import (
+    MEDIA_MARKS,
+    Body,
+    glance_body,
+    one_answer,
+    session_by_cache_key,
+    whole_number,
+)
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.openai_errors import owns_error
 from wireglot.dialects.openai_models import MODELS
@@ -116,7 +123,9 @@ SURFACE: Final = Surface(
         asked_output=asked_output,
         asked_answers=one_answer,
         timeout_field="timeout",
+        session=session_by_cache_key,
         conversation_field="conversation",  # a field of its own, so it is not the gateway's
+        state_fields=("previous_response_id", "conversation", "background"),
         sealed_marks=(BODY_MARK, _UNSIGNED),
         media_marks=MEDIA_MARKS,
         pings={"sse": b": ping\n\n"},

@@ -134,7 +134,7 @@ def _incoming(
     known = surface(spoken)
     if known.model_field:
         document[known.model_field] = model
-    for field in ("previous_response_id", "conversation", "background"):
+    for field in known.client.state_fields:
         document.pop(field, None)
     # Where the path names the model, the routes are patterns: `asked` tells what it would have told.
     path = next((each.path for each in known.client.routes if each.operation == "generate"), f"/{spoken}")

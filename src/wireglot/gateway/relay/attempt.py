@@ -19,7 +19,6 @@ from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Origin
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.left_out import withheld
 from wireglot.ir.loss import Loss, worst_first
@@ -36,7 +35,7 @@ LOSS_REFUSED: Final = "loss_refused"
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
     job, spec = exchange.job, target.provider.spec
-    exchange.minter = _minter(job, target)
+    exchange.minter = target.minter
     stream = job.stream if spec.streams == "both" else spec.streams == "only"
     context = msgspec.structs.replace(
         job.context,
@@ -48,7 +47,7 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
     if policy_of(job, target) == "as-is":
         if not same:
             raise _not_as_is(target)
-        return _declared(exchange, target, _raw(job, target, credential, context, as_is=True))
+        return _raw(exchange, target, credential, context, as_is=True)
     if (
         same
         and target.plain
@@ -56,7 +55,7 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
         and not exchange.stripped
         and not (job.surface.client.safeguards and _is_checked_here(job, target))
     ):
-        return _declared(exchange, target, _raw(job, target, credential, context))
+        return _raw(exchange, target, credential, context)
     _refuse_thread(job)
     return _translated(exchange, target, credential, context, stream=stream)
 
@@ -81,15 +80,6 @@ def _checked(job: Job) -> Loss:
             return Loss(path, "safeguards", "emulated", f"{settings.model or job.model} judges tool calls")
 
 
-def _declared(exchange: Exchange, target: Target, prepared: Prepared) -> Prepared:
-    """What passes as it came, but for what the host would not take of its headers."""
-    losses = unsent(exchange.job, target) if target.provider.spec.forms else ()
-    if not losses:
-        return prepared
-    _refuse_losses(exchange, target, losses)
-    return msgspec.structs.replace(prepared, losses=losses)
-
-
 def policy_of(job: Job, target: Target) -> str:
     """What is done about losses: as the caller wants it, else the route, else everybody."""
     return job.policy or target.losses or job.settings.losses
@@ -107,14 +97,21 @@ def _not_as_is(target: Target) -> RequestError:
 
 
 def _raw(
-    job: Job, target: Target, credential: Credential | None, context: Context, *, as_is: bool = False
+    exchange: Exchange,
+    target: Target,
+    credential: Credential | None,
+    context: Context,
+    *,
+    as_is: bool = False,
 ) -> Prepared:
+    """The body passes unchanged, but for the model's name, and for headers that the host would not take."""
+    job = exchange.job
     check_unread(job)
     body = job.body
     named = target.surface.model_field
     if named and target.model != job.model:
         body = job.outline.replaced(named, encode(target.model))
-    filled = _filled_fields(target)
+    filled = _filled_fields(target) if target.upstream.body_variables else None
     if filled:
         body = splice(body, {field: encode(value) for field, value in filled.items()})
     operation: Operation = "stream" if job.stream else "generate"
@@ -127,11 +124,15 @@ def _raw(
         own_usage = not usage.is_asked(options)
         if own_usage:
             body = splice(body, {usage.field: encode(usage.asking(options))})
+    losses = unsent(job, target) if target.provider.spec.forms else ()
+    if losses:
+        _refuse_losses(exchange, target, losses)
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=body),
         stream=job.stream,
         raw=True,
         context=context,
+        losses=losses,
         leaks_calls=() if as_is or operation == "compact" else target.limits.leaks_calls,
         own_usage=own_usage,
         as_is=as_is,
@@ -172,7 +173,7 @@ def _translated(
         and not exchange.stripped
     )
     if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
-        return _declared(exchange, target, _raw(job, target, credential, context))
+        return _raw(exchange, target, credential, context)
     writing = planned.context
     if not exchange.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)
@@ -208,11 +209,6 @@ def _translated(
         leaks_calls=target.limits.leaks_calls,
         unframe=unframing(job, target) if stream else None,
     )
-
-
-def _minter(job: Job, target: Target) -> Origin | None:
-    family = target.surface.family
-    return Origin(family, target.provider.name, target.model) if family != job.surface.family else None
 
 
 def _planned(exchange: Exchange, target: Target, context: Context, asked: Request) -> Plan:
@@ -256,10 +252,7 @@ def _place(loss: Loss) -> str:
 
 def _filled_fields(target: Target) -> dict[str, str]:
     """Fields of the body that the provider's variables fill."""
-    variables = target.upstream.body_variables
-    if not variables:
-        return {}
-    known = target.provider.variables
+    known, variables = target.provider.variables, target.upstream.body_variables
     return {field: value for field, variable in variables.items() if (value := known.get(variable, ""))}
 
 

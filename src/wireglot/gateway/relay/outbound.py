@@ -77,11 +77,10 @@ def outbound(
 ) -> Outbound:
     provider = target.provider
     same = target.dialect == job.dialect
-    try:
-        url = endpoint(provider.spec, target.dialect, operation, target.model, provider.variables)
-    except NoEndpoint as fault:
-        raise RequestError("bad", f"model: {fault}", param="model") from None
-    if same and job.framing == "json-array":
+    url = target.urls.get(operation, "")
+    if not url:
+        raise _no_endpoint(target, operation)
+    if same and job.context.framing == "json-array":
         url = url.removesuffix(f"?{job.surface.sse_query}")
     incoming = job.head.headers
     upstream = target.upstream
@@ -117,6 +116,14 @@ def outbound(
         pool=_pool(provider, credential),
         proxy=provider.proxy,
     )
+
+
+def _no_endpoint(target: Target, operation: Operation) -> RequestError:
+    try:
+        endpoint(target.provider.spec, target.dialect, operation, target.model, target.provider.variables)
+    except NoEndpoint as fault:
+        return RequestError("bad", f"model: {fault}", param="model")
+    raise AssertionError(f"{target.name} has an endpoint to {operation}")
 
 
 def _key_headers(provider: Provider, credential: Credential | None) -> Headers:

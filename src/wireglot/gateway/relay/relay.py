@@ -31,19 +31,16 @@ from wireglot.gateway.request.headers import common_headers
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.targets.health import Breaker, Health
-from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.retry import RetryBudget, advised_wait
-from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
+from wireglot.http.transport import Answer, Outbound, Transport, TransportFault
 from wireglot.ir.errors import ApiError
 from wireglot.ir.verdict import NoAnswer
 from wireglot.wire.json import BadJson, decode
 
 _RETURNED_BY_MANY: Final = "x-ratelimit-"
-_MOONSHOT_REQUEST_ID: Final = "msh-request-id"
-"""In whatever dialect Kimi's servers are asked."""
 
 _UNBUDGETED: Final = frozenset({"credential", "answer"})
 """Trying again loads no upstream that is failing."""
@@ -79,11 +76,7 @@ class Relay:
         self._returned = (_RETURNED_BY_MANY, *returned)
         """Beginnings of the names of headers that go on to the client. Hosts sell the models of others, and
         send the headers of those too: whoever answers may send any."""
-        self._request_ids = tuple(
-            dict.fromkeys(
-                [*(name for side in sides for name in side.request_id_headers), _MOONSHOT_REQUEST_ID]
-            )
-        )
+        self._request_ids = tuple(dict.fromkeys(name for side in sides for name in side.request_id_headers))
 
     @property
     def inside(self) -> int:
@@ -146,18 +139,18 @@ class Relay:
         """Try the keys of one target, and again where that can help."""
         provider, health = target.provider, self._health
         breaker, budget = health.breaker(target.name), health.budget(provider.name)
-        gate = exchange.provider_gate = await self._enter(exchange, target, is_last)
+        if not provider.concurrency:
+            await self._try(exchange, target, breaker, budget, is_last=is_last)
+            return
+        exchange.provider_gate = await self._enter(exchange, target, is_last)
         try:
             await self._try(exchange, target, breaker, budget, is_last=is_last)
         finally:
-            if gate is not None:
-                exchange.leave_provider()
+            exchange.leave_provider()
 
-    async def _enter(self, exchange: Exchange, target: Target, is_last: bool) -> Gate | None:
-        """Wait for a place where a provider takes only so many requests at once."""
+    async def _enter(self, exchange: Exchange, target: Target, is_last: bool) -> Gate:
+        """Wait for a place at a provider that takes a limited number of requests at once."""
         provider, limits = target.provider, exchange.job.settings.limits
-        if not provider.concurrency:
-            return None
         gate = self._gates.get(provider.name)
         if gate is None:
             gate = self._gates[provider.name] = Gate(provider.concurrency, limits.queue, limits.queue_time)
@@ -337,7 +330,12 @@ class Relay:
             await recorded
         if tap is not None:
             tap.asking(target, prepared, prepared.request if exchange.differs else None)
-        answer = await self._send(prepared, timeouts)
+        try:
+            answer = await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
+        except TransportFault as fault:
+            raise _unsent(fault) from None
+        if prepared.unframe is not None:
+            answer = prepared.unframe(answer)
         if tap is not None:
             answer = tap.answering(answer)
         try:
@@ -373,13 +371,6 @@ class Relay:
         except BaseException:
             answer.abort()
             raise
-
-    async def _send(self, prepared: Prepared, timeouts: Timeouts) -> Answer:
-        try:
-            answer = await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
-            return answer if prepared.unframe is None else prepared.unframe(answer)
-        except TransportFault as fault:
-            raise _unsent(fault) from None
 
     async def _failure(self, exchange: Exchange, target: Target, answer: Answer) -> AttemptFailed:
         """What an answer that is no 200 means."""

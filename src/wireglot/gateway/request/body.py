@@ -30,6 +30,7 @@ _POLICIES: Final[dict[str, LossPolicy]] = {
     "silent": "silent",
     "as-is": "as-is",
 }
+_TIMEOUT_HEADER: Final = "x-wireglot-timeout"
 _TIMEOUT_SECONDS_MOST: Final = 24 * 3600
 
 
@@ -49,19 +50,23 @@ def read(
     spoken = surface(asked.dialect)
     client = spoken.client
     framing = spoken.framing(head.query)
-    _check_size(body, settings.limits.json_items)
-    depth = settings.limits.json_depth
+    limits = settings.limits
+    if len(body) > 2 * limits.json_items:
+        _check_size(body, limits.json_items)
+    depth = limits.json_depth
     content = ClientBody(body, depth, memory, client.turns, grown=grown)
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)
-    timeout = _asked_timeout(head, outline, client.timeout_field)
-    if client.timeout_field in outline:  # ours: no provider is told
+    ours = client.timeout_field if client.timeout_field in outline else ""
+    timeout = _asked_timeout(head, outline, ours) if ours or _TIMEOUT_HEADER in head.headers else None
+    if ours:  # no provider gets it
         body = without(body, client.timeout_field)
         content = ClientBody(body, depth, memory, client.turns)
         outline = content.outline
     seen = _glance(content, asked, client)
-    _check_depth(body, depth)
+    if len(body) <= _MEASURED_BYTES:  # a larger one is measured when it is decoded, before it goes anywhere
+        _check_depth(body, depth)
     conversation = conversation_name(head, outline, client.conversation_field)
     sealed = sealing(settings.server, incoming.caller)
     return Job(
@@ -78,7 +83,7 @@ def read(
         model=seen.model,
         stream=bool(seen.stream),
         conversation=conversation,
-        session=conversation or grouping_name(head, outline),
+        session=conversation or grouping_name(head, outline, client),
         policy=_asked_policy(incoming),
         timeout=timeout,
         context=Context(
@@ -143,15 +148,14 @@ def _check_repeated(outline: Outline, spoken: Surface) -> None:
 def _check_size(body: bytes, most: int) -> None:
     """Refuse what would keep the process busy for seconds, before anything is decoded. Commas and colons in
     texts count too, but no text that a model can read has so many."""
-    if len(body) > 2 * most and body.count(b",") + body.count(b":") > most:
+    if body.count(b",") + body.count(b":") > most:
         raise RequestError("bad", f"the JSON has more than {most} members", code="json_too_large")
 
 
 def _check_depth(body: bytes, most: int) -> None:
-    """Refuse what is nested so deeply that somebody behind us may break on it. A larger body is measured when
-    it is decoded, which happens before it goes anywhere."""
+    """Refuse what is nested so deeply that an upstream may break on it."""
     try:
-        deep = len(body) <= _MEASURED_BYTES and exceeds_depth(body, most)
+        deep = exceeds_depth(body, most)
     except BadJson as problem:  # its outline was read, not yet its letters and numbers
         raise bad_json(problem, body) from None
     if deep:
@@ -170,8 +174,8 @@ def _asked_policy(incoming: Incoming) -> LossPolicy | None:
 
 
 def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
-    """Seconds for the whole answer: by header, or in a field of the body where the dialect has one."""
-    name = "x-wireglot-timeout"
+    """Seconds for the whole answer: by header, or in a field of the body, "" where it has none."""
+    name = _TIMEOUT_HEADER
     asked: Any = head.headers.get(name)
     if asked is None and field:
         name, asked = field, outline.get(field)

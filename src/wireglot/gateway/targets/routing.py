@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -12,6 +15,8 @@ from wireglot.dialects.base import Surface, UpstreamSide
 from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
+from wireglot.ir.content import Origin
+from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
 from wireglot.providers.limits import Limits, base_limits
 from wireglot.providers.spec import limits_of, names
 from wireglot.providers.spec import provider as known_provider
@@ -62,6 +67,10 @@ class Target(msgspec.Struct, frozen=True):
     upstream: UpstreamSide
     name: str
     """Of provider and model."""
+    urls: Mapping[Operation, str]
+    """Of the operations that the provider has an endpoint for."""
+    minter: Origin | None
+    """The minter of what answers leave unsigned, where the client's dialect is of another family."""
     lost: LostState
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
@@ -76,6 +85,7 @@ class Retired(Unroutable):
     pass
 
 
+_ASKED_OF_MODELS: Final[tuple[Operation, ...]] = ("generate", "stream", "compact", "count")
 _MODEL_LETTERS_MOST = 256
 _ROUTES_MOST = 4096
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
@@ -210,6 +220,7 @@ def _spoken_in(
     spoken_there = surface(dialect)
     assert spoken_there.upstream is not None, f"{dialect} is spoken by no server"
     limits = stated if own else limits_of(provider.spec, dialect, model)
+    lost = lost_state(asking, spoken_there, limits, catalog=bool(provider.spec.catalog))
     return Target(
         provider,
         model,
@@ -219,9 +230,19 @@ def _spoken_in(
         surface=spoken_there,
         upstream=spoken_there.upstream,
         name=f"{provider.name}/{model}",
-        lost=lost_state(asking, spoken_there, limits, catalog=bool(provider.spec.catalog)),
+        urls=_urls(provider, dialect, model),
+        minter=Origin(spoken_there.family, provider.name, model) if lost.foreign else None,
+        lost=lost,
         losses=losses,
     )
+
+
+def _urls(provider: Provider, dialect: str, model: str) -> dict[Operation, str]:
+    urls: dict[Operation, str] = {}
+    for operation in _ASKED_OF_MODELS:
+        with suppress(NoEndpoint):
+            urls[operation] = endpoint(provider.spec, dialect, operation, model, provider.variables)
+    return urls
 
 
 def _refuses_nothing(limits: Limits, dialect: str) -> bool:
