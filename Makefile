@@ -16,7 +16,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants rolling clients clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants same rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -251,6 +251,11 @@ judges: $(VENV)/.dev ## Check answers against the vendors' OpenAPI documents wit
 
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only vault")
 	$(BIN)/python -m tools.mutants $(ARGS)
+
+# Run it after every step of a change that must keep what the gateway does. Both sides run at once, each on real sockets.
+BASE ?= HEAD
+same: $(VENV)/.dev ## Compare what the gateway of a commit does and what this one does (BASE=main, ARGS="--show NAME")
+	$(BIN)/python -m tools.same $(BASE) $(ARGS)
 
 rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and back (ARGS="--old CHECKOUT --old-python PYTHON")
 	$(BIN)/python -m tools.lab.rolling $(ARGS)

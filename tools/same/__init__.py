@@ -1,0 +1,1 @@
+"""`make same`: whether two trees behave alike, seen from outside."""
