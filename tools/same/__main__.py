@@ -155,9 +155,7 @@ def report(before: Recording, after: Recording, expected: Sequence[str], shown: 
             print("\n".join(_difference(name, facet, old, new)))
     for name, facets in unexpected.items():
         print(f"{name}: {', '.join(facets)}")
-    print(
-        f"same: {len(after)} requests and states, {len(unexpected)} differ, {wanted} differences were expected"
-    )
+    print(f"same: {len(after)} requests and states, {len(unexpected)} differ, {wanted} expected differences")
     return 1 if unexpected else 0
 
 

@@ -14,13 +14,24 @@ from typing import Final
 
 _ID: Final = re.compile(r"(?<![0-9A-Za-z])(?!begins-)([a-z]{2,9}[_-](?:wg)?)([0-9a-f]{16,64})(?![0-9A-Za-z])")
 """`begins-` is a digest of what a conversation begins with, the same in each run."""
-_SEALED: Final = re.compile(r"(?<![A-Za-z0-9+/_-])(V0cy|V0cz|wgs1)([A-Za-z0-9+/_-]{40,}={0,2})")
+_SEALED: Final = re.compile(r"(?<![A-Za-z0-9+/_-])(V0cx[Ag])([A-Za-z0-9+/_-]{40,}={0,2})")
+"""Sealed with a nonce: the mark of an envelope, then the version, whose second form is compressed."""
 _INSTANCE: Final = re.compile(r"(?<=<instance>-)[0-9a-f]{8}")
 _CLIENT_KEY: Final = re.compile(r"(?<![0-9A-Za-z])wg-([0-9A-Za-z_-]{40,64})")
 _HTTP_DATE: Final = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")
 _ISO: Final = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
 _UNIX: Final = re.compile(r"(?<![\w.-])(1[5-9]\d{8})(\d{3})?(\.\d+)?(?![\w-])")
 _RETRY_AFTER: Final = re.compile(r'(retry-after(?:: |","))(\d{3,})')
+_KEY_PREFIX: Final = re.compile(r'(?<="prefix":"wg-)[0-9A-Za-z_-]{3}(?=")')
+_ELASTIC: Final = re.compile(
+    r'(\\*"(?:retryDelay|mean_ms|p50_ms|size|bytes)\\*":)(?:\\*"[0-9.]+s\\*"|(?<=_ms":)\d+|\d{5,}(?=[,}]))'
+)
+"""Waits with jitter or a fraction, durations and sizes of files: the length of a body is theirs, too."""
+_LENGTH: Final = re.compile(r'(content-length: |"bytes":)\d+')
+_QUEUE_STEP: Final = re.compile(r'\{"name":"queue","began_ms":[0-9.]+,"ended_ms":[0-9.]+\},?')
+"""Only where a request had to wait a moment."""
+_CAUSES: Final = re.compile(r'"causes":\[(?:\d+,)*(\d+)\]')
+"""How many events of the upstream were read at once."""
 _DURATION: Final = re.compile(r'"((?:[a-z_]+_)?ms|first_byte)":-?[0-9.]+(?:e-?\d+)?')
 
 _NOW_SECONDS: Final = 900
@@ -44,15 +55,22 @@ class Normaliser:
         text = _ID.sub(lambda found: self._labelled(found[1], found[2], name, known), text)
         text = _INSTANCE.sub("<8>", text)
         text = _CLIENT_KEY.sub(lambda found: f"wg-{self._label(found[1], name)}", text)
-        text = _SEALED.sub(lambda found: f"{found[1]}<sealed:{len(found[2])}>", text)
+        text = _SEALED.sub(
+            lambda found: f"{found[1]}<sealed:{len(found[2]) if found[1] == 'V0cxA' else ''}>", text
+        )
         text = _HTTP_DATE.sub(lambda found: _dated(found[0], at, known), text)
         text = _ISO.sub(lambda found: _iso(found, at), text)
         text = _RETRY_AFTER.sub(lambda found: f"{found[1]}{_wait(int(found[2]), at)}", text)
-        return _UNIX.sub(lambda found: _unix(found, at), text)
+        text = _KEY_PREFIX.sub("<3>", text)
+        text = _UNIX.sub(lambda found: _unix(found, at), text)
+        text, elastic = _ELASTIC.subn(r"\1<varies>", text)
+        return _LENGTH.sub(r"\1<varies>", text) if elastic else text
 
     def timed(self, text: str, name: str, at: float, known: str = "") -> str:
         """The same for what the gateway says of an exchange: its durations, too."""
-        return _DURATION.sub(lambda found: f'"{found[1]}":<time>', self.text(text, name, at, known))
+        text = _QUEUE_STEP.sub("", text)
+        text = _CAUSES.sub(r'"causes":<to \1>', text)
+        return _DURATION.sub(r'"\1":<time>', self.text(text, name, at, known))
 
     def _labelled(self, prefix: str, digits: str, name: str, known: str) -> str:
         if digits not in self._ids and digits in known:

@@ -111,8 +111,11 @@ class Recorder:
         *behaviours: Behaviour,
         method: str = "",
         headers: dict[str, str] | None = None,
+        waits: int = 0,
     ) -> Answer:
-        """Send a request for which the upstream does `behaviours`, or answers as the demo model does."""
+        """Send a request for which the upstream does `behaviours`, or answers as the demo model does.
+
+        `waits`: how many requests reach the upstream when the answer is out already."""
         name = f"{self._setup.name}/{self.scenario}/{name}"
         assert name not in self.recording, f"two requests are named {name}"
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
@@ -125,6 +128,8 @@ class Recorder:
             **(headers or {}),
         }
         answer = self._exchange(method or ("POST" if content else "GET"), path, content, sent)
+        if waits:
+            self.upstream.wait_for(waits, _PATIENCE_SECONDS)
         known = "\n".join([content.decode("utf-8", "replace"), path, str(sent), *map(_scripted, behaviours)])
         asked = Asked(name, at, known, answer.header("x-wireglot-request-id"))
         if asked.request_id:
@@ -147,13 +152,10 @@ class Recorder:
         text = received.decode("utf-8", "backslashreplace")
         self.recording[name] = {"answer": self._normal.text(text, name, at)}
 
-    def poll(self, path: str, done: Callable[[Any], bool], headers: dict[str, str]) -> None:
-        """Look, unrecorded, until the document at `path` is as wanted."""
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while not done(self._exchange("GET", path, b"", headers).json()):
-            if time.monotonic() > end:
-                raise TimeoutError(f"{path} did not become what {self.scenario} waits for")
-            time.sleep(_POLL_SECONDS)
+    def settle(self) -> None:
+        """Until no exchange is under way, those in the background included, and all usage is in the store."""
+        self._settled_rows()
+        self._settled_metrics()
 
     # What is seen beside the answers
 
@@ -187,17 +189,18 @@ class Recorder:
 
     def _add_traces(self, whole: Facets) -> None:
         rows = self._settled_rows()
-        unasked = []
+        unasked = [row for row in rows if row["id"] not in self._asked]
         for row in rows:
             asked = self._asked.get(row["id"])
             if asked is None:
-                unasked.append(self._normal.timed(_compact(row), self._setup.name, self._began))
                 continue
             trace = _compact(row)
             if self._setup.traces:
                 trace += "\n" + self._get(f"/inspector/api/exchanges/{row['id']}").body.decode()
             self._add(asked, "trace", trace)
-        whole["traces"] = "\n".join(unasked)
+        whole["traces"] = "\n".join(
+            self._normal.timed(_compact(row), self._setup.name, self._began) for row in unasked
+        )
 
     def _add_log(self, whole: Facets) -> None:
         other = []
@@ -249,7 +252,8 @@ class Recorder:
         end = time.monotonic() + _PATIENCE_SECONDS
         while True:
             series = _series(self._get("/metrics").body.decode())
-            if not series.get("wireglot_requests_in_flight") or time.monotonic() > end:
+            busy = series.get("wireglot_requests_in_flight") or series.get("wireglot_usage_journal_bytes")
+            if not busy or time.monotonic() > end:
                 return series
             time.sleep(_POLL_SECONDS)
 
@@ -265,8 +269,7 @@ class Recorder:
                 if not page["rows"] or not page.get("next"):
                     break
                 before = f"&before={page['next']}"
-            running = [row for row in rows if row["state"] != "done" and row["state"] != "failed"]
-            if not running or time.monotonic() > end:
+            if all("state" in row for row in rows) or time.monotonic() > end:  # none: it runs
                 return rows[::-1]
             time.sleep(_POLL_SECONDS)
 

@@ -1,4 +1,4 @@
-"""What is asked: every dialect of a client with every dialect of an upstream, their faults, and what is kept."""
+"""What is sent: every client dialect with every upstream dialect, the faults of both, and what is stored."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ _JSON: Final = (
 )
 _SSE: Final = (("content-type", "text/event-stream"), ("x-request-id", "upstream-1"))
 _HTML: Final = (("content-type", "text/html"),)
-_SLOW_FAULTS: Final = frozenset({"stall", "stall-midstream", "endless-line", "slow-head"})
+_SLOW_FAULTS: Final = frozenset({"stall", "stall-midstream", "slow-head"})
 """These wait for a timeout."""
+_SIZES: Final = {"endless-line": 120_000, "huge-headers": 1_000_000}
+"""Far beyond the limits: near them it depends on how the bytes are cut."""
 _HARMFUL: Final = frozenset({401, 402, 403, 429})
 _SPARES: Final = 60
 
@@ -180,9 +182,7 @@ def retries(upstream: str, recorder: Recorder) -> None:
 def faults(upstream: str, recorder: Recorder) -> None:
     """Upstreams that break HTTP, JSON, the stream or their word: each with a third of the clients."""
     kinds: dict[str, Behaviour] = {
-        fault: Behaviour(fault=fault, size=70_000 if fault == "endless-line" else 0)
-        for fault in FAULTS
-        if fault
+        fault: Behaviour(fault=fault, size=_SIZES.get(fault, 0)) for fault in FAULTS if fault
     }
     kinds |= {name: Behaviour(body=body, headers=_JSON) for name, body in _BAD_BODIES.items()}
     kinds |= {name: Behaviour(pieces=pieces, headers=_SSE) for name, pieces in _BAD_STREAMS.items()}
@@ -202,7 +202,7 @@ def faults(upstream: str, recorder: Recorder) -> None:
 
 
 def _spare(recorder: Recorder, upstream: str) -> str:
-    """A route whose key no request has harmed: one that is refused, or told to wait, is not used for a while."""
+    """A route with an unused key: one that was refused, or told to wait, rests for a while."""
     number = recorder.spares[upstream] = recorder.spares.get(upstream, -1) + 1
     assert number < _SPARES, f"{upstream} has no more spare routes"
     return f"{upstream}-{number}/model-1"
@@ -344,7 +344,8 @@ def endpoints(recorder: Recorder) -> None:
         "two-lengths": good + b"content-length: 1\r\ncontent-length: 2\r\n\r\n",
         "long-header": good + b"x: " + b"x" * 20_000 + b"\r\n\r\n",
         "old-http": b"GET /healthz HTTP/1.0\r\n\r\n",
-        "upgrade": b"GET /v1/responses HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
+        "upgrade": good.replace(b"healthz", b"v1/responses")
+        + b"upgrade: websocket\r\nconnection: upgrade\r\n\r\n",
     }.items():
         recorder.send_raw(f"raw/{name}", data)
 
@@ -468,12 +469,16 @@ def responses(recorder: Recorder) -> None:
         ask("on-deleted", "", {**model, "previous_response_id": identifier, "input": "Five."})
         ask("unstored", "", {**model, "input": "Six.", "store": False})
         ask("compact", "/compact", {**model, "input": "Seven.", "previous_response_id": first})
-        begun = ask("background", "", {**model, "input": "Eight.", "background": True}).json()["id"]
-        recorder.poll(f"/v1/responses/{begun}", lambda document: document["status"] == "completed", headers)
+        begun = ask("background", "", {**model, "input": "Eight.", "background": True}, waits=1).json()["id"]
+        recorder.settle()
         ask("background-get", f"/{begun}")
-        hung = ask("hung", "", {**model, "input": "[[demo:hang]] Nine.", "background": True}).json()["id"]
+        hung = ask("hung", "", {**model, "input": "[[demo:hang]] Nine.", "background": True}, waits=1).json()[
+            "id"
+        ]
         ask("hung-cancel", f"/{hung}/cancel", {})
+        recorder.settle()
         ask("hung-get", f"/{hung}")
+        ask("background-stream", "", {**model, "input": "Ten.", "background": True, "stream": True})
         ask("background-unstored", "", {**model, "input": "Ten.", "background": True, "store": False})
         recorder.ask(f"{upstream}/foreign", f"/v1/responses/{first}", headers=_caller("team-b"))
 
@@ -509,6 +514,7 @@ def conversations(recorder: Recorder) -> None:
     first = ask("items", f"{place}/items?limit=3&order=asc").json()["data"][0]["id"]
     ask("item", f"{place}/items/{first}")
     ask("item-delete", f"{place}/items/{first}", method="DELETE")
+    recorder.settle()
     ask("session-list", "/v1/sessions?limit=3")
     ask("session", f"/v1/sessions/{made}")
     ask("delete", place, method="DELETE")
@@ -555,6 +561,7 @@ def keys(recorder: Recorder) -> None:
         f"/v1/requests/{lossy.header('x-wireglot-request-id')}/losses",
         headers=_caller("few"),
     )
+    recorder.settle()
     recorder.ask("usage", "/v1/usage?group_by=model,outcome", headers=_caller("team-b"))
     admin = {"authorization": f"Bearer {ADMIN}"}
     recorder.ask("admin/usage", "/v1/admin/usage?group_by=key,model,operation", headers=admin)
@@ -583,7 +590,7 @@ def fallbacks(recorder: Recorder) -> None:
             recorder.ask(f"{title}/none", path, sent, *fails, *fails, headers=headers)
             refused = Behaviour(error=400)
             recorder.ask(f"{title}/refused", path, sent, refused, headers=headers)
-        path, sent = addressed(client, said(client, "Hello"), "pooled/model-1", False)
+        path, sent = addressed(client, said(client, "Hello"), f"pooled-{client}/model-1", False)
         limited = Behaviour(error=429, retry_after=3600)
         recorder.ask(f"{client}/pool", path, sent, limited, whole("openai-chat"), headers=headers)
     for effort in ("low", "high"):
@@ -670,7 +677,7 @@ admin_secret = "{ADMIN}"
 origins = ["https://page.example"]
 """
 _NO_OTHERS: Final = "[providers]\ndiscover = false\n"
-_LIMITS: Final = "[limits]\nbody = 200000\nanthropic_body = 200000\nauth_failures = 100000\n"
+_LIMITS: Final = "[limits]\nbody = 200000\nanthropic_body = 200000\nauth_failures = 100000\nevent = 60000\n"
 _MODELS: Final = """
 [models]
 first = "openai-chat/model-1"
@@ -697,9 +704,11 @@ def setups() -> tuple[Setup, ...]:
         for dialect in UPSTREAMS
         for number in range(_SPARES)
     )
-    plain = _SERVER + _LIMITS + _NO_OTHERS + _own_providers() + _MODELS
-    failing = _SERVER + _LIMITS + _NO_OTHERS + _own_providers() + hasty + spares
-    pooled = _provider("pooled", "openai-chat", 'api_keys = ["pool-1", "pool-2"]\n')
+    plain = _SERVER + _LIMITS + _NO_OTHERS + _own_providers() + hasty + spares + _MODELS
+    pooled = "".join(
+        _provider(f"pooled-{client}", "openai-chat", f'api_keys = ["1-{client}-1", "2-{client}-2"]\n')
+        for client in CLIENTS
+    )
     fragile = _provider("fragile", "openai-chat").replace(_QUICK, _FRAGILE)
     kept = _SERVER + _LIMITS + _NO_OTHERS + _own_providers() + pooled + fragile + _MODELS + _keys()
     frugal = _SERVER + _LIMITS + "remembered = 0\n" + _NO_OTHERS + _own_providers() + _MODELS + _keys()
@@ -725,17 +734,12 @@ def setups() -> tuple[Setup, ...]:
             {
                 **_by_dialect("requests", CLIENTS, requests),
                 **_by_dialect("answers", UPSTREAMS, answers),
+                # Behind them: only answers that came earn a provider its retries.
+                **_by_dialect("retries", UPSTREAMS, retries),
+                **_by_dialect("errors", UPSTREAMS, errors),
+                **_by_dialect("faults", UPSTREAMS, faults),
                 **_by_dialect("client-faults", CLIENTS, client_faults),
                 "endpoints": endpoints,
-            },
-        ),
-        Setup(
-            "failing",
-            failing,
-            {
-                **_by_dialect("errors", UPSTREAMS, errors),
-                **_by_dialect("retries", UPSTREAMS, retries),
-                **_by_dialect("faults", UPSTREAMS, faults),
             },
         ),
         Setup("kept", kept + '[trace]\nmode = "all"\n', state, traces=True),
