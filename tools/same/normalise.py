@@ -16,6 +16,7 @@ _ID: Final = re.compile(r"(?<![0-9A-Za-z])(?!begins-)([a-z]{2,9}[_-](?:wg)?)([0-
 """`begins-` is a digest of what a conversation begins with, the same in each run."""
 _SEALED: Final = re.compile(r"(?<![A-Za-z0-9+/_-])(V0cx[Ag])([A-Za-z0-9+/_-]{40,}={0,2})")
 """Sealed with a nonce: the mark of an envelope, then the version, whose second form is compressed."""
+_BARE_ID: Final = re.compile(r"(?<![0-9A-Za-z:_-])[0-9a-f]{32}(?![0-9A-Za-z])")
 _INSTANCE: Final = re.compile(r"(?<=<instance>-)[0-9a-f]{8}")
 _CLIENT_KEY: Final = re.compile(r"(?<![0-9A-Za-z])wg-([0-9A-Za-z_-]{40,64})")
 _HTTP_DATE: Final = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")
@@ -71,6 +72,10 @@ class Normaliser:
         text = _QUEUE_STEP.sub("", text)
         text = _CAUSES.sub(r'"causes":<to \1>', text)
         return _DURATION.sub(r'"\1":<time>', self.text(text, name, at, known))
+
+    def stored(self, text: str, name: str, at: float) -> str:
+        """The same for a row of the store, where ids have no prefix."""
+        return _BARE_ID.sub(lambda found: self._label(found[0], name), self.timed(text, name, at))
 
     def _labelled(self, prefix: str, digits: str, name: str, known: str) -> str:
         if digits not in self._ids and digits in known:

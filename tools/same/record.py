@@ -31,8 +31,6 @@ ADMIN: Final = "an-admin-secret-of-these-runs"
 SECRET: Final = "a-secret-that-seals-these-runs"
 _PATIENCE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.005
-_BIG_BODY: Final = 1024
-"""Stored bodies from here on are compressed, and their size depends on the ids in them."""
 _TIMED_SERIES: Final = re.compile(r"_seconds_(?:bucket|sum)\b")
 _VOLATILE: Final = frozenset(
     {
@@ -41,6 +39,7 @@ _VOLATILE: Final = frozenset(
         "wireglot_upstream_connections",
         "wireglot_usage_journal_bytes",
         "wireglot_start_time_seconds",
+        "wireglot_key_budget_used_ratio",
     }
 )
 """Gauges whose value depends on when one looks."""
@@ -236,9 +235,9 @@ class Recorder:
             asked = self._asked.get(row.get("id", ""))
             if table == "usage" and asked is not None:
                 self._add(asked, "usage", _columns(row))
-            else:
+            elif row.get("kind") != "losses":  # written when there is time for it, or not at all
                 lines.append(
-                    self._normal.timed(f"{file} {table}: {_columns(row)}", self._setup.name, self._began)
+                    self._normal.stored(f"{file} {table}: {_columns(row)}", self._setup.name, self._began)
                 )
         return sorted(lines)
 
@@ -306,6 +305,8 @@ class Recorder:
             + request.body.decode("utf-8", "backslashreplace")
             for request in self.upstream.requests
         ]
+        if all(request.method == "GET" for request in self.upstream.requests):
+            parts.sort()  # lists of models are asked for at once
         unused = scripted - len(self.upstream.requests)
         return "\n\n".join(parts) + (f"\n\nunused answers: {unused}" if unused > 0 else "")
 
@@ -354,12 +355,11 @@ def _has_rowid(database: sqlite3.Connection, table: str) -> bool:
 
 
 def _columns(row: dict[str, Any]) -> str:
+    """Bodies are sealed, and most are compressed: their size depends on the ids in them."""
     shown = {}
     for name, value in row.items():
-        if isinstance(value, bytes):
-            shown[name] = f"<{len(value)} bytes>" if len(value) < _BIG_BODY else "<bytes>"
-        elif name == "size" and value >= _BIG_BODY:
+        if isinstance(value, bytes) or name == "size":
             shown[name] = "<size>"
         else:
-            shown[name] = value
+            shown[name] = value.replace("\x1f", " ") if isinstance(value, str) else value
     return _compact(shown)
