@@ -23,6 +23,8 @@ _HTTP_DATE: Final = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d
 _ISO: Final = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
 _UNIX: Final = re.compile(r"(?<![\w.-])(1[5-9]\d{8})(\d{3})?(\.\d+)?(?![\w-])")
 _RETRY_AFTER: Final = re.compile(r'(retry-after(?:: |","))(\d{3,})')
+_AGE: Final = re.compile(r"^age: \d+$", re.MULTILINE)
+_DRAINING: Final = re.compile(r'("event":"draining","seconds":[0-9.]+,"requests":)\d+')
 _KEY_PREFIX: Final = re.compile(r'(?<="prefix":"wg-)[0-9A-Za-z_-]{3}(?=")')
 _ELASTIC: Final = re.compile(
     r'(\\*"(?:retryDelay|mean_ms|p50_ms|size|bytes)\\*":)(?:\\*"[0-9.]+s\\*"|(?<=_ms":)\d+|\d{5,}(?=[,}]))'
@@ -62,6 +64,7 @@ class Normaliser:
         text = _HTTP_DATE.sub(lambda found: _dated(found[0], at, known), text)
         text = _ISO.sub(lambda found: _iso(found, at), text)
         text = _RETRY_AFTER.sub(lambda found: f"{found[1]}{_wait(int(found[2]), at)}", text)
+        text = _AGE.sub("age: <seconds>", text)
         text = _KEY_PREFIX.sub("<3>", text)
         text = _UNIX.sub(lambda found: _unix(found, at), text)
         text, elastic = _ELASTIC.subn(r"\1<varies>", text)
@@ -69,6 +72,7 @@ class Normaliser:
 
     def timed(self, text: str, name: str, at: float, known: str = "") -> str:
         """The same for what the gateway says of an exchange: its durations, too."""
+        text = _DRAINING.sub(r"\1<number>", text)
         text = _QUEUE_STEP.sub("", text)
         text = _CAUSES.sub(r'"causes":<to \1>', text)
         return _DURATION.sub(r'"\1":<time>', self.text(text, name, at, known))

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tools.same.record import ADMIN, SECRET, Answer, Recorder, Setup
 from wireglot.providers import spec as specs
+from wireglot.providers.limits import Limits
 from wireglot.testing.scripted_upstream import FAULTS, Behaviour
 
 _FIXTURES: Final = Path(__file__).parents[2] / "tests/fixtures"
@@ -42,6 +43,8 @@ _SLOW_FAULTS: Final = frozenset({"stall", "stall-midstream", "slow-head"})
 """These wait for a timeout."""
 _SIZES: Final = {"endless-line": 120_000, "huge-headers": 1_000_000}
 """Far beyond the limits: near them it depends on how the bytes are cut."""
+_GAPS: Final = {"close-midstream": 0.03, "reset-midstream": 0.03, "short-body": 0.03}
+"""So that the client has the first events before the connection breaks."""
 _HARMFUL: Final = frozenset({401, 402, 403, 429})
 _SPARES: Final = 60
 
@@ -83,6 +86,7 @@ def addressed(
 
 def said(dialect: str, text: str, *, thinks: bool = False) -> dict[str, Any]:
     """A request of one user's text."""
+    effort: dict[str, Any]
     match dialect:
         case "anthropic":
             thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}} if thinks else {}
@@ -182,7 +186,9 @@ def retries(upstream: str, recorder: Recorder) -> None:
 def faults(upstream: str, recorder: Recorder) -> None:
     """Upstreams that break HTTP, JSON, the stream or their word: each with a third of the clients."""
     kinds: dict[str, Behaviour] = {
-        fault: Behaviour(fault=fault, size=_SIZES.get(fault, 0)) for fault in FAULTS if fault
+        fault: Behaviour(fault=fault, size=_SIZES.get(fault, 0), gap=_GAPS.get(fault))
+        for fault in FAULTS
+        if fault
     }
     kinds |= {name: Behaviour(body=body, headers=_JSON) for name, body in _BAD_BODIES.items()}
     kinds |= {name: Behaviour(pieces=pieces, headers=_SSE) for name, pieces in _BAD_STREAMS.items()}
@@ -250,9 +256,9 @@ def client_faults(client: str, recorder: Recorder) -> None:
     recorder.ask("no-path", f"{path.split('?')[0]}/nowhere", good)
     recorder.ask("short-time", path, good, Behaviour(delay=2.0), headers={"x-wireglot-timeout": "0.1"})
     for policy in ("strict", "warn", "silent", "as-is", "other"):
-        asked = {"x-wireglot-loss-policy": policy, "x-wireglot-loss-details": "1"}
+        wanted = {"x-wireglot-loss-policy": policy, "x-wireglot-loss-details": "1"}
         for number, (elsewhere, sent) in enumerate(_lossy(client)):
-            recorder.ask(f"losses-{policy}-{number}", elsewhere, sent, whole("gemini"), headers=asked)
+            recorder.ask(f"losses-{policy}-{number}", elsewhere, sent, whole("gemini"), headers=wanted)
 
 
 def _wrong_bodies(good: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -624,7 +630,7 @@ def _catalog_routes() -> Iterator[tuple[str, str, str]]:
             continue
         models = [entry.match for entry in spec.models if entry.is_name] or ["model-1"]
         for dialect in spec.dialects:
-            seen = []
+            seen: list[Limits] = []
             for model in models:
                 limits = specs.limits_of(spec, dialect, model)
                 if limits not in seen and len(seen) < _MODELS_OF_A_ROUTE:
