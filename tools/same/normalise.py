@@ -17,6 +17,8 @@ _ID: Final = re.compile(r"(?<![0-9A-Za-z])(?!begins-)([a-z]{2,9}[_-](?:wg)?)([0-
 _SEALED: Final = re.compile(r"(?<![A-Za-z0-9+/_-])(V0cx[Ag])([A-Za-z0-9+/_-]{40,}={0,2})")
 """Sealed with a nonce: the mark of an envelope, then the version, whose second form is compressed."""
 _BARE_ID: Final = re.compile(r"(?<![0-9A-Za-z:_-])[0-9a-f]{32}(?![0-9A-Za-z])")
+_REFERENCE: Final = re.compile(r'(?<="id":"wg)[0-9a-f]{16}(?=")')
+"""Of a stored reference: a digest of a minted id."""
 _INSTANCE: Final = re.compile(r"(?<=<instance>-)[0-9a-f]{8}")
 _CLIENT_KEY: Final = re.compile(r"(?<![0-9A-Za-z])wg-([0-9A-Za-z_-]{40,64})")
 _HTTP_DATE: Final = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")
@@ -79,7 +81,8 @@ class Normaliser:
 
     def stored(self, text: str, name: str, at: float) -> str:
         """The same for a row of the store, where ids have no prefix."""
-        return _BARE_ID.sub(lambda found: self._label(found[0], name), self.timed(text, name, at))
+        text = _REFERENCE.sub("<16>", self.timed(text, name, at))
+        return _BARE_ID.sub(lambda found: self._label(found[0], name), text)
 
     def _labelled(self, prefix: str, digits: str, name: str, known: str) -> str:
         if digits not in self._ids and digits in known:
