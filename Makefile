@@ -223,10 +223,10 @@ bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round tr
 	@command -v valgrind >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 		|| { apt-get update -qq && $(INSTALL) valgrind >/dev/null; } || true
 
-guard: $(VENV)/.dev .valgrind ## Fail where a hot path of the core takes more instructions than recorded (ARGS="--only 'text event'")
+guard: $(VENV)/.dev .valgrind ## Fail where a request, a stream or an event takes more instructions than recorded (ARGS="--only 'an event'")
 	$(BIN)/python -m tools.guard $(ARGS)
 
-guard-update: $(VENV)/.dev .valgrind ## Record how many instructions the hot paths take now
+guard-update: $(VENV)/.dev .valgrind ## Record how many instructions requests, streams and events take now
 	$(BIN)/python -m tools.guard --update
 
 leaks: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")

@@ -1,33 +1,102 @@
-"""tools/guard: what it counts, what it compares, and when it refuses. Counts themselves are not tested."""
+"""tools/guard: what it counts, what it compares, and when it fails. Counts of instructions are not tested."""
 
+import asyncio
 import json
-from itertools import permutations
+import threading
+from functools import partial
+from itertools import pairwise, permutations
 
 import pytest
 
 from tools.bench.streams import MODELS
 from tools.guard import __main__ as guard
-from tools.guard import baseline, callgrind, hot_paths
-from wireglot.translate import translate_request
+from tools.guard import baseline, callgrind, calls, gateway, hot_paths, serve
+from wireglot.gateway.request.sightings import Sightings
 
 
-def test_every_pair_of_dialects_is_counted_with_a_request_an_answer_and_an_event():
-    names = {path.name for path in hot_paths.hot_paths()}
+def test_every_pair_of_dialects_is_counted_with_a_request_and_an_event():
+    names = {path.name for path in hot_paths.hot_paths()} | {figure.name for figure in gateway.figures()}
     for source, target in permutations(MODELS, 2):
         pair = f"{source} > {target}"
-        assert {f"a request of 2 KB: {pair}", f"a whole answer: {pair}", f"a text event: {pair}"} <= names
-    assert any(name.startswith("fit 100 KB") for name in names)
-    assert any(name.startswith("render and encode 100 KB") for name in names)
+        assert {f"gateway, 2 KB: {pair}", f"core, a text event: {pair}"} <= names
 
 
-def test_every_path_can_be_run_and_no_two_turns_have_the_same_bytes():
+def test_every_hot_path_can_be_run():
     for path in hot_paths.hot_paths():
         path.prepare(1)()
-    for name in MODELS:
-        first, second = (hot_paths._body(name, "100k", turn) for turn in (1, 2))
-        assert first != second
-        assert len(first) == len(second)
-        assert translate_request(first, source=name, target=name).losses == ()
+
+
+def _figure(name):
+    return next(figure for figure in gateway.figures() if figure.name.startswith(f"gateway, {name}"))
+
+
+def _contents(name, many=6):
+    return [_figure(name).cases[0].content(number) for number in range(many)]
+
+
+@pytest.mark.parametrize("pair", ["openai-chat > openai-chat", "anthropic > openai-chat"])
+def test_bodies_that_are_first_seen_have_nothing_at_the_same_place(pair):
+    contents = _contents(f"100 KB, first seen: {pair}")
+    sightings = Sightings()
+    for content in contents:
+        assert 95_000 < len(content) < 110_000
+        assert not sightings.comes_again("a caller", content, within=10**9, within_own=10**9)
+
+
+@pytest.mark.parametrize("pair", ["openai-chat > openai-chat", "anthropic > openai-chat"])
+def test_bodies_of_one_template_differ_in_the_ids_of_all_calls_and_in_nothing_else(pair):
+    contents = _contents(f"100 KB of one template: {pair}")
+    assert len(set(contents)) == len(contents)
+    first, second = contents[1:3]
+    assert len(first) == len(second) > 95_000
+    ids = first.count(b"toolu_")
+    assert ids > 50
+    assert ids < sum(one != other for one, other in zip(first, second, strict=True)) <= 6 * ids
+
+
+def test_each_turn_of_the_conversation_begins_with_the_one_before():
+    turns = _contents("a turn of a conversation", many=7)
+    assert all(later.startswith(earlier.removesuffix(b"]}")) for earlier, later in pairwise(turns))
+    assert all(85_000 < len(turn) < 110_000 for turn in turns[3:])
+
+
+def test_an_event_is_the_difference_of_two_streams_and_a_template_a_ratio():
+    assert _figure("an event").of(1000.0, 1000.0 + 30 * gateway.EVENTS) == 30
+    assert _figure("a stream without its events").of(1000.0, 1000.0 + 30 * gateway.EVENTS) == 970
+    on_to_off = _figure("100 KB of one template, cache on to off")
+    assert [case.cached for case in on_to_off.cases] == [True, False]
+    assert on_to_off.of(300.0, 200.0) == 1500
+
+
+def test_timers_of_the_counted_gateway_wait_for_a_tick_and_can_be_cancelled():
+    ran: list[str] = []
+    loop = serve.HeldLoop()
+
+    async def wait(seconds: float) -> None:
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
+
+    def tick() -> None:
+        ran.append("tick")
+        loop.tick()
+
+    loop.call_later(0.001, ran.append, "short")
+    loop.call_later(0.001, ran.append, "cancelled").cancel()
+    loop.call_at(loop.time() + 1.1, ran.append, "long")
+    loop.call_later(0, ran.append, "now")
+    threading.Timer(0.2, loop.call_soon_threadsafe, (tick,)).start()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner, pytest.raises(TimeoutError):
+        runner.run(wait(0.001))
+    assert ran == ["now", "tick", "short"]
+
+
+def test_calls_and_files_of_four_requests_are_counted_in_a_gateway():
+    counts = calls.count()
+    assert list(counts) == list(calls.names())
+    for request in calls.REQUESTS:
+        assert counts[f"calls, {request.name}"] > counts[f"files, {request.name}"] > 20
+    forwarded, translated = (counts[f"calls, {calls.REQUESTS[at].name}"] for at in (2, 0))
+    assert translated > forwarded
 
 
 def test_the_events_that_are_counted_are_all_of_one_kind():
@@ -53,15 +122,18 @@ def test_a_number_of_counts_that_does_not_fit_the_paths_is_refused():
 
 def test_more_than_the_tolerance_is_slower_and_less_than_it_is_told_as_faster():
     recorded = {"same": 1000, "slow": 1000, "fast": 1000, "near": 1000, "gone": 5}
-    counts = {"same": 1000, "slow": 1031, "fast": 880, "near": 1029, "new": 7}
+    counts = {"same": 1000, "slow": 1051, "fast": 880, "near": 1049, "new": 7}
     verdict = baseline.compare(counts, recorded)
-    assert verdict.slower == ["slow: 3.1% more (1,000 -> 1,031 instructions)"]
-    assert verdict.faster == ["fast: 12.0% fewer (1,000 -> 880 instructions)"]
-    assert verdict.unknown == [
-        "new: 7 instructions, not recorded yet",
-        "gone: recorded, but no longer counted",
-    ]
+    assert verdict.slower == ["slow: 5.1% more (1,000 -> 1,051)"]
+    assert verdict.faster == ["fast: 12.0% fewer (1,000 -> 880)"]
+    assert verdict.unknown == ["new: 7, not recorded yet", "gone: recorded, but no longer counted"]
     assert baseline.compare({"same": 1000}, recorded, whole=False) == baseline.Verdict([], [], [])
+
+
+def test_calls_and_files_have_a_tolerance_of_their_own():
+    recorded = {"calls, one": 1000, "files, one": 100}
+    assert baseline.compare({"calls, one": 1029, "files, one": 102}, recorded).slower == []
+    assert len(baseline.compare({"calls, one": 1031, "files, one": 104}, recorded).slower) == 2
 
 
 def test_another_python_library_or_form_has_a_record_of_its_own(tmp_path):
@@ -72,37 +144,63 @@ def test_another_python_library_or_form_has_a_record_of_its_own(tmp_path):
     assert len(paths | {baseline.path_of(key, tmp_path)}) == len(key) + 1
 
 
+def _record(directory, counts=None, **changed):
+    key = {**baseline.key(), **changed}
+    path = baseline.path_of(key, directory=directory)
+    baseline.write(path, key, counts or {"one": 100})
+    return path
+
+
+def test_another_machine_is_compared_with_where_it_is_nearest(tmp_path):
+    key = baseline.key()
+
+    def nearest():
+        found = baseline.nearest(key, tmp_path)
+        assert found is not None
+        return found
+
+    far = _record(tmp_path, processor="another", libc="another")
+    assert nearest().path == far
+    near = _record(tmp_path, processor="another")
+    assert nearest().path == near
+    assert baseline.differences(key, nearest().key) == ["processor another"]
+    own = _record(tmp_path)
+    assert nearest().path == own
+
+
+@pytest.mark.parametrize("other", [{"machine": "riscv"}, {"python": "cpython 3.9.1"}, {"form": "neither"}])
+def test_counts_of_another_architecture_python_or_form_are_not_compared(tmp_path, other):
+    _record(tmp_path, **other)
+    assert baseline.nearest(baseline.key(), tmp_path) is None
+
+
 @pytest.fixture
 def counted(monkeypatch, tmp_path):
-    """A guard that counts what it is told and records in a place of its own."""
+    """A guard that counts what it is given and records in a directory of its own."""
     counts = {"one": 100, "two": 200}
     monkeypatch.setattr(callgrind, "find_valgrind", lambda: "valgrind")
-    monkeypatch.setattr(callgrind, "count", lambda paths, arguments: dict(counts))
-    monkeypatch.setattr(baseline, "path_of", lambda key: tmp_path / "record.json")
+    monkeypatch.setattr(guard, "count", lambda only: {} if "no such figure" in only else dict(counts))
+    monkeypatch.setattr(baseline, "path_of", partial(baseline.path_of, directory=tmp_path))
+    monkeypatch.setattr(baseline, "nearest", partial(baseline.nearest, directory=tmp_path))
     return counts
 
 
-def test_without_a_record_it_records_says_so_and_passes(counted, tmp_path, capsys):
+def test_without_a_record_nothing_is_counted_or_recorded(counted, tmp_path, capsys):
     assert guard.main([]) == 0
-    assert "nothing was recorded for this machine" in capsys.readouterr().out
-    assert json.loads((tmp_path / "record.json").read_text())["instructions"] == counted
+    assert "nothing is recorded for such a machine" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+    assert guard.main(["--update"]) == 0
+    (path,) = tmp_path.iterdir()
+    assert json.loads(path.read_text())["counts"] == counted
     assert guard.main([]) == 0
+    assert "none is more than 5%" in capsys.readouterr().out
 
 
-def test_who_only_compares_counts_nothing_without_a_record(counted, tmp_path, capsys):
-    assert guard.main(["--compare"]) == 0
-    assert "nothing to compare with" in capsys.readouterr().out
-    assert not (tmp_path / "record.json").exists()
-    assert guard.main([]) == 0
-    assert guard.main(["--compare"]) == 0
-    assert "none takes more" in capsys.readouterr().out
-
-
-def test_a_slower_path_fails_and_a_faster_one_is_told(counted, capsys):
-    guard.main([])
+def test_more_than_is_recorded_fails_and_less_is_reported(counted, capsys):
+    guard.main(["--update"])
     counted["one"] = 150
     assert guard.main([]) == 1
-    assert "SLOWER one: 50.0% more" in capsys.readouterr().out
+    assert "MORE one: 50.0% more" in capsys.readouterr().out
     counted["one"] = 50
     assert guard.main([]) == 0
     assert "renew it with `make guard-update`" in capsys.readouterr().out
@@ -112,17 +210,28 @@ def test_a_slower_path_fails_and_a_faster_one_is_told(counted, capsys):
     assert "out of date" not in capsys.readouterr().out
 
 
-def test_a_few_paths_neither_record_nor_miss_the_others(counted, tmp_path):
-    assert guard.main(["--only", "a text event"]) == 0
-    assert not (tmp_path / "record.json").exists()
-    assert guard.main(["--only", "no such path"]) == 2
+def test_more_than_another_machine_took_fails_too_and_says_which(counted, tmp_path, capsys):
+    _record(tmp_path, {"one": 90, "two": 200}, processor="another")
+    assert guard.main([]) == 1
+    printed = capsys.readouterr().out
+    assert "the nearest one has processor another" in printed
+    assert "MORE one: 11.1% more" in printed
+
+
+def test_a_few_figures_neither_record_nor_miss_the_others(counted, capsys):
+    guard.main(["--update"])
+    del counted["two"]
+    capsys.readouterr()
+    assert guard.main(["--only", "one"]) == 0
+    assert "no longer counted" not in capsys.readouterr().out
+    assert guard.main(["--only", "no such figure"]) == 2
     with pytest.raises(SystemExit):
-        guard.main(["--only", "a text event", "--update"])
+        guard.main(["--only", "one", "--update"])
 
 
 def test_counts_of_another_run_can_stand_for_the_record(counted, tmp_path):
     before = tmp_path / "before.json"
-    assert guard.main(["--json", str(before)]) == 0
+    assert guard.main(["--update", "--json", str(before)]) == 0
     counted["two"] = 300
     assert guard.main(["--against", str(before)]) == 1
 
@@ -135,10 +244,11 @@ def test_without_valgrind_nothing_fails_unless_it_is_required(monkeypatch, capsy
 
 
 def test_counts_that_failed_are_told_and_fail(counted, monkeypatch, capsys):
-    def refuse(paths, arguments):
+    def refuse(only):
         raise callgrind.NotCounted("valgrind ended with status 2")
 
-    monkeypatch.setattr(callgrind, "count", refuse)
+    guard.main(["--update"])
+    monkeypatch.setattr(guard, "count", refuse)
     assert guard.main([]) == 1
     assert "status 2" in capsys.readouterr().out
 
@@ -156,4 +266,4 @@ def test_what_is_recorded_belongs_to_its_key():
     for path in baseline.DIRECTORY.glob("*.json"):
         recorded = json.loads(path.read_text())
         assert baseline.path_of(recorded["key"]) == path
-        assert all(count > 0 for count in recorded["instructions"].values())
+        assert all(count > 0 for count in recorded["counts"].values())

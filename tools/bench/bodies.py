@@ -113,9 +113,9 @@ class Conversation:
         return encode(value).replace(VARIED.encode(), self._word.encode())
 
 
-def body(dialect: DialectName, size: str, model: str, *, stream: bool) -> bytes:
+def body(dialect: DialectName, size: str | Shape, model: str, *, stream: bool) -> bytes:
     """A request in the dialect, compact as the SDKs send it; where the path names the model it does not."""
-    request = agent_request(SHAPES[size])
+    request = agent_request(size if isinstance(size, Shape) else SHAPES[size])
     if not stream:
         del request["stream"]
     if dialect != "anthropic":
