@@ -1,1 +1,1 @@
-"""How many instructions the core's hot paths take, held against what was recorded: `make guard`."""
+"""How many instructions and calls requests, streams and events take, and what was recorded: `make guard`."""

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import permutations
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from tools.bench import processes, targets
@@ -26,22 +27,24 @@ from tools.guard import callgrind, serve
 from tools.guard.client import Client, wait_until_quiet
 
 EVENTS = 20
-GAP = 25
+GAP = 40
 """Milliseconds between two events, so that each is a read of its own. Where the machine is so busy that two
 are read at once they cost less: a count may come out too low, never too high."""
 LARGE = ("cc", "ac", "ag")
 """Letters of the client's dialect and of the upstream's: forwarded, translated, and the dearest pair."""
 STREAMED = ("cc", "ac", "ag", "ca", "rc")
+BLOCKS = 3
+"""Of each case; the figure is that of the block in the middle: now and then one has several million more."""
 WARM = 10
 """So many small requests until another takes as many instructions as the one before."""
-TURNS, FIRST_BYTES, LAST_BYTES, SEEN = 40, 10_000, 90_000, 33
+TURNS, FIRST_BYTES, LAST_BYTES, SEEN = 40, 10_000, 105_000, 25
 """Of a conversation; turns from `SEEN` on are sent, those that are counted have about 100 KB."""
 
 _START_SECONDS = 300.0
 
 
 class Case(NamedTuple):
-    """Requests of one kind: some that are not counted, then some that are."""
+    """Requests of one kind: some that are not counted, then blocks of some that are."""
 
     pair: str
     model: str
@@ -109,7 +112,8 @@ def _case(pair: str, content: Callable[[int], bytes], warm: int, times: int) -> 
 
 def _stream(pair: str, events: int) -> Case:
     model = _model(pair, f"-c{events}-g{GAP}")
-    return Case(pair, model, _same(pair, model, stream=True), WARM, 4, stream=True)
+    warm = WARM if events == 1 else 2
+    return Case(pair, model, _same(pair, model, stream=True), warm, 4, stream=True)
 
 
 def _same(pair: str, model: str, *, stream: bool = False) -> Callable[[int], bytes]:
@@ -195,18 +199,29 @@ def _gateway(upstream: int, directory: Path, cached: bool) -> targets.Target:
 def _count(case: Case, gateway: targets.Target, directory: Path) -> float:
     client = Client(gateway.port)
     path = path_of(DIALECTS[case.pair[0]], case.model, stream=case.stream)
-    contents = [case.content(number) for number in range(case.warm + case.times)]
+    contents = [case.content(number) for number in range(case.warm + BLOCKS * case.times)]
     for content in contents[: case.warm]:
         client.ask(path, content)
     _settle(gateway.pid)
+    counts = directory / ("on" if case.cached else "off")
+    spent = [
+        _block(gateway, client, path, contents[start : start + case.times], counts)
+        for start in range(case.warm, len(contents), case.times)
+    ]
+    client.close()
+    return median(spent)
+
+
+def _block(
+    gateway: targets.Target, client: Client, path: str, contents: list[bytes], directory: Path
+) -> float:
+    """Instructions of one of these requests."""
     callgrind.command_to(gateway.pid, "zero")
-    for content in contents[case.warm :]:
+    for content in contents:
         client.ask(path, content)
     _settle(gateway.pid)
     callgrind.command_to(gateway.pid, "dump")
-    client.close()
-    parts = callgrind.parts(directory / ("on" if case.cached else "off"))
-    return callgrind.total(parts[-1]) / case.times
+    return callgrind.total(callgrind.parts(directory)[-1]) / len(contents)
 
 
 def _settle(pid: int) -> None:
