@@ -220,8 +220,8 @@ bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round tr
 
 # Callgrind counts instructions, on a busy machine as on an idle one. The tolerance of 5 % is over what is left between runs
 # of the same tree on two busy cores, with fixed hashes and addresses, no collector and timers that wait (tools/guard/serve.py):
-# whole requests came within 0.9 %, streams within 1.2 %, an event of the core within 0.4 %. An event in the gateway is a
-# difference of two streams and came within 3 % where each was a read of its own; read together they count less, never more.
+# whole requests came within 0.9 %, streams within 1.3 %, an event of the core within 0.4 %. An event in the gateway is a
+# difference of two streams and moved by up to 16 % where busy cores had two read together: 15 % are allowed for it.
 # Other processors add nothing: valgrind shows programs one of its own. Calls and files came within 0.7 %: 3 % are allowed.
 .valgrind:
 	@command -v valgrind >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
