@@ -10,10 +10,9 @@ from wireglot.gateway.entry.routes import Asked, Routes
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.held import Held
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, Settings
-from wireglot.http.account import ByteAccount
+from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
@@ -83,5 +82,5 @@ def exchange(
         now=1,
     )
     record = Record(id, started, asked.dialect, operation=asked.operation, caller=caller.name)
-    held = Held(ByteAccount(lambda: now.limits.buffered))
+    held = MemoryLease(ByteAccount(now.limits.buffered))
     return Exchange(job, record, reply if reply is not None else Nobody(), Redactor(), held=held)

@@ -14,8 +14,7 @@ import pytest
 from tests.http.limits_kit import Limits
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.http.application import Head, Refusal, Reply
-from wireglot.http.server.connection import ServerConnection
-from wireglot.http.server.hub import Hub
+from wireglot.http.server.connection import Hub, ServerConnection
 from wireglot.http.server.server import HttpServer
 
 Handler = Callable[[Head, bytes, Reply], Awaitable[None]]
@@ -137,7 +136,7 @@ class Served:
         return client
 
     def connections(self) -> list[ServerConnection]:
-        return [each for each in self.server._hub.connections if isinstance(each, ServerConnection)]
+        return list(self.server._hub.connections)
 
     async def ask(self, data: bytes) -> Response:
         client = await self.client()
@@ -201,7 +200,7 @@ def slow_reader(served: Served) -> socket.socket:
 async def serving(app: FakeApp | None = None, limits: Limits | None = None) -> AsyncIterator[Served]:
     app = app or FakeApp()
     limits = limits or Limits()
-    server = HttpServer(app, lambda: limits)
+    server = HttpServer(app, limits)
     host, port = await server.listen("127.0.0.1", 0)
     served = Served(app, server, host, port)
     try:

@@ -2,108 +2,133 @@
 
 from __future__ import annotations
 
-from wireglot.http.account import ByteAccount
+from typing import cast
+
+import pytest
+
+from wireglot.http.account import ByteAccount, MemoryLease
+from wireglot.http.transport import Answer
 
 
-class Asker:
-    """Wants so many bytes more, each time that it is let in."""
-
-    def __init__(self, account: ByteAccount) -> None:
-        self.account = account
-        self.bytes = 0
-        self._asked = 0
-
-    def ask(self, size: int) -> bool:
-        self._asked = size
-        if self.account.admits(self):
-            self.admitted()
-            return True
-        self.account.wait(self)
-        return False
-
-    def admitted(self) -> None:
-        self.account.held += self._asked
-        self.bytes += self._asked
-        self._asked = 0
-
-    def leave(self) -> None:
-        self.account.leave(self)
-        self.account.give(self.bytes)
-        self.bytes = 0
+def grows(lease: MemoryLease, size: int) -> bool:
+    """Whether there is room for it at once."""
+    lease.grow(size)
+    return not lease.waits
 
 
 def test_one_goes_past_the_limit_and_all_others_wait_for_it() -> None:
-    account = ByteAccount(lambda: 100)
-    first, second, third = Asker(account), Asker(account), Asker(account)
-    assert first.ask(60)
-    assert second.ask(60)
-    assert not first.ask(10)
-    assert not third.ask(10)
-    assert second.ask(1000)
+    account = ByteAccount(100)
+    first, second, third = MemoryLease(account), MemoryLease(account), MemoryLease(account)
+    assert grows(first, 60)
+    assert grows(second, 60)
+    assert not grows(first, 10)
+    assert not grows(third, 10)
+    assert grows(second, 1000)
     assert account.waiting == 2
-    second.leave()
-    assert (first.bytes, third.bytes, account.waiting) == (70, 10, 0)
+    second.close()
+    assert (first.held, third.held, account.waiting) == (70, 10, 0)
     assert account.held == 80
 
 
 def test_they_are_let_in_as_they_came_until_one_is_past_the_limit_again() -> None:
-    account = ByteAccount(lambda: 100)
-    holder = Asker(account)
-    holder.ask(101)
-    waiting = [Asker(account) for _ in range(4)]
-    assert not any(each.ask(60) for each in waiting)
-    holder.leave()
-    assert [each.bytes for each in waiting] == [60, 60, 0, 0]
-    waiting[0].leave()
-    assert [each.bytes for each in waiting] == [0, 60, 60, 0]
+    account = ByteAccount(100)
+    holder = MemoryLease(account)
+    grows(holder, 101)
+    waiting = [MemoryLease(account) for _ in range(4)]
+    assert not any(grows(each, 60) for each in waiting)
+    holder.close()
+    assert [each.held for each in waiting] == [60, 60, 0, 0]
+    waiting[0].close()
+    assert [each.held for each in waiting] == [0, 60, 60, 0]
 
 
 def test_what_a_client_has_yet_to_take_keeps_the_next_waiting() -> None:
     """Else each answer that is done would let one more past the limit, whether it is taken or not."""
-    account = ByteAccount(lambda: 100)
-    done, waiting = Asker(account), Asker(account)
-    done.ask(150)
-    assert not waiting.ask(10)
+    account = ByteAccount(100)
+    done, waiting = MemoryLease(account), MemoryLease(account)
+    grows(done, 150)
+    assert not grows(waiting, 10)
     account.owe(150)
-    done.leave()
+    done.close()
     assert account.waiting == 1
     account.owe(-150)
-    assert (waiting.bytes, account.waiting, account.held) == (10, 0, 10)
+    assert (waiting.held, account.waiting, account.held) == (10, 0, 10)
 
 
 def test_one_that_leaves_while_it_waits_is_not_let_in() -> None:
-    account = ByteAccount(lambda: 100)
-    holder, gone, waiting = Asker(account), Asker(account), Asker(account)
-    holder.ask(101)
-    assert not gone.ask(10)
-    assert not waiting.ask(10)
-    gone.leave()
-    holder.leave()
-    assert (gone.bytes, waiting.bytes, account.held) == (0, 10, 10)
+    account = ByteAccount(100)
+    holder, gone, waiting = MemoryLease(account), MemoryLease(account), MemoryLease(account)
+    grows(holder, 101)
+    assert not grows(gone, 10)
+    assert not grows(waiting, 10)
+    gone.close()
+    holder.close()
+    assert (gone.held, waiting.held, account.held) == (0, 10, 10)
 
 
 def test_a_limit_that_is_lowered_leaves_not_all_of_them_waiting() -> None:
-    most = 100
-    account = ByteAccount(lambda: most)
-    askers = [Asker(account) for _ in range(3)]
-    assert all(each.ask(30) for each in askers)
-    most = 20
-    assert [each.ask(5) for each in askers] == [False, False, True]
-    askers[2].leave()
-    assert [each.bytes for each in askers] == [35, 30, 0]
-    askers[0].leave()
-    assert [each.bytes for each in askers] == [0, 35, 0]
+    account = ByteAccount(100)
+    leases = [MemoryLease(account) for _ in range(3)]
+    assert all(grows(each, 30) for each in leases)
+    account.limit = 20
+    assert [grows(each, 5) for each in leases] == [False, False, True]
+    leases[2].close()
+    assert [each.held for each in leases] == [35, 30, 0]
+    leases[0].close()
+    assert [each.held for each in leases] == [0, 35, 0]
 
 
 def test_what_is_only_remembered_is_given_up_before_anybody_waits() -> None:
-    account = ByteAccount(lambda: 100)
+    account = ByteAccount(100)
     account.remembered = 80
 
     def forget(size: int) -> None:
         account.remembered -= size
 
     account.forget = forget
-    one, other = Asker(account), Asker(account)
-    assert one.ask(60)
-    assert other.ask(30)
+    one, other = MemoryLease(account), MemoryLease(account)
+    assert grows(one, 60)
+    assert grows(other, 30)
     assert account.remembered == 40
+
+
+class Full(Exception):
+    """Of this test alone."""
+
+
+def test_an_attempt_takes_the_place_of_the_one_before_and_is_refused_where_there_is_no_room() -> None:
+    account = ByteAccount(100, Full)
+    lease = MemoryLease(account)
+    lease.take(30)
+    lease.attempt(60)
+    assert (lease.held, account.held) == (90, 90)
+    lease.grow(20)
+    assert account.held == 110
+    lease.attempt(10)
+    assert (lease.held, account.held, account.shed) == (40, 40, 0)
+    with pytest.raises(Full):
+        lease.another().take(61)
+    assert account.shed == 1
+    lease.close()
+    assert (lease.held, account.held) == (0, 61)
+
+
+def test_an_answer_is_paused_until_there_is_room_for_what_has_come_of_it() -> None:
+    account = ByteAccount(100)
+    steps: list[str] = []
+
+    class Coming:
+        def pause(self) -> None:
+            steps.append("pause")
+
+        def resume(self) -> None:
+            steps.append("resume")
+
+    holder, lease = MemoryLease(account), MemoryLease(account)
+    holder.grow(101)
+    come = lease.reading(cast(Answer, Coming()))
+    come(5)
+    come(6)
+    assert (steps, lease.waits, lease.held) == (["pause", "pause"], True, 0)
+    holder.close()
+    assert (steps[2:], lease.waits, lease.held, account.held) == (["resume"], False, 11, 11)

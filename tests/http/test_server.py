@@ -24,7 +24,7 @@ from tests.http.server_kit import (
 )
 from tests.waiting import until
 from wireglot.http.application import Head, Refusal, Reply
-from wireglot.http.server.hub import Hub
+from wireglot.http.server.connection import Hub
 from wireglot.http.server.server import HttpServer
 
 
@@ -425,7 +425,7 @@ def test_an_answer_is_one_write_and_so_is_each_part_of_a_stream(run: Run):
         reply.end()
 
     async def scenario():
-        hub = Hub(FakeApp(handler), Limits)
+        hub = Hub(FakeApp(handler), Limits())
         hub.open()
         connection, transport = connect(hub)
         assert transport.high == Limits().write_pending
@@ -445,7 +445,7 @@ def test_an_answer_is_one_write_and_so_is_each_part_of_a_stream(run: Run):
 
 def test_connections_from_one_address_are_limited_but_not_those_of_this_machine(run: Run):
     async def scenario():
-        hub = Hub(FakeApp(), lambda: Limits(connections_per_peer=2))
+        hub = Hub(FakeApp(), Limits(connections_per_peer=2))
         hub.open()
         for peer in ("127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", ""):
             assert all(connect(hub, peer)[1].writes == [] for _ in range(3))
@@ -480,7 +480,7 @@ def test_small_writes_are_not_held_back_by_the_network_stack(run: Run):
 def test_it_listens_on_ipv6(run: Run):
     async def scenario():
         app = FakeApp()
-        server = HttpServer(app, Limits)
+        server = HttpServer(app, Limits())
         host, port = await server.listen("::1", 0)
         assert host == "::1"
         assert port > 0
@@ -496,7 +496,7 @@ def test_it_listens_on_ipv6(run: Run):
 
 def test_workers_can_share_a_port(run: Run):
     async def scenario():
-        first, second = HttpServer(FakeApp(), Limits), HttpServer(FakeApp(), Limits)
+        first, second = HttpServer(FakeApp(), Limits()), HttpServer(FakeApp(), Limits())
         host, port = await first.listen("127.0.0.1", 0, reuse_port=True)
         assert await second.listen(host, port, reuse_port=True) == (host, port)
         await first.drain(0)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.http.limits_kit import Limits
 from tests.http.server_kit import Run, loops, runner, serving
-from wireglot.http.server.head import Inbound, Malformed, read_head
-from wireglot.http.server.known_head import KnownHead, remember
+from wireglot.http.server.head import Inbound, KnownHead, Malformed, read_head, remember
 
 
 @pytest.fixture(params=loops())

@@ -12,8 +12,7 @@ from tests.http.limits_kit import Limits
 from tests.http.server_kit import PLAIN, FakeApp, Recorder, get, post
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server import phases
-from wireglot.http.server.connection import ServerConnection
-from wireglot.http.server.hub import Hub
+from wireglot.http.server.connection import Hub, ServerConnection
 
 NAMES = {value: name for name, value in vars(phases).items() if type(value) is int}
 
@@ -47,7 +46,7 @@ class Stage:
         app = FakeApp(_handler, limit=2_000_000)
         app.refusals["/no"] = Refusal(404, PLAIN, b"")
         self.limits = Limits()
-        self.hub = Hub(app, lambda: self.limits)
+        self.hub = Hub(app, self.limits)
         self.hub.open()
         self.connection = Watched(self.hub)
         self.connection.connection_made(Recorder())

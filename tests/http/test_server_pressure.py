@@ -30,9 +30,7 @@ from tests.http.server_kit import (
 from tests.waiting import until
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.body import ChunkedBody, SizedBody
-from wireglot.http.server.connection import ServerConnection
-from wireglot.http.server.flow import Backlog
-from wireglot.http.server.hub import Hub
+from wireglot.http.server.connection import Backlog, Hub, ServerConnection
 from wireglot.testing.live_gateway import LiveGateway
 
 LARGE = b"x" * 300_000
@@ -63,7 +61,7 @@ class CountingApp(FakeApp):
 
 def _connected(app: FakeApp, limits: Limits | None = None) -> tuple[Hub, ServerConnection, Recorder]:
     limits = limits or Limits()
-    hub = Hub(app, lambda: limits)
+    hub = Hub(app, limits)
     hub.open()
     return hub, *connect(hub)
 
@@ -203,9 +201,9 @@ def test_who_is_far_ahead_of_a_request_that_runs_on_is_cut_off_for_it_may_have_g
             connection.data_received(piece)
         await asyncio.sleep(0)
         now = hub.loop.time()
-        connection.sweep(now, hub.limits())
+        connection.sweep(now, hub.limits)
         assert (transport.flow, transport.aborted) == (["pause"], False)
-        connection.sweep(now + 1.1, hub.limits())
+        connection.sweep(now + 1.1, hub.limits)
         assert transport.aborted
         connection.connection_lost(None)
         await until(lambda: app.cancelled == ["the client has gone"])
@@ -228,7 +226,7 @@ def test_who_has_left_behind_much_that_waits_is_found_out(run: Run):
             hub = served.server._hub
             await until(lambda: all(each._backlog.is_full for each in served.connections()))
             for connection in tuple(hub.connections):
-                connection.sweep(hub.loop.time() + 2, hub.limits())
+                connection.sweep(hub.loop.time() + 2, hub.limits)
             await until(lambda: served.server.requests == served.server.connections == 0)
             assert len(app.cancelled) == 1
 
@@ -243,7 +241,7 @@ def test_a_request_may_run_on_with_a_few_others_behind_it(run: Run):
         hub, connection, transport = _connected(FakeApp(handler))
         connection.data_received(get("/") * 100)
         await asyncio.sleep(0)
-        connection.sweep(hub.loop.time() + 1000, hub.limits())
+        connection.sweep(hub.loop.time() + 1000, hub.limits)
         assert not transport.is_closing()
         connection.connection_lost(None)
 
@@ -276,7 +274,7 @@ def test_the_system_holds_little_that_a_client_does_not_read(run: Run):
 def test_a_client_that_does_not_come_by_tcp_is_served(run: Run, tmp_path: Path):
     async def scenario():
         app = FakeApp()
-        hub = Hub(app, Limits)
+        hub = Hub(app, Limits())
         hub.open()
         path = str(tmp_path / "s")
         async with await hub.loop.create_unix_server(lambda: ServerConnection(hub), path):

@@ -25,8 +25,7 @@ from tools.lab.fuzz_target import Found, Input
 from wireglot.gateway.config import load
 from wireglot.gateway.run import Process
 from wireglot.gateway.state.losses import shelf
-from wireglot.http.server.connection import ServerConnection
-from wireglot.http.server.hub import Hub
+from wireglot.http.server.connection import Hub, ServerConnection
 from wireglot.http.server.phases import WAITING
 from wireglot.testing.chunking import cut_at
 

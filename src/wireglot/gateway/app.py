@@ -37,7 +37,6 @@ from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
-from wireglot.gateway.request.held import Held
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.memories import Memories
 from wireglot.gateway.request.page_request import PageRequest
@@ -52,7 +51,7 @@ from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.recording import RecordedReply, Recording
 from wireglot.gateway.trace.rows_between import RowsBetween
 from wireglot.gateway.trace.traces import Traces
-from wireglot.http.account import ByteAccount
+from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Transport
@@ -63,6 +62,7 @@ from wireglot.wire.json import encode
 
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "assist"})
 _STATE: Final = frozenset({"state", "admin"})
+_no_room: Final = partial(shed, "the gateway holds as many bytes as it may")
 
 
 class _Admitted(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Gateway:
         self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
         self.traces = Traces(settings, observer, state.sealer, state.fleet_log)
         self._gates = Gates(settings.limits)
-        self.account = ByteAccount(lambda: self.settings.limits.buffered)
+        self.account = ByteAccount(settings.limits.buffered, _no_room)
         """Bytes held by all requests, in both directions."""
         self.memories = Memories(lambda: self.settings.limits, self.account)
         self._router = Router(settings)
@@ -235,7 +235,7 @@ class Gateway:
         return self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
 
     def overloaded(self, head: Head) -> Refusal:
-        error = shed("the gateway holds as many bytes as it may")
+        error = _no_room()
         return self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
 
     def stalled(self, head: Head) -> Refusal:
@@ -299,7 +299,9 @@ class Gateway:
                 now = int(time.time())
                 reading = partial(read, incoming, body, id=record.id, now=now, memory=memory, grown=known)
                 job = await aside(reading) if large and known is None else reading()
-                exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
+                exchange = Exchange(
+                    job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
+                )
                 exchange.tap = recording
                 await self._pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:

@@ -120,7 +120,7 @@ class Process:
         self.gateway.sign_ins.begin(settings)
         self.server = HttpServer(
             self.gateway,
-            lambda: self.gateway.settings.limits,
+            settings.limits,
             self.gateway.account,
             lambda code, message: self.observer.note("warn", "refused", code=code, detail=message),
         )
@@ -270,6 +270,7 @@ class Process:
         if self._place is not None and self._place.handed_down is not None:
             self._place.handed_down.write(adopted)
         self.gateway.adopt(adopted)
+        self.server.adopt(adopted.limits)
         self.gateway.sign_ins.begin(adopted)
         self.gateway.config_refused = False
         self.observer.note("info", "reloaded", providers=list(settings.providers))

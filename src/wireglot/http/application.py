@@ -11,14 +11,11 @@ Headers = list[tuple[str, str]]
 """Header names in lower case, in the order they go out."""
 
 
-class Familiar:
-    """A head that comes again and again on a connection, word for word but for the length of its body."""
+class Familiar(msgspec.Struct, kw_only=True, eq=False):
+    """A head that is repeated on a connection, word for word but for the length of its body."""
 
-    __slots__ = ("found",)
-
-    def __init__(self) -> None:
-        self.found: Any = None
-        """What the application keeps for the next one like it."""
+    found: Any = None
+    """What the application keeps for the next one like it."""
 
 
 class Head(msgspec.Struct):

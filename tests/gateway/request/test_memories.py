@@ -16,7 +16,7 @@ _KIB = 1024
 
 def _memories(account: ByteAccount | None = None, **limits: int) -> tuple[Memories, ByteAccount]:
     now = msgspec.structs.replace(ProcessLimits(), **limits)
-    account = account or ByteAccount(lambda: now.buffered)
+    account = account or ByteAccount(now.buffered)
     return Memories(lambda: now, account), account
 
 
@@ -74,15 +74,15 @@ def test_what_is_remembered_goes_before_anybody_is_turned_away() -> None:
     _fill(memories, "one", 10)
     before = account.remembered
     assert 0 < before < 100 * _KIB
-    assert not account.is_over
+    assert not account.lacks(0)
     account.held = 90 * _KIB
-    assert not account.is_over
+    assert not account.lacks(0)
     assert 0 < account.remembered <= 10 * _KIB
     assert not account.lacks(10 * _KIB)
     assert account.remembered == len(memories) == 0
     assert account.lacks(11 * _KIB)
     account.held += 11 * _KIB
-    assert account.is_over
+    assert account.lacks(0)
 
 
 def test_what_a_caller_left_counts_also_where_it_never_comes_again() -> None:

@@ -113,7 +113,7 @@ def test_what_is_held_has_a_bound():
 
 def test_nothing_of_a_body_that_came_once_is_remembered():
     now = msgspec.structs.replace(ProcessLimits())
-    memories = Memories(lambda: now, ByteAccount(lambda: now.buffered))
+    memories = Memories(lambda: now, ByteAccount(now.buffered))
     assert memories.for_body("one", b"x" * 100_000) is None
     assert len(memories) == 0
     assert memories.for_body("one", b"x" * 100_000) is memories.of("one") is not None

@@ -22,12 +22,12 @@ from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.estimator import Estimator
-from wireglot.gateway.request.held import Held
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.tap import Tap
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.targets.routing import Target
+from wireglot.http.account import MemoryLease
 from wireglot.http.application import Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.ir.content import Origin
@@ -94,7 +94,7 @@ class Exchange:
         redactor: Redactor,
         ending: Ending | None = None,
         *,
-        held: Held,
+        held: MemoryLease,
     ) -> None:
         """`ending`: of the request in whose place this one is asked; without it, one of its own."""
         self.job: Final = job

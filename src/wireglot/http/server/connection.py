@@ -1,44 +1,174 @@
-"""One client's connection: requests in, one at a time and in order, each answered by one task."""
+"""The clients' connections: requests in, one at a time and in order, each answered by one task."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import socket
 import struct
-from typing import Final, cast
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, cast
 
-from wireglot.http.application import Head, Refusal
+import msgspec
+
+from wireglot.http.account import ByteAccount
+from wireglot.http.application import Application, Head, Headers, Refusal
 from wireglot.http.limits import ServerLimits
 from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
-from wireglot.http.server.flow import Backlog, Outflow, hold_back
-from wireglot.http.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
-from wireglot.http.server.hub import Hub
-from wireglot.http.server.known_head import KnownHead, remember
+from wireglot.http.server.head import (
+    CHUNKED,
+    Inbound,
+    KnownHead,
+    Malformed,
+    check_partial,
+    read_head,
+    remember,
+)
 from wireglot.http.server.phases import ANSWERING, BODY, CLOSING, HEAD, LINGERING, SKIPPING, WAITING
-from wireglot.http.server.render import CONTINUE, closing, plain_refusal
-from wireglot.http.server.reply import ServerReply
+from wireglot.http.server.render import BODILESS, CONTINUE, StatusLines, closing, plain_refusal, render_head
 
-_MOST_REFUSALS: Final = 100
-"""A connection ends after this many refusals without one request let in between: nobody is served by it."""
-_SKIP_BYTES: Final = 64 * 1024
+_MAX_REFUSALS: Final = 100
+"""A connection ends after this many refusals in a row: it serves no one."""
+_MAX_SKIPPED_BYTES: Final = 64 * 1024
 """The longest rest of a body that is read past to keep a connection."""
+_MAX_AHEAD_BYTES: Final = 64 * 1024
+"""A client that has sent more than this of further requests is not read until there is room again."""
 _UNREAD_SECONDS: Final = 1.0
-"""A client that has sent too much ahead is not read, so nobody learns when it leaves: its request runs on
+"""A client that has sent too much ahead is not read, so nothing shows when it leaves: its request runs on
 for this long, then the connection is cut."""
-_LINGER_BYTES: Final = 1024 * 1024
+_MAX_LINGER_BYTES: Final = 1024 * 1024
 _LINGER_SECONDS: Final = 2.0
 _SLOWEST_BYTES_A_SECOND: Final = 1024
-_MOST_TURNED_AWAY: Final = 64
-"""Connections over the limit that are told about it; the next ones are just cut."""
+_MAX_TURNED_AWAY: Final = 64
+"""Connections over the limit that get an answer; the next ones are just cut."""
+_ONE_WRITE_BYTES: Final = 64 * 1024
+"""Up to here head and body are joined; a larger body is not copied for it."""
+_SHORT_BYTES: Final = 1024
+_CHUNK_HEADS: Final = tuple(b"%x\r\n" % size for size in range(_SHORT_BYTES))
+"""Of nearly all chunks: one is an event of a stream. To format a head takes longer than all else for it."""
+_UNSENT_OPTION: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+_INT_MAX: Final = 2**31 - 1
+_LOCAL: Final = ("127.", "::ffff:127.")
+
+
+class Hub:
+    """What the connections of one server share: the application, limits, who is there, what is running."""
+
+    def __init__(
+        self,
+        app: Application,
+        limits: ServerLimits,
+        account: ByteAccount | None = None,
+        on_refusal: Callable[[str, str], None] = lambda code, message: None,
+    ) -> None:
+        """`account`: one that others share; without it, the server's own. `on_refusal` gets the code and
+        message of the first error of each code: the client that it is for may not be able to read it."""
+        self.app = app
+        self.limits = limits
+        self.account = account if account is not None else ByteAccount(limits.buffered)
+        """Of bodies that are arriving or in the hands of a handler, and of what clients have yet to take."""
+        self.loop: asyncio.AbstractEventLoop
+        self.context: contextvars.Context
+        """Requests run in copies of it: one that starts where another ends must not inherit its variables."""
+        self.connections: set[ServerConnection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        """Running handlers: the loop itself holds tasks only weakly."""
+        self.status_lines = StatusLines(time.time())
+        self.draining = False
+        self.empty = asyncio.Event()
+        """Set once a draining server has nothing left."""
+        self.refused: Counter[str] = Counter()
+        """How often each error of the HTTP class was given, by its code."""
+        self._on_refusal = on_refusal
+        self._peers: Counter[str] = Counter()
+        """Connections by address; those of this machine are not counted."""
+
+    def open(self) -> None:
+        """Belong to the loop that is running now."""
+        self.loop = asyncio.get_running_loop()
+        self.context = contextvars.copy_context()
+
+    def enter(self, connection: ServerConnection, peer: str) -> int:
+        """Count a new connection. Gives by how many there are too many, here or from its address."""
+        self.connections.add(connection)
+        excess = len(self.connections) - self.limits.connections
+        if peer and peer != "::1" and not peer.startswith(_LOCAL):
+            self._peers[peer] += 1
+            excess = max(excess, self._peers[peer] - self.limits.connections_per_peer)
+        return excess
+
+    def leave(self, connection: ServerConnection, peer: str) -> None:
+        self.connections.discard(connection)
+        if peer in self._peers:
+            self._peers[peer] -= 1
+            if self._peers[peer] <= 0:
+                del self._peers[peer]
+        if self.draining:
+            self.note_empty()
+
+    def note_empty(self) -> None:
+        if not self.connections and not self.tasks:
+            self.empty.set()
+
+    def count_refusal(self, code: str, message: str) -> None:
+        if not self.refused[code]:
+            self._on_refusal(code, message)
+        self.refused[code] += 1
+
+    def report(self, message: str, problem: BaseException) -> None:
+        context: dict[str, Any] = {"message": message, "exception": problem}
+        self.loop.call_exception_handler(context)
+
+
+class Backlog(msgspec.Struct, eq=False):
+    """Requests that wait for their turn."""
+
+    transport: asyncio.Transport
+    data: bytes = b""
+    at: int = 0
+    """Where in `data` they begin: taking one does not move the others."""
+    is_full: bool = False
+    """Whether reading is paused, and with it all news of the client: also that it has gone."""
+
+    def put(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.at = at
+        if len(data) - at > _MAX_AHEAD_BYTES and not self.is_full:
+            self.is_full = True
+            self.transport.pause_reading()
+
+    def add(self, data: bytes) -> None:
+        self.put(self.data[self.at :] + data, 0)
+
+    def take(self) -> tuple[bytes, int]:
+        """All of it, and where it begins; what is left after one request is `put` back."""
+        data, at = self.data, self.at
+        self.data = b""
+        self.at = 0
+        return data, at
+
+    def drop(self) -> None:
+        self.data = b""
+        self.at = 0
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read again if there is room again."""
+        if self.is_full and len(self.data) - self.at <= _MAX_AHEAD_BYTES:
+            self.is_full = False
+            self.transport.resume_reading()
 
 
 class ServerConnection(asyncio.Protocol):
-    """Implements `OpenConnection` for the hub and `OutgoingLine` for its replies."""
+    """One client's connection; `phases` says which phase may follow which."""
 
     __slots__ = (
-        "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_known", "_left",
-        "_outflow", "_owed", "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task",
-        "_transport", "hub", "peer", "pressed",
+        "_backlog", "_begun", "_body", "_called", "_flushed", "_have", "_heard", "_inbound", "_known",
+        "_left", "_moved", "_owed", "_partial", "_pending", "_phase", "_refusals", "_reply", "_scanned",
+        "_task", "_transport", "_written", "hub", "peer", "pressed",
     )  # fmt: skip
 
     def __init__(self, hub: Hub) -> None:
@@ -65,7 +195,12 @@ class ServerConnection(asyncio.Protocol):
         self._reply: ServerReply | None = None
         self._task: asyncio.Task[None] | None = None
         self._begun = self._heard = hub.loop.time()
-        self._outflow = Outflow(self._begun)
+        self._written = 0
+        """All bytes handed to the transport so far."""
+        self._moved = self._begun
+        """When the client was last seen to take some; how many it had taken then, how many were left."""
+        self._flushed = 0
+        self._pending = 0
 
     # What the loop calls.
 
@@ -74,16 +209,20 @@ class ServerConnection(asyncio.Protocol):
         self._backlog = Backlog(self._transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if isinstance(name, tuple) else ""
-        limits = self.hub.limits()
-        self._transport.set_write_buffer_limits(high=limits.write_pending)
-        hold_back(self._transport, limits.write_pending)
-        excess = self.hub.enter(self, self.peer)
-        if excess > _MOST_TURNED_AWAY:
-            self.hub.refused["too_many_connections"] += 1
+        hub, pending = self.hub, self.hub.limits.write_pending
+        self._transport.set_write_buffer_limits(high=pending)
+        sock = transport.get_extra_info("socket")
+        if _UNSENT_OPTION is not None and sock is not None:
+            # The system, too, should hold no more that is not on its way: it would take megabytes.
+            with contextlib.suppress(OSError):  # not TCP
+                sock.setsockopt(socket.IPPROTO_TCP, _UNSENT_OPTION, min(pending, _INT_MAX))
+        excess = hub.enter(self, self.peer)
+        if excess > _MAX_TURNED_AWAY:
+            hub.refused["too_many_connections"] += 1
             self._transport.abort()
         elif excess > 0:
             self._refuse_plainly(503, "too_many_connections", "too many connections")
-        elif self.hub.draining:
+        elif hub.draining:
             self._refuse_plainly(503, "server_is_overloaded", "the server is shutting down")
 
     def data_received(self, data: bytes) -> None:
@@ -104,29 +243,34 @@ class ServerConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         # Half-closed counts as gone: no client of these APIs does it and still waits for its answer.
-        self._leave("the client has gone")
+        if self._reply is not None:
+            self._leave(self._reply)
         self._phase = CLOSING
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave("the client has gone")
+        if self._reply is not None:
+            self._leave(self._reply)
         self._phase = CLOSING
         self._transport = None
-        self._owe(0)
-        self._drop_body()
+        if self._owed:
+            self._owe(0)
+        if self._inbound is not None:
+            self._drop_body()
         self.hub.leave(self, self.peer)
 
     def pause_writing(self) -> None:
         self.pressed = True
         self._owe(self._transport.get_write_buffer_size() if self._transport is not None else 0)
-        if self._reply is not None:
-            self._reply.press()
+        if self._reply is not None and self._reply.pause is not None:
+            self._reply.pause()
 
     def resume_writing(self) -> None:
         self.pressed = False
         self._owe(0)
         if self._reply is not None:
-            self._reply.relieve()
+            if self._reply.resume is not None:
+                self._reply.resume()
         elif self._phase == WAITING:
             self._call()
 
@@ -139,20 +283,25 @@ class ServerConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         if self._transport is not None:
-            self._outflow.written += len(data)
+            self._written += len(data)
             self._transport.write(data)
             if self._owed:
                 self._owe(self._transport.get_write_buffer_size())
 
     def answered(self, reply: ServerReply) -> None:
         """The answer is written; the connection is free for the next request."""
+        reply.over = True
+        reply.pause = reply.resume = None
         if reply is not self._reply:
-            return
+            return  # a refusal
         self._reply = self._task = None
         if reply.close or self.hub.draining:
             self.close()
             return
-        self._take_next()
+        self._phase = HEAD
+        self._begun = self._heard = self.hub.loop.time()
+        if self._backlog.data:
+            self._take_waiting()
 
     def cut(self, *, flush: bool) -> None:
         """End the connection in the middle of an answer, so that the client sees that it is not whole."""
@@ -173,11 +322,11 @@ class ServerConnection(asyncio.Protocol):
         """End what has been waited for long enough; called about once a second."""
         if self._transport is None:
             return
-        if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), limits):
+        if self._is_stuck(now, self._transport.get_write_buffer_size(), limits):
             self._transport.abort()
         elif self._phase == HEAD:
             if not self._partial:
-                if now - self._begun > limits.keep_alive and not self._outflow.pending:
+                if now - self._begun > limits.keep_alive and not self._pending:
                     self.close()
             elif now - self._begun > limits.header_time:
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
@@ -221,7 +370,7 @@ class ServerConnection(asyncio.Protocol):
             self._hold(data[at:], start - at)
             return
         self._partial = b""
-        raw, limits = data[start:end], self.hub.limits()
+        raw, limits = data[start:end], self.hub.limits
         inbound = self._known.again(raw, limits) if self._known is not None else None
         if inbound is None:
             try:
@@ -232,12 +381,9 @@ class ServerConnection(asyncio.Protocol):
             self._known = remember(raw, inbound, limits)
         self._admit(inbound, data, end + 4)
 
-    def _take_next(self) -> None:
-        self._begun = self._heard = self.hub.loop.time()
-        self._phase = HEAD
-        if self._backlog.data:
-            self._take_request(*self._backlog.take())
-            self._backlog.read_on()
+    def _take_waiting(self) -> None:
+        self._take_request(*self._backlog.take())
+        self._backlog.read_on()
 
     def _wait(self, data: bytes, at: int) -> None:
         """Let the others go first, and the client take what it has been sent."""
@@ -255,7 +401,10 @@ class ServerConnection(asyncio.Protocol):
     def _go_on(self) -> None:
         self._called = False
         if self._phase == WAITING:
-            self._take_next()
+            self._phase = HEAD
+            self._begun = self._heard = self.hub.loop.time()
+            if self._backlog.data:
+                self._take_waiting()
 
     def _hold(self, data: bytes, start: int) -> None:
         if not self._partial:
@@ -263,7 +412,7 @@ class ServerConnection(asyncio.Protocol):
             self._begun = self._heard
         self._partial = data
         try:
-            check_partial(data[start:], self._scanned - start, self.hub.limits())
+            check_partial(data[start:], self._scanned - start, self.hub.limits)
         except Malformed as problem:
             self._refuse_plainly(problem.status, problem.code, problem.message)
         self._scanned = len(data)
@@ -308,9 +457,9 @@ class ServerConnection(asyncio.Protocol):
         outstanding = end - len(data)
         # After `Expect` nobody knows whether the body will come.
         unsure = outstanding > 0 and inbound.expects_continue
-        lost = inbound.length == CHUNKED or outstanding > _SKIP_BYTES or unsure
+        lost = inbound.length == CHUNKED or outstanding > _MAX_SKIPPED_BYTES or unsure
         self._refusals += 1
-        last = refusal.close or lost or self._refusals >= _MOST_REFUSALS
+        last = refusal.close or lost or self._refusals >= _MAX_REFUSALS
         if last or not inbound.keep_alive or self.hub.draining:
             self._refuse(refusal, head_only=inbound.head.method == "HEAD")
             return
@@ -338,7 +487,7 @@ class ServerConnection(asyncio.Protocol):
             head = inbound.head
             self._refuse(self.hub.app.too_large(head, self.hub.app.body_limit(head)))
             return
-        if self.hub.account.is_over:
+        if self.hub.account.lacks(0):
             self._shed(inbound.head)
         elif body.rest is not None:
             self._drop_body()
@@ -373,16 +522,16 @@ class ServerConnection(asyncio.Protocol):
         self._begun = self._heard
         task = hub.loop.create_task(hub.app.handle(inbound.head, body, reply), context=hub.context.copy())
         self._task = task
-        hub.run(task)
+        hub.tasks.add(task)
         task.add_done_callback(reply.handled)
 
-    def _leave(self, why: str) -> None:
-        reply, task = self._reply, self._task
+    def _leave(self, reply: ServerReply) -> None:
+        task = self._task
         self._reply = self._task = None
-        if reply is not None and not reply.over:
+        if not reply.over:
             reply.over = True
             if task is not None:
-                task.cancel(why)
+                task.cancel("the client has gone")
 
     def _shed(self, head: Head) -> None:
         self.hub.refused["server_is_overloaded"] += 1
@@ -404,10 +553,20 @@ class ServerConnection(asyncio.Protocol):
             return
         self._phase = LINGERING
         self._begun = self.hub.loop.time()
-        self._left = _LINGER_BYTES
+        self._left = _MAX_LINGER_BYTES
         transport.write_eof()
 
     # Waiting no longer.
+
+    def _is_stuck(self, now: float, pending: int, limits: ServerLimits) -> bool:
+        """Whether the client has not taken, for `write_stall`, what was pending then (or 64 KiB of it)."""
+        flushed = self._written - pending
+        if not pending or flushed >= self._flushed + min(self._pending, limits.write_pending):
+            self._moved = now
+            self._flushed = flushed
+            self._pending = pending
+            return False
+        return now - self._moved > limits.write_stall
 
     def _sweep_body(self, now: float, limits: ServerLimits) -> None:
         lasted = now - self._begun
@@ -418,3 +577,132 @@ class ServerConnection(asyncio.Protocol):
             self.close()
         else:
             self._refuse(self.hub.app.stalled(self._inbound.head), head_only=False)
+
+
+class ServerReply(msgspec.Struct, eq=False):
+    """Implements `Reply` for one request of a connection. Once it is over it writes nothing, whatever its
+    handler still does with it."""
+
+    connection: ServerConnection
+    head_only: bool
+    close: bool
+    """Whether the connection ends with this answer."""
+    minor: int
+    size: int = 0
+    """Bytes of the request's body, which are held for as long as its handler runs."""
+    started: bool = False
+    over: bool = False
+    """Answered in full, cut, or the client has gone."""
+    pause: Callable[[], None] | None = None
+    resume: Callable[[], None] | None = None
+    chunked: bool = False
+    held: bytes = b""
+    """A head that waits for the first bytes of its body."""
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        if self.over:
+            return
+        bodiless = status in BODILESS
+        data = self._begin(status, headers, "" if bodiless else f"content-length: {len(body)}\r\n")
+        connection = self.connection
+        if bodiless or self.head_only:
+            connection.write(data)
+        elif len(body) <= _ONE_WRITE_BYTES:
+            connection.write(data + body)
+        else:
+            connection.write(data)
+            connection.write(body)
+        connection.answered(self)
+
+    def start(self, status: int, headers: Headers) -> None:
+        if self.over:
+            return
+        self.chunked = self.minor == 1
+        if not self.chunked:
+            self.close = True  # HTTP/1.0 knows the end of such a body only by the end of the connection
+        self.held = self._begin(status, headers, "transfer-encoding: chunked\r\n" if self.chunked else "")
+        self.connection.hub.loop.call_soon(self._release)
+
+    def write(self, data: bytes) -> None:
+        if self.over or not data:
+            return
+        if not self.started:
+            raise RuntimeError("write before start")
+        if self.head_only:
+            return
+        if self.chunked:
+            size = len(data)
+            head = _CHUNK_HEADS[size] if size < _SHORT_BYTES else b"%x\r\n" % size
+            data = head + data + b"\r\n"
+        if self.held:
+            data = self.held + data
+            self.held = b""
+        self.connection.write(data)
+
+    def end(self) -> None:
+        if self.over:
+            return
+        if not self.started:
+            raise RuntimeError("end before start")
+        last = self.held + b"0\r\n\r\n" if self.chunked and not self.head_only else self.held
+        self.held = b""
+        if last:
+            self.connection.write(last)
+        self.connection.answered(self)
+
+    def abort(self) -> None:
+        if self.over:
+            return
+        self._release()
+        self.over = True
+        self.connection.cut(flush=self.chunked)
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        if self.over:
+            return
+        self.pause = pause
+        self.resume = resume
+        if self.connection.pressed:
+            pause()
+
+    def handled(self, task: asyncio.Task[None]) -> None:
+        """The handler is through: whatever it has left unanswered is answered for it."""
+        hub = self.connection.hub
+        hub.tasks.discard(task)
+        hub.account.give(self.size)
+        if hub.draining:
+            hub.note_empty()
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None:
+            hub.report("a request handler failed", problem)
+        if self.over:
+            return
+        if self.started:
+            self.abort()
+        elif task.cancelled():
+            self._send_last(plain_refusal(503, "server_is_overloaded", "the server is shutting down"))
+        else:
+            self._send_last(plain_refusal(500, "internal_error", "internal error"))
+
+    def _send_last(self, refusal: Refusal) -> None:
+        self.close = True
+        self.send(refusal.status, refusal.headers, refusal.body)
+
+    def _begin(self, status: int, headers: Headers, framing: str) -> bytes:
+        """The head of the answer; it can have only one."""
+        if self.started:
+            raise RuntimeError("an answer has begun already")
+        self.started = True
+        hub = self.connection.hub
+        if self.close or hub.draining:
+            self.close = True
+            framing += "connection: close\r\n"
+        elif self.minor == 0:
+            framing += "connection: keep-alive\r\n"
+        return render_head(hub.status_lines[status], headers, framing + "\r\n")
+
+    def _release(self) -> None:
+        """Send a head for which no body has come in the same step of the loop."""
+        if self.held and not self.over:
+            held, self.held = self.held, b""
+            self.connection.write(held)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.http.application import Head
+from wireglot.http.application import Familiar, Head
 from wireglot.http.limits import HeadLimits
 
 CHUNKED: Final = -1
@@ -48,7 +48,8 @@ _PATH: Final = re.compile(r"(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})
 # for the application to judge: model names hold them.
 _HIDDEN: Final = re.compile(r"//|\.\.|/\.(?:/|\Z)|%(?:2[Ee]|5[Cc]|3[Bb]|[01][0-9A-Fa-f]|7[Ff])")
 _QUERY: Final = re.compile(r"[!-\"$-~]*")
-_LENGTH_DIGITS_MOST: Final = 18
+_LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]+)(?=\r\n|\Z)", re.IGNORECASE)
+_MAX_LENGTH_DIGITS: Final = 18
 _STRAY: Final = re.compile(rb"[^\t\r\n -~\x80-\xff]|(?<!\r)\n|\r(?!\n|\Z)")
 _LEGAL: Final = bytes(b for b in range(256) if b == 9 or 32 <= b <= 126 or b >= 128)
 
@@ -218,7 +219,7 @@ def _field(line: str) -> tuple[str, str]:
     if name == "host" and not _HOST.fullmatch(value):
         raise Malformed(400, "invalid_host", "the Host header is not a host name and a port")
     # Of the letters of Latin-1 only the ten digits are decimal.
-    if name == "content-length" and not (value.isdecimal() and len(value) <= _LENGTH_DIGITS_MOST):
+    if name == "content-length" and not (value.isdecimal() and len(value) <= _MAX_LENGTH_DIGITS):
         raise Malformed(400, "invalid_content_length", "Content-Length is not one decimal number")
     if (name in _REPEATED or name.startswith("x-stainless-")) and len(line) <= _REMEMBERED_BYTES:
         if len(_fields) >= _REMEMBERED_LINES:
@@ -260,3 +261,53 @@ def _expects(value: str, minor: int) -> bool:
     if value.lower() != "100-continue":
         raise Malformed(417, "expectation_failed", "an expectation other than 100-continue")
     return minor == 1  # RFC 9110 10.1.1: an HTTP/1.0 client's is ignored
+
+
+class KnownHead(Familiar, eq=False):
+    """The last head of a connection: the next one differs from it in nothing but the length of its body.
+
+    An agent sends the same forty lines with every turn. A head like the one before is not read again, and
+    what the application has found out about it need not be found out again. It is held as it came, with its
+    key, for no longer than its connection.
+    """
+
+    before: bytes
+    """What is before the digits of the length, and what is after them."""
+    after: bytes
+    inbound: Inbound
+    limits: HeadLimits
+    max_size: int
+    """No line of a head of this size is too long."""
+
+    def again(self, raw: bytes, limits: HeadLimits) -> Inbound | None:
+        """What `read_head` makes of it; None where it is another one."""
+        before, after = self.before, self.after
+        if not raw.startswith(before) or not raw.endswith(after) or limits is not self.limits:
+            return None
+        digits = raw[len(before) : len(raw) - len(after)]
+        if not digits.isdigit() or len(digits) > _MAX_LENGTH_DIGITS or len(raw) > self.max_size:
+            return None
+        known, length = self.inbound, digits.decode()
+        head = known.head
+        headers = head.headers.copy()
+        headers["content-length"] = length
+        return Inbound(
+            Head(head.method, head.target, head.path, head.query, headers, peer=head.peer, familiar=self),
+            int(length),
+            known.keep_alive,
+            known.expects_continue,
+            known.minor,
+        )
+
+
+def remember(raw: bytes, inbound: Inbound, limits: HeadLimits) -> KnownHead | None:
+    """None where nothing is said of the length of a body, or not plainly."""
+    found = _LENGTH.search(raw) if inbound.length > 0 else None
+    if found is None:
+        return None
+    head = inbound.head
+    # Of its own: what the application makes of this one concerns no other.
+    copy = Head(head.method, head.target, head.path, head.query, head.headers.copy(), peer=head.peer)
+    kept = Inbound(copy, inbound.length, inbound.keep_alive, inbound.expects_continue, inbound.minor)
+    max_size = min(limits.url, limits.header_line, limits.header_total)
+    return KnownHead(raw[: found.start(1)], raw[found.end(1) :], kept, limits, max_size)

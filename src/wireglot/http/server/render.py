@@ -21,32 +21,30 @@ _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _UNFIT: Final = re.compile(r"[^\t -~\x80-\xff]")
 
 
-class StatusLines:
+class StatusLines(dict[int, str]):
     """`HTTP/1.1 200 OK` and the date, made once a second for each status in use."""
 
-    __slots__ = ("_date", "_lines")
-
     def __init__(self, now: float) -> None:
-        self._lines: dict[int, str] = {}
+        super().__init__()
         self.set_date(now)
 
     def set_date(self, now: float) -> None:
         self._date = formatdate(now, usegmt=True)
-        self._lines.clear()
+        self.clear()
 
-    def get(self, status: int) -> str:
-        line = self._lines.get(status)
-        if line is None:
-            phrase = _PHRASES.get(status, "Status")
-            line = self._lines[status] = f"HTTP/1.1 {status} {phrase}\r\ndate: {self._date}\r\n"
+    def __missing__(self, status: int) -> str:
+        phrase = _PHRASES.get(status, "Status")
+        line = self[status] = f"HTTP/1.1 {status} {phrase}\r\ndate: {self._date}\r\n"
         return line
 
 
 def render_head(status_line: str, headers: Headers, framing: str) -> bytes:
     """A whole head. `framing`: the server's own lines and the empty one that ends it."""
-    lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
-    text = "".join(lines)
-    count = len(lines)
+    text, count = "", 0
+    for name, value in headers:
+        if name not in _OURS:
+            text += f"{name}: {value}\r\n"
+            count += 1
     if text.count("\n") != count or text.count("\r") != count or "\0" in text:
         text = _without_injection(headers)
     try:

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from wireglot.http.account import ByteAccount
 from wireglot.http.application import Application
 from wireglot.http.limits import ServerLimits
-from wireglot.http.server.connection import ServerConnection
-from wireglot.http.server.hub import Hub
+from wireglot.http.server.connection import Hub, ServerConnection
 
 _BACKLOG_CONNECTIONS: Final = 1024
 _SLOWEST_TICK_SECONDS: Final = 1.0
@@ -22,21 +22,25 @@ _FLUSH_SECONDS: Final = 1.0
 
 
 class HttpServer:
-    """Hands requests to an application. `limits` gives those now in force."""
+    """Hands requests to an application."""
 
     def __init__(
         self,
         app: Application,
-        limits: Callable[[], ServerLimits],
+        limits: ServerLimits,
         account: ByteAccount | None = None,
-        tell: Callable[[str, str], None] = lambda code, message: None,
+        on_refusal: Callable[[str, str], None] = lambda code, message: None,
     ) -> None:
-        """`account`: one that others share; without it, the server's own. `tell` hears of the first refusal
-        of each code before any dialect was known, with its words."""
-        self._hub = Hub(app, limits, account, tell)
+        """As of `Hub`."""
+        self._hub = Hub(app, limits, account, on_refusal)
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
+
+    def adopt(self, limits: ServerLimits) -> None:
+        """Go over to new limits: they hold at once, for connections that are open too."""
+        self._hub.limits = limits
+        self._hub.account.limit = limits.buffered
 
     @property
     def connections(self) -> int:
@@ -50,7 +54,7 @@ class HttpServer:
     @property
     def buffered(self) -> int:
         """Bytes on the account: of request bodies that are arriving or in the hands of a handler, of answers
-        that clients have yet to take, and of whoever shares it."""
+        that clients have yet to take, and of others that share it."""
         return self._hub.account.held
 
     @property
@@ -62,7 +66,11 @@ class HttpServer:
         """Accept connections at an address; gives the real one (for port 0)."""
         self._hub.open()
         listener = await self._hub.loop.create_server(
-            self._connect, host, port, reuse_port=reuse_port or None, backlog=_BACKLOG_CONNECTIONS
+            partial(ServerConnection, self._hub),
+            host,
+            port,
+            reuse_port=reuse_port or None,
+            backlog=_BACKLOG_CONNECTIONS,
         )
         self._begin(listener)
         address = listener.sockets[0].getsockname()
@@ -89,7 +97,7 @@ class HttpServer:
         for task in tuple(hub.tasks):
             task.cancel("the server is shutting down")
         if hub.tasks:
-            await asyncio.wait(tuple(hub.tasks), timeout=hub.limits().drain_again)
+            await asyncio.wait(tuple(hub.tasks), timeout=hub.limits.drain_again)
         for connection in tuple(hub.connections):
             connection.close()
         await self._wait_empty(_FLUSH_SECONDS)
@@ -107,16 +115,13 @@ class HttpServer:
             async with asyncio.timeout(seconds):
                 await hub.empty.wait()
 
-    def _connect(self) -> ServerConnection:
-        return ServerConnection(self._hub)
-
     def _begin(self, listener: asyncio.Server) -> None:
         self._listeners.append(listener)
         if self._timer is None:
             self._schedule()
 
     def _schedule(self) -> None:
-        limits = self._hub.limits()
+        limits = self._hub.limits
         shortest = min(
             limits.header_time, limits.body_idle, limits.body_total, limits.keep_alive, limits.write_stall
         )
@@ -130,7 +135,7 @@ class HttpServer:
         hub.status_lines.set_date(time.time())
         # After a pause of the whole process what the clients have sent meanwhile has not been read yet.
         if now - self._due < _SLOWEST_TICK_SECONDS:
-            limits = hub.limits()
+            limits = hub.limits
             for connection in tuple(hub.connections):
                 try:
                     connection.sweep(now, limits)
