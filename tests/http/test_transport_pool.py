@@ -20,8 +20,8 @@ from tests.http.transport_kit import (
     scenario,
 )
 from tests.waiting import DEADLINE_SECONDS, until
+from wireglot.http.client.client import Pool
 from wireglot.http.client.connection import ClientConnection
-from wireglot.http.client.pool import Pool
 from wireglot.http.transport import Timeouts, TransportFault
 
 
@@ -271,7 +271,7 @@ async def test_who_is_served_and_cancelled_at_once_passes_the_connection_on():
         connection.connection_made(Wire())
         return connection
 
-    pool = Pool(lambda: Limits(pool=1), dial)
+    pool = Pool(Limits(pool=1), dial)
     only = await pool.obtain(PATIENT)
     first, second = (asyncio.create_task(pool.obtain(PATIENT)) for _ in range(2))
     await asyncio.sleep(0)

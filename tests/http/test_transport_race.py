@@ -9,7 +9,7 @@ from tests.http.transport_dial_kit import Names, fault_of, resolve_with
 from tests.http.transport_kit import Server, always, answer, black_hole, fetch, opened, post, scenario
 from tests.waiting import until
 from wireglot.http.client import dial
-from wireglot.http.client.race import Address, first_reached, interleaved
+from wireglot.http.client.dial import Address, first_reached, interleaved
 from wireglot.http.transport import Timeouts
 
 V4, V6 = socket.AF_INET, socket.AF_INET6

@@ -134,7 +134,7 @@ def post(server: Server | str, body: bytes = b"{}", **fields: Any) -> Outbound:
 @contextlib.asynccontextmanager
 async def opened(limits: Limits | None = None, **options: Any) -> AsyncIterator[HttpTransport]:
     limits = limits or Limits()
-    transport = HttpTransport(lambda: limits, **options)
+    transport = HttpTransport(limits, **options)
     try:
         yield transport
     finally:

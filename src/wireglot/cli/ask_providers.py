@@ -134,8 +134,7 @@ async def _ask(
     clock: Callable[[], float],
     timeouts: Timeouts | None,
 ) -> list[Answered]:
-    limits = ProcessLimits()
-    transport = HttpTransport(lambda: limits)
+    transport = HttpTransport(ProcessLimits())
     asker = _Asker(transport, clock, timeouts)
     try:
         return list(await asyncio.gather(*(asker.ask(*each) for each in asked)))

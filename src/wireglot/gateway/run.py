@@ -110,7 +110,7 @@ class Process:
 
             self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
         self.state = await State.open(settings, self.observer, self._pace)
-        self._http = HttpTransport(lambda: self.gateway.settings.limits)
+        self._http = HttpTransport(settings.limits)
         demo = DemoTransport()
         self.state.keys.operator_key = self._operator_key
         self.gateway = Gateway(
@@ -271,6 +271,7 @@ class Process:
             self._place.handed_down.write(adopted)
         self.gateway.adopt(adopted)
         self.server.adopt(adopted.limits)
+        self._http.adopt(adopted.limits)
         self.gateway.sign_ins.begin(adopted)
         self.gateway.config_refused = False
         self.observer.note("info", "reloaded", providers=list(settings.providers))

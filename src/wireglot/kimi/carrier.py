@@ -51,7 +51,7 @@ async def opened(transport: Transport | None) -> AsyncIterator[Send]:
 
 @asynccontextmanager
 async def pooled() -> AsyncIterator[HttpTransport]:
-    transport = HttpTransport(lambda: LIMITS, ssl_context=_tls())
+    transport = HttpTransport(LIMITS, ssl_context=_tls())
     try:
         yield transport
     finally:

@@ -104,8 +104,7 @@ class HttpEndpoint:
         self._timeouts = timeouts or patience()
         self._headers = headers
         self._runner = asyncio.Runner()
-        limits = _Limits()
-        self._transport = HttpTransport(lambda: limits)
+        self._transport = HttpTransport(_Limits())
 
     def __enter__(self) -> HttpEndpoint:
         return self

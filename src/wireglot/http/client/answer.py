@@ -1,14 +1,23 @@
-"""One upstream's answer: its head, and its body on the way to whoever consumes it."""
+"""One upstream's answer: its head, and its body on the way to its consumer, decompressed where it must be."""
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from io import BytesIO
-from typing import Protocol
+from typing import Final, Protocol
 
-from wireglot.http.client.coding import Decoder
+import msgspec
+
 from wireglot.http.transport import TransportFault
+
+FREE_BYTES: Final = 1024 * 1024
+RATIO: Final = 100
+"""Beyond FREE_BYTES when decoded, a body may not be more than this many times what came over the wire."""
+
+_STEP_BYTES: Final = 256 * 1024
+_GZIP_BITS: Final = 16 + zlib.MAX_WBITS
 
 
 class Line(Protocol):
@@ -25,193 +34,217 @@ class Line(Protocol):
         ...
 
 
-class HttpAnswer:
-    """Pieces that arrive before anyone asks are kept, up to `room` bytes; then the socket is left alone.
+class HttpAnswer(msgspec.Struct, eq=False):
+    """Pieces that arrive before they are consumed are kept, up to `room` bytes; then the socket is not read.
 
     Exceptions travel as values, not through the future: a future refuses some (StopIteration), and complains
-    about those that nobody fetched.
+    about those that were not fetched.
     """
 
-    __slots__ = (
-        "_consumer",
-        "_decoder",
-        "_ended",
-        "_full",
-        "_held",
-        "_line",
-        "_loop",
-        "_paused",
-        "_pieces",
-        "_room",
-        "_size",
-        "_waiter",
-        "_whole",
-        "error",
-        "feed",
-        "headers",
-        "status",
-    )
-
-    def __init__(self, line: Line, loop: asyncio.AbstractEventLoop, room: int) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.error: Exception | None = None
-        self.feed: Callable[[bytes], None] | None = None
-        """Takes the body as it comes, once somebody pumps it: then there is nothing to do here for a piece
-        of it. Not while it must be decoded first."""
-        self._line: Line | None = line
-        self._loop = loop
-        self._room = room
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._decoder: Decoder | None = None
-        self._consumer: Callable[[bytes], None] | None = None
-        self._held: Callable[[int], None] | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._whole: BytesIO | None = None
-        """The body while it is read as a whole: it grows in place, where joined pieces were there twice."""
-        self._full = False
-        self._paused = False
-        self._ended = False
+    line: Line | None
+    """None once nothing more will come."""
+    loop: asyncio.AbstractEventLoop
+    room: int
+    waiter: asyncio.Future[None]
+    """Done when the head is there; a second one, at the end. The one that waits for it aborts if it is
+    cancelled."""
+    status: int = 0
+    headers: dict[str, str] = {}
+    decoder: Decoder | None = None
+    error: Exception | None = None
+    feed: Callable[[bytes], None] | None = None
+    """Takes the body as it comes, once it is pumped: then there is nothing to do here for a piece of it. Not
+    while it must be decoded first."""
+    consumer: Callable[[bytes], None] | None = None
+    held: Callable[[int], None] | None = None
+    pieces: list[bytes] = []
+    size: int = 0
+    whole: BytesIO | None = None
+    """The body while it is read as a whole: it grows in place, where joined pieces were there twice."""
+    full: bool = False
+    paused: bool = False
 
     # The consumer's side
 
     async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
         """The whole body; TransportFault("too_large") beyond the limit."""
-        if self._size > limit or self._announced() > limit:
+        # llhttp has checked that it is a number. Decoding removes the header: it counts coded bytes.
+        if self.size > limit or int(self.headers.get("content-length", 0)) > limit:
             self.abort()
             raise _too_large()
         if held is not None:
             try:
-                held(self._size)
+                held(self.size)
             except BaseException:
                 self.abort()
                 raise
-        if not self._ended:
-            whole = self._whole = BytesIO()
-            whole.writelines(self._pieces)
-            self._pieces.clear()
-            self._room = limit
-            self._held = held
-            await self._rest()
-            self._whole = None
+        if self.line is not None:
+            whole = self.whole = BytesIO()
+            whole.writelines(self.pieces)
+            self.pieces.clear()
+            self.room = limit
+            self.held = held
+            try:
+                await self._end_of_body()
+            except BaseException:
+                self.abort()
+                raise
+            self.whole = None
             if self.error is None:
                 return whole.getvalue()
         if self.error is not None:
             raise self.given_up()
-        pieces = self._pieces
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:
         """Hand each piece of the body to `feed`, and return at its end."""
-        if self._pieces:
-            kept = b"".join(self._pieces)
-            self._pieces.clear()
-            self._size = 0
-            try:
+        try:
+            if self.pieces:
+                kept = b"".join(self.pieces)
+                self.pieces.clear()
+                self.size = 0
                 feed(kept)
-            except BaseException:
-                self.abort()
-                raise
-        if not self._ended:
-            self._consumer = feed
-            if self._decoder is None:
-                self.feed = feed
-            await self._rest()
+            if self.line is not None:
+                self.consumer = feed
+                if self.decoder is None:
+                    self.feed = feed
+                await self._end_of_body()
+        except BaseException:
+            self.abort()
+            raise
         if self.error is not None:
             raise self.given_up()
 
     def pause(self) -> None:
-        self._paused = True
-        if self._line is not None:
-            self._line.hold()
+        self.paused = True
+        if self.line is not None:
+            self.line.hold()
 
     def resume(self) -> None:
-        self._paused = False
-        if self._line is not None and not self._full:
-            self._line.unhold()
+        self.paused = False
+        if self.line is not None and not self.full:
+            self.line.unhold()
 
     def abort(self) -> None:
-        if self._line is not None:
-            self._line.drop()
+        if self.line is not None:
+            self.line.drop()
             self.end(TransportFault("broken", "the exchange was aborted"))
 
-    async def _rest(self) -> None:
-        if self._full:
-            self._full = False
-            if self._line is not None and not self._paused:
-                self._line.unhold()
-        try:
-            await self.expect()
-        except BaseException:
-            self.abort()
-            raise
-
-    def expect(self) -> asyncio.Future[None]:
-        """Done when the head is there; asked again, at the end. Who is cancelled meanwhile must abort."""
-        self._waiter = self._loop.create_future()
-        return self._waiter
-
-    def _announced(self) -> int:
-        # llhttp has checked that it is a number. Decoding removes the header: it counts coded bytes.
-        return int(self.headers.get("content-length", 0))
+    def _end_of_body(self) -> asyncio.Future[None]:
+        if self.full:
+            self.full = False
+            if self.line is not None and not self.paused:
+                self.line.unhold()
+        self.waiter = self.loop.create_future()
+        return self.waiter
 
     # The connection's side
 
-    def head(self, status: int, headers: dict[str, str], decoder: Decoder | None) -> None:
-        self.status = status
-        self.headers = headers
-        self._decoder = decoder
-
     def take(self, body: bytes) -> None:
         """A piece of the body. Raises what `feed` raises, and TransportFault."""
-        if self._decoder is not None:
-            body = self._decoder.decode(body)
+        if self.decoder is not None:
+            body = self.decoder.decode(body)
             if not body:
                 return
-        if self._consumer is not None:
-            self._consumer(body)
+        if self.consumer is not None:
+            self.consumer(body)
             return
-        if self._whole is not None:
-            self._whole.write(body)
+        if self.whole is not None:
+            self.whole.write(body)
         else:
-            self._pieces.append(body)
-        self._size += len(body)
-        if self._held is not None:
-            self._held(len(body))
-        if self._size > self._room:
-            if self._whole is not None:
+            self.pieces.append(body)
+        self.size += len(body)
+        if self.held is not None:
+            self.held(len(body))
+        if self.size > self.room:
+            if self.whole is not None:
                 raise _too_large()
-            if self._line is not None:
-                self._full = True
-                self._line.hold()
+            if self.line is not None:
+                self.full = True
+                self.line.hold()
 
     def given_up(self) -> Exception:
-        """The error, for whoever raises it: held here too, it would be in a circle with the frames that it
-        passes, and these be freed much later."""
+        """The error, for the one that raises it: held here too, it would be in a circle with the frames that
+        it passes, and these be freed much later."""
         error, self.error = self.error, None
         assert error is not None
         return error
 
-    def wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
     def end(self, error: Exception | None) -> None:
         """Nothing more will come; the connection is no longer ours."""
-        self._line = None
-        self.feed = self._consumer = self._held = (
-            None  # who consumes it holds it too: a circle is freed much later
-        )
-        self._ended = True
-        if error is None and self._decoder is not None:
+        self.line = None
+        # What consumes it holds it too: a circle is freed much later.
+        self.feed = self.consumer = self.held = None
+        if error is None and self.decoder is not None:
             try:
-                self._decoder.finish()
+                self.decoder.finish()
             except TransportFault as fault:
                 error = fault
         self.error = error
-        self.wake()
+        if not self.waiter.done():
+            self.waiter.set_result(None)
 
 
 def _too_large() -> TransportFault:
     return TransportFault("too_large", "the upstream's answer is too large")
+
+
+def decoder_for(coding: str) -> Decoder | None:
+    """For a content coding, which was not asked for; a small body must not become a huge one. None where the
+    body is not coded. What we cannot undo is the server's fault: we asked for identity."""
+    name = coding.strip().lower()
+    if name in ("", "identity"):
+        return None
+    if name in ("gzip", "x-gzip"):
+        return Decoder(gzip=True)
+    if name == "deflate":
+        return Decoder(gzip=False)
+    raise TransportFault("protocol", "the upstream's answer has an encoding that was not asked for")
+
+
+class Decoder:
+    """gzip or deflate, piece by piece."""
+
+    __slots__ = ("_consumed", "_gzip", "_inflate", "_produced")
+
+    def __init__(self, *, gzip: bool) -> None:
+        self._gzip = gzip
+        # Servers send "deflate" with and without its zlib header: the first byte tells which.
+        self._inflate = zlib.decompressobj(_GZIP_BITS) if gzip else None
+        self._consumed = 0
+        self._produced = 0
+
+    def decode(self, data: bytes) -> bytes:
+        self._consumed += len(data)
+        try:
+            return self._decode(data)
+        except zlib.error as error:
+            raise TransportFault("protocol", "the upstream's answer could not be decompressed") from error
+
+    def _decode(self, data: bytes) -> bytes:
+        if self._inflate is None:
+            headed = data[0] & 0x0F == 8
+            self._inflate = zlib.decompressobj(zlib.MAX_WBITS if headed else -zlib.MAX_WBITS)
+        inflate = self._inflate
+        pieces: list[bytes] = []
+        while data:
+            if inflate.eof:
+                if not self._gzip:
+                    raise zlib.error("bytes after the end")
+                # gzip allows several members in a row.
+                inflate = self._inflate = zlib.decompressobj(_GZIP_BITS)
+            piece = inflate.decompress(data, _STEP_BYTES)
+            pieces.append(piece)
+            self._count(len(piece))
+            data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+        return b"".join(pieces)
+
+    def _count(self, produced: int) -> None:
+        self._produced += produced
+        if self._produced > FREE_BYTES and self._produced > RATIO * self._consumed:
+            raise TransportFault("too_large", "the upstream's answer grows too large when decompressed")
+
+    def finish(self) -> None:
+        """The body is over: was it whole?"""
+        if self._consumed and not (self._inflate is not None and self._inflate.eof):
+            raise TransportFault("broken", "the upstream's compressed answer ended too early")

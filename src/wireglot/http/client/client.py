@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+import msgspec
+
+from wireglot.http.application import Headers
 from wireglot.http.client.answer import HttpAnswer
 from wireglot.http.client.connection import ClientConnection
 from wireglot.http.client.dial import Dialer
-from wireglot.http.client.pool import Pool
-from wireglot.http.client.proxy import proxy_authorization
-from wireglot.http.client.request import Heads, Origin, opening, parse_url
+from wireglot.http.client.origin import HttpOrigin, parse_url, proxy_authorization
 from wireglot.http.limits import ClientLimits
 from wireglot.http.transport import Outbound, Timeouts, TransportFault
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _GOODBYE: Final = 408
-_REMEMBERED_URLS: Final = 1024
-"""URLs remembered with what was made of them (a URL may hold a model's name, so there is no end of them)."""
+_MAX_ROUTES: Final = 1024
+"""URLs kept with what was made of them (a URL may hold a model's name, so there is no end of them)."""
+_MAX_HEADS: Final = 64
+"""Heads kept for one URL: headers that are new each time must not fill the memory."""
 
-_Route = tuple[Pool, Heads]
+_OURS: Final = frozenset({
+    "host", "content-length", "transfer-encoding", "connection", "keep-alive", "accept-encoding", "te",
+    "trailer", "upgrade", "expect", "proxy-connection", "proxy-authorization",
+})  # fmt: skip
+"""What frames a message is ours to say: a second opinion on it would let one request hide another."""
 
 
 class HttpTransport:
-    """Implements `Transport`. To be used in one event loop, the one that first sends.
-
-    `limits` gives those now in force.
-    """
+    """Implements `Transport`. To be used in one event loop, the one that first sends."""
 
     def __init__(
         self,
-        limits: Callable[[], ClientLimits],
+        limits: ClientLimits,
         *,
         now: Callable[[], float] | None = None,
         ssl_context: ssl.SSLContext | None = None,
@@ -42,26 +47,37 @@ class HttpTransport:
         self._now = now
         self._context = ssl_context
         self._dialer: Dialer | None = None
-        self._pools: dict[Origin, Pool] = {}
+        self._pools: dict[HttpOrigin, Pool] = {}
         self._routes: dict[tuple[str, str, str, str], _Route] = {}
         self._closed = False
+
+    def adopt(self, limits: ClientLimits) -> None:
+        """Go over to new limits."""
+        self._limits = limits
+        for pool in self._pools.values():
+            pool.limits = limits
 
     async def send(self, request: Outbound, timeouts: Timeouts) -> HttpAnswer:
         """Send a request; return when the head of its answer is there."""
         key = (request.method, request.url, request.proxy, request.pool)
-        pool, heads = self._routes.get(key) or self._route(key)
-        bodiless = request.method in _BODILESS and not request.body
-        head = heads.render(request.headers, None if bodiless else len(request.body))
-        room = self._limits().write_pending
+        route = self._routes.get(key) or self._route(key)
+        pool, body, method = route.pool, request.body, request.method
+        head = route.heads.get(tuple(request.headers)) or route.render(request.headers)
+        head += b"\r\n" if method in _BODILESS and not body else b"content-length: %d\r\n\r\n" % len(body)
+        room = self._limits.write_pending
         retry = False
         while True:
             connection = None if retry else pool.take()
             if connection is None:
-                connection = await self._obtain(pool, timeouts, retry)
+                try:
+                    connection = await pool.obtain(timeouts, fresh=retry)
+                except TransportFault as fault:
+                    fault.sent = retry  # by the first attempt, for all we know
+                    raise
             reused = connection.reused
-            answer = connection.start(head, request.body, timeouts, room, bodiless=request.method == "HEAD")
+            answer = connection.start(head, body, timeouts, room, bodiless=method == "HEAD")
             try:
-                await answer.expect()
+                await answer.waiter
             except BaseException:
                 answer.abort()
                 raise
@@ -70,19 +86,10 @@ class HttpTransport:
                 if answer.status != _GOODBYE or retry or not (reused and connection.answered_at_once):
                     return answer
                 answer.abort()
-            else:
-                assert answer.error is not None
-                if retry or not connection.stale:
-                    raise answer.given_up()
+            elif retry or not connection.stale:
+                raise answer.given_up()
             # The server had closed a connection of the pool, and we learned of it only by using it.
             retry = True
-
-    async def _obtain(self, pool: Pool, timeouts: Timeouts, retry: bool) -> ClientConnection:
-        try:
-            return await pool.obtain(timeouts, fresh=retry)
-        except TransportFault as fault:
-            fault.sent = retry  # by the first attempt, for all we know
-            raise
 
     async def close(self) -> None:
         """Close every connection, in use or not."""
@@ -116,13 +123,12 @@ class HttpTransport:
             raise TransportFault("connect", "the gateway is shutting down", sent=False)
         method, url, proxy, name = key
         origin, target = parse_url(url, proxy, name)
-        if len(self._routes) >= _REMEMBERED_URLS:
+        if len(self._routes) >= _MAX_ROUTES:
             self._prune()
         pool = self._pools.get(origin)
         if pool is None:
             pool = self._pools[origin] = Pool(self._limits, partial(self._dialing().dial, origin))
-        route = pool, Heads(opening(method, origin, target, proxy_authorization(origin.proxy)))
-        self._routes[key] = route
+        route = self._routes[key] = _Route(pool, _opening(method, origin, target))
         return route
 
     def _prune(self) -> None:
@@ -137,3 +143,206 @@ class HttpTransport:
                 self._now = loop.time
             self._dialer = Dialer(loop, self._now, self._context)
         return self._dialer
+
+
+class _Route(msgspec.Struct, eq=False):
+    """The way to one URL. Most heads differ in nothing but the length, so the rest is kept."""
+
+    pool: Pool
+    start: str
+    """What every head begins with."""
+    heads: dict[tuple[tuple[str, str], ...], bytes] = {}
+
+    def render(self, headers: Headers) -> bytes:
+        """A head without its end."""
+        lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
+        text = self.start + "".join(lines)
+        # Counting what we wrote finds a line break smuggled in by any of the values.
+        wrote = self.start.count("\n") + len(lines)
+        if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
+            raise TransportFault("protocol", "a request header holds a control character", sent=False)
+        try:
+            head = text.encode("latin-1")
+        except UnicodeEncodeError:
+            raise TransportFault(
+                "protocol", "a request header holds a character that headers cannot", sent=False
+            ) from None
+        if len(self.heads) >= _MAX_HEADS:
+            self.heads.clear()
+        self.heads[tuple(headers)] = head
+        return head
+
+
+def _opening(method: str, origin: HttpOrigin, target: str) -> str:
+    """What every request to one URL begins with."""
+    proxy, authorization = origin.proxy, ""
+    if proxy is not None and proxy.scheme == "http" and not origin.tls:
+        target = f"http://{origin.authority}{target}"
+        authorization = proxy_authorization(proxy)
+    lines = [f"{method} {target} HTTP/1.1", f"host: {origin.authority}", "accept-encoding: identity"]
+    if authorization:
+        lines.append(f"proxy-authorization: {authorization}")
+    return "\r\n".join(lines) + "\r\n"
+
+
+class Pool:
+    """The connections to one origin: the last one used is used first, and there are never too many.
+
+    A slot is a connection, or the right to open one. Waiters are served in the order they came.
+
+    A slot that becomes free passes to the first waiter directly: nobody who comes later can take it first.
+    """
+
+    __slots__ = ("_closed", "_connections", "_dial", "_idle", "_slots", "_waiters", "limits")
+
+    def __init__(
+        self, limits: ClientLimits, dial: Callable[[Pool, Timeouts], Awaitable[ClientConnection]]
+    ) -> None:
+        self.limits = limits
+        self._dial = dial
+        self._connections: set[ClientConnection] = set()
+        self._idle: list[ClientConnection] = []
+        self._slots = 0
+        self._waiters: deque[asyncio.Future[ClientConnection | None]] = deque()
+        self._closed = False
+
+    @property
+    def open(self) -> int:
+        return len(self._connections)
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiters)
+
+    @property
+    def unused(self) -> bool:
+        return not self._slots and not self._waiters
+
+    def take(self) -> ClientConnection | None:
+        """An idle connection, if there is one."""
+        idle = self._idle
+        while idle:
+            connection = idle.pop()
+            if connection.fit:
+                return connection
+            connection.drop()
+        return None
+
+    async def obtain(self, timeouts: Timeouts, *, fresh: bool = False) -> ClientConnection:
+        """A connection, when there may be one more: at once or soon, else TransportFault("busy").
+
+        `fresh`: not one that was used before."""
+        while not self._closed:
+            if fresh and self._idle and self._slots >= self.limits.pool:
+                self._idle.pop(0).drop()
+            if self._slots < self.limits.pool:
+                self._slots += 1
+            else:
+                given = await self._wait()
+                if given is not None:
+                    if not given.usable:
+                        continue
+                    if not fresh:
+                        return given
+                    self._slots += 1  # ours, before dropping the connection gives one away
+                    given.drop()
+            try:
+                connection = await self._dial(self, timeouts)
+            except BaseException:
+                self._free()
+                raise
+            self._connections.add(connection)
+            if connection.usable and not self._closed:
+                return connection
+            connection.drop()
+            if not self._closed:
+                raise TransportFault("connect", "could not connect to the upstream", sent=False)
+        raise _closing()
+
+    async def _wait(self) -> ClientConnection | None:
+        limits = self.limits
+        if len(self._waiters) >= limits.queue:
+            raise _busy()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[ClientConnection | None] = loop.create_future()
+        self._waiters.append(waiter)
+        # A timer and not `asyncio.timeout`: whoever is served in the moment that it fires keeps what it got.
+        timer = loop.call_later(limits.queue_time, _give_up, waiter)
+        try:
+            connection = await waiter
+        except BaseException:
+            if waiter.cancelled() or waiter.exception() is not None:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+            else:
+                # Served and cancelled at once: pass on what was given.
+                given = waiter.result()
+                if given is None:
+                    self._free()
+                elif given.usable:
+                    self.release(given)
+            raise
+        finally:
+            timer.cancel()
+        if self._closed:
+            raise _closing()
+        return connection
+
+    def release(self, connection: ClientConnection) -> None:
+        """A connection whose exchange is over, fit for another."""
+        if self._closed or self._slots > self.limits.pool:
+            connection.drop()
+            return
+        connection.rest(self.limits.pool_idle)
+        waiter = self._next() if self._waiters else None
+        if waiter is not None:
+            waiter.set_result(connection)
+        else:
+            self._idle.append(connection)
+
+    def forget(self, connection: ClientConnection) -> None:
+        """A connection that is closed."""
+        if connection not in self._connections:
+            return
+        self._connections.remove(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._free()
+
+    def _free(self) -> None:
+        waiter = self._next() if self._waiters and self._slots <= self.limits.pool else None
+        if waiter is not None:
+            waiter.set_result(None)
+        else:
+            self._slots -= 1
+
+    def _next(self) -> asyncio.Future[ClientConnection | None] | None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                return waiter
+        return None
+
+    def close(self) -> None:
+        self._closed = True
+        while (waiter := self._next()) is not None:
+            waiter.set_exception(_closing())
+        for connection in list(self._connections):
+            connection.sever()
+
+
+def _give_up(waiter: asyncio.Future[ClientConnection | None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(_busy())
+
+
+def _busy() -> TransportFault:
+    return TransportFault("busy", "all connections to the upstream are in use", sent=False)
+
+
+def _closing() -> TransportFault:
+    return TransportFault("connect", "the gateway is shutting down", sent=False)

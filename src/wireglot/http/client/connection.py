@@ -1,4 +1,8 @@
-"""One connection to an upstream: one exchange at a time, and between them a place in the pool."""
+"""One connection to an upstream: one exchange at a time, and between them a place in the pool.
+
+Its clock is a single timer, which finds out what is due when it fires, and arms itself again. A request that
+goes as usual touches no timer at all: the one armed before is due earlier than anything new.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,7 @@ from typing import Final, Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from wireglot.http.client.answer import HttpAnswer
-from wireglot.http.client.coding import decoder_for
-from wireglot.http.client.watch import Watch
+from wireglot.http.client.answer import HttpAnswer, decoder_for
 from wireglot.http.transport import Timeouts, TransportFault
 
 HEAD_BYTES: Final = 64 * 1024
@@ -29,6 +31,9 @@ _AT_ONCE_SECONDS: Final = 5.0
 _OFFERED: Final = re.compile(r"\btimeout\s*=\s*\"?(\d{1,9})")
 _ROUND_TRIP_SECONDS: Final = 1.0
 """That a request may be on its way while the server's time runs out."""
+
+_SLACK_SECONDS: Final = 0.001
+"""uvloop counts in milliseconds: a timer may fire this much too early."""
 
 _NAMES: Final[dict[bytes, str]] = {}
 _NAMES_MAX: Final = 1024
@@ -49,41 +54,19 @@ class ClientConnection(asyncio.Protocol):
     """Parses with one llhttp parser for its whole life. `reused`: it has carried an exchange before."""
 
     __slots__ = (
-        "_answer",
-        "_bodiless",
-        "_closed",
-        "_ended_early",
-        "_fields",
-        "_head_done",
-        "_headers",
-        "_home",
-        "_interim",
-        "_keep",
-        "_loop",
-        "_now",
-        "_parser",
-        "_pieces",
-        "_quiet",
-        "_refused",
-        "_transport",
-        "_watch",
-        "_whole",
-        "heard",
-        "on_answered",
-        "on_body",
-        "reused",
-    )
+        "_answer", "_blocked", "_bodiless", "_closed", "_due", "_ended_early", "_expiry", "_fields",
+        "_head_done", "_headers", "_held", "_home", "_interim", "_keep", "_last", "_loop", "_now", "_parser",
+        "_pieces", "_quiet", "_refused", "_started", "_timeouts", "_timer", "_transport", "_unsent", "_whole",
+        "heard", "on_answered", "on_body", "reused",
+    )  # fmt: skip
 
     def __init__(self, home: Home, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
         self.reused = False
-        self.heard = False
-        """Whether any byte of the current answer has come."""
         self.on_answered: Callable[[asyncio.Transport], None] | None = None
-        """Told once, when the first answer is whole."""
+        """Called once, when the first answer is whole."""
         self._home = home
         self._loop = loop
         self._now = now
-        self._watch = Watch(loop, now, self._expired, self._backlog)
         self._transport: asyncio.Transport | None = None
         self._closed = False
         self._ended_early = False
@@ -93,17 +76,18 @@ class ClientConnection(asyncio.Protocol):
         self.on_body = self._pieces.append
         self._parser = HttpResponseParser(self)
         self._refused: TransportFault | None = None
-        self._bodiless = False
-        self._rewind()
-
-    def _rewind(self) -> None:
         self._headers: dict[str, str] = {}
-        self._fields = 0
-        self._quiet = 0
-        self._interim = 0
-        self._head_done = False
-        self._whole = False
-        self._keep = False
+        self._timeouts = Timeouts()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = math.inf
+        """When the timer fires."""
+        self._expiry = math.inf
+        """Until when it may stay in the pool."""
+        self._held = False
+        """The answer is not read for now."""
+        self._blocked = False
+        """Some of the request is unsent: `_unsent` bytes of it."""
+        self._unsent = 0
 
     # What the pool and the transport call
 
@@ -115,7 +99,9 @@ class ClientConnection(asyncio.Protocol):
     def fit(self) -> bool:
         """Usable, and not in the pool for too long (the timer may be late)."""
         transport = self._transport
-        return not (self._closed or transport is None or transport.is_closing() or self._watch.overdue())
+        return not (
+            self._closed or transport is None or transport.is_closing() or self._now() >= self._expiry
+        )
 
     @property
     def stale(self) -> bool:
@@ -125,17 +111,25 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def answered_at_once(self) -> bool:
-        return self._watch.since_request() < _AT_ONCE_SECONDS
+        return self._now() - self._started < _AT_ONCE_SECONDS
 
     def start(self, head: bytes, body: bytes, timeouts: Timeouts, room: int, *, bodiless: bool) -> HttpAnswer:
         """Send a request. `bodiless`: its answer has no body whatever its head says (HEAD)."""
         assert self._answer is None
         assert self._transport is not None
-        answer = self._answer = HttpAnswer(self, self._loop, room)
-        self._bodiless = bodiless
-        self._rewind()
+        answer = self._answer = HttpAnswer(self, self._loop, room, self._loop.create_future())
         self.heard = False
-        self._watch.request(timeouts)
+        """Whether any byte of the answer has come."""
+        self._bodiless = bodiless
+        self._headers = {}
+        self._fields = self._quiet = self._interim = 0
+        self._head_done = self._whole = self._keep = self._blocked = False
+        self._timeouts = timeouts
+        self._started = self._last = self._now()
+        """`_last`: when something of the answer came."""
+        due = self._started + min(timeouts.first_byte, timeouts.total)
+        if due < self._due:
+            self._arm(due)
         if len(body) <= _JOINED_BYTES:
             self._transport.write(head + body)
         else:
@@ -149,16 +143,19 @@ class ClientConnection(asyncio.Protocol):
         self.reused = True
         if "keep-alive" in self._headers:
             expiry = min(expiry, _offered_seconds(self._headers["keep-alive"]))
-        self._watch.rest(expiry)
+        self._expiry = self._now() + expiry
+        if self._expiry < self._due:
+            self._arm(self._expiry)
 
     def hold(self) -> None:
-        if not self._watch.held and self.usable:
-            self._watch.hold()
+        if not self._held and self.usable:
+            self._held = True
             self._reading().pause_reading()
 
     def unhold(self) -> None:
-        if self._watch.held and self.usable:
-            self._watch.unhold()
+        if self._held and self.usable:
+            self._held = False
+            self._came()
             self._reading().resume_reading()
 
     def drop(self) -> None:
@@ -166,7 +163,7 @@ class ClientConnection(asyncio.Protocol):
         self._close()
 
     def sever(self) -> None:
-        """Close, and tell whoever is waiting for an answer."""
+        """Close; the one that waits for an answer gets the error."""
         self._fail(TransportFault("broken", "the gateway is shutting down"))
 
     def _reading(self) -> asyncio.Transport:
@@ -177,7 +174,9 @@ class ClientConnection(asyncio.Protocol):
         if self._closed:
             return
         self._closed = True
-        self._watch.end()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._parser = _SPENT  # it holds our callbacks: a circle
         if self._transport is not None:
             # A polite close would wait for the peer, and first send what is left of the request.
@@ -192,10 +191,15 @@ class ClientConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=0)
 
     def pause_writing(self) -> None:
-        self._watch.block()
+        self._blocked = True
+        self._unsent = self._backlog()
+        self._arm(self._now() + self._timeouts.idle)
 
     def resume_writing(self) -> None:
-        self._watch.unblock()
+        self._blocked = False
+        if self._answer is not None and not self._head_done:
+            self._last = self._now()  # only now does the wait for the answer begin
+            self._arm(self._last + self._timeouts.first_byte)
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
@@ -206,7 +210,7 @@ class ClientConnection(asyncio.Protocol):
         self.heard = True
         had_head = self._head_done
         if had_head:  # before it is whole a byte changes nothing: a head may not dribble for ever
-            self._watch.last = self._now()
+            self._last = self._now()
         try:
             if not had_head and len(data) > HEAD_BYTES:
                 self._parser.feed_data(data[:HEAD_BYTES])
@@ -244,28 +248,32 @@ class ClientConnection(asyncio.Protocol):
         if self._whole:
             self._finish(answer)
         elif not had_head and self._head_done:
-            self._watch.answered()
-            answer.wake()
+            self._came()
+            if not answer.waiter.done():
+                answer.waiter.set_result(None)
 
     def eof_received(self) -> None:
         self._lost(clean=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost(clean=exc is None)
+        if not self._closed:
+            self._lost(clean=exc is None)
 
     def _lost(self, *, clean: bool) -> None:
         answer = self._answer
         if answer is None:
             self._close()
-        elif clean and self._head_done and self._until_eof():
+        elif (
+            clean
+            and self._head_done
+            and "content-length" not in self._headers
+            and "transfer-encoding" not in self._headers
+        ):
             self._keep = False
             self._finish(answer)
         else:
             self._ended_early = True
             self._fail(TransportFault("broken", "the upstream closed the connection too early"))
-
-    def _until_eof(self) -> bool:
-        return "content-length" not in self._headers and "transfer-encoding" not in self._headers
 
     # The parser's side
 
@@ -306,11 +314,10 @@ class ClientConnection(asyncio.Protocol):
         self._head_done = True
         answer = self._answer
         assert answer is not None
-        if decoder is None:
-            answer.head(status, headers, None)
-        else:
+        answer.status, answer.headers, answer.decoder = status, headers, decoder
+        if decoder is not None:
             coded = ("content-encoding", "content-length")
-            answer.head(status, {k: v for k, v in headers.items() if k not in coded}, decoder)
+            answer.headers = {name: value for name, value in headers.items() if name not in coded}
         if self._bodiless:
             self._whole = True
 
@@ -333,7 +340,7 @@ class ClientConnection(asyncio.Protocol):
             self.on_answered = None
         # An answer before the request was sent whole leaves the rest of it in the way of the next one.
         if self._keep and not self._transport.get_write_buffer_size() and not self._transport.is_closing():
-            if self._watch.held:
+            if self._held:
                 self.unhold()
             self._home.release(self)
         else:
@@ -350,11 +357,55 @@ class ClientConnection(asyncio.Protocol):
     def _backlog(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    def _expired(self, fault: TransportFault | None) -> None:
-        if fault is None:
+    # The clock
+
+    def _came(self) -> None:
+        """Begin to wait for the next piece of the answer."""
+        self._last = self._now()
+        self._arm(self._last + self._timeouts.idle)
+
+    def _arm(self, due: float) -> None:
+        if due >= self._due:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_later(max(due - self._now(), _SLACK_SECONDS), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._due = math.inf
+        now = self._now()
+        if self._blocked:
+            unsent = self._backlog()
+            if unsent != self._unsent:
+                self._unsent = unsent
+                self._last = now
+        due = self._next_due()
+        if due > now + _SLACK_SECONDS:
+            self._arm(due)
+        elif self._answer is None:
             self._close()
         else:
-            self._fail(fault)
+            self._fail(self._time_out(now))
+
+    def _next_due(self) -> float:
+        if self._answer is None:
+            return self._expiry
+        total = self._started + self._timeouts.total
+        if self._held:
+            return total
+        is_first = not self._head_done and not self._blocked
+        return min(total, self._last + (self._timeouts.first_byte if is_first else self._timeouts.idle))
+
+    def _time_out(self, now: float) -> TransportFault:
+        if now + _SLACK_SECONDS >= self._started + self._timeouts.total:
+            return TransportFault("total_timeout", "the upstream's answer took too long")
+        if self._head_done:
+            return TransportFault("idle_timeout", "the upstream stopped sending")
+        if self._blocked:
+            return TransportFault("first_byte_timeout", "the upstream did not take the request in time")
+        return TransportFault("first_byte_timeout", "the upstream did not answer in time")
 
 
 def _offered_seconds(keep_alive: str) -> float:

@@ -8,26 +8,32 @@ import errno
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Final
+from itertools import chain, zip_longest
+from typing import Any, Final
 
 import certifi
 
 from wireglot.http.client.connection import ClientConnection, Home
-from wireglot.http.client.proxy import socks5, tunnel
-from wireglot.http.client.race import Address, first_reached
-from wireglot.http.client.request import Origin
-from wireglot.http.client.sessions import Sessions
+from wireglot.http.client.origin import HttpOrigin, socks5, tunnel
 from wireglot.http.transport import Timeouts, TransportFault
+
+Address = tuple[socket.AddressFamily, str, int]
+Reach = Callable[[Address], Awaitable[socket.socket]]
 
 _PROBE_AFTER_SECONDS: Final = 15
 _PROBE_EVERY_SECONDS: Final = 5
 _PROBES: Final = 3
 """Of TCP's keep-alive. A stream may be silent for minutes: without it a peer that vanished goes unnoticed,
-and what stands between us and the peer forgets a connection of which it hears nothing."""
+and what is between us and the peer forgets a connection of which it hears nothing."""
 
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
+
+HEAD_START_SECONDS: Final = 0.2
+"""RFC 8305 names 250 ms, and no less than 100; broken IPv6 is to cost no more than 250 ms, all told."""
+
+_MAX_SESSIONS: Final = 1024
 
 
 def default_context() -> ssl.SSLContext:
@@ -50,22 +56,23 @@ class Dialer:
         self._lookups: dict[tuple[str, int], asyncio.Task[list[Address]]] = {}
         self._sessions = Sessions()
 
-    async def dial(self, origin: Origin, home: Home, timeouts: Timeouts) -> ClientConnection:
-        try:
-            return await self._dial(origin, home, timeouts)
-        except TransportFault as fault:
-            # A server that cannot take up a session should say so and go on without. Some fail.
-            if fault.problem != "tls" or not self._sessions.forget(origin):
-                raise
-        return await self._dial(origin, home, timeouts)
-
-    async def _dial(self, origin: Origin, home: Home, timeouts: Timeouts) -> ClientConnection:
-        sock = await self._reach(origin, timeouts.connect)
-        try:
-            return await self._secure(sock, origin, home, timeouts.tls)
-        except BaseException:
-            sock.close()
-            raise
+    async def dial(self, origin: HttpOrigin, home: Home, timeouts: Timeouts) -> ClientConnection:
+        again = False
+        while True:
+            sock = await self._reach(origin, timeouts.connect)
+            connection = ClientConnection(home, self._loop, self._now)
+            try:
+                await self._attach(sock, origin, connection, timeouts.tls)
+                return connection
+            except BaseException as fault:
+                # Given up as soon as made: asyncio would see a TLS connection off politely, and wait.
+                connection.drop()
+                sock.close()
+                # A server that cannot take up a session should say so and go on without. Some fail.
+                is_tls = isinstance(fault, TransportFault) and fault.problem == "tls"
+                if again or not is_tls or not self._sessions.forget(origin):
+                    raise
+            again = True
 
     def close(self) -> None:
         for lookup in self._lookups.values():
@@ -73,12 +80,19 @@ class Dialer:
 
     # The way to the upstream
 
-    async def _reach(self, origin: Origin, seconds: float) -> socket.socket:
+    async def _reach(self, origin: HttpOrigin, seconds: float) -> socket.socket:
         proxy = origin.proxy
         deadline = self._loop.time() + seconds
         first = proxy or origin
         addresses = await self._resolve(first.host, first.port, seconds)
-        sock = await self._connect(addresses, deadline)
+        try:
+            async with asyncio.timeout_at(deadline):
+                if len(addresses) == 1:
+                    sock = await self._connect_to(addresses[0])
+                else:
+                    sock = await first_reached(self._connect_to, addresses)
+        except (OSError, TimeoutError):
+            raise _unreachable() from None
         if proxy is None or (proxy.scheme == "http" and not origin.tls):
             return sock
         try:
@@ -131,13 +145,6 @@ class Dialer:
             return []
         return [(family, str(where[0]), int(where[1])) for family, _, _, _, where in found]
 
-    async def _connect(self, addresses: list[Address], deadline: float) -> socket.socket:
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await first_reached(self._connect_to, addresses)
-        except (OSError, TimeoutError):
-            raise _unreachable() from None
-
     async def _connect_to(self, address: Address) -> socket.socket:
         family, host, port = address
         sock = _open(family)  # OSError: a family this machine has not
@@ -151,24 +158,12 @@ class Dialer:
             raise
         return sock
 
-    async def _secure(
-        self, sock: socket.socket, origin: Origin, home: Home, seconds: float
-    ) -> ClientConnection:
-        connection = ClientConnection(home, self._loop, self._now)
-        try:
-            if origin.tls:
-                await self._handshake(sock, origin, connection, seconds)
-            else:
-                await self._loop.create_connection(lambda: connection, sock=sock)
-        except BaseException:
-            # Made and given up in the same moment: asyncio would see a TLS connection off politely, and wait.
-            connection.drop()
-            raise
-        return connection
-
-    async def _handshake(
-        self, sock: socket.socket, origin: Origin, connection: ClientConnection, seconds: float
+    async def _attach(
+        self, sock: socket.socket, origin: HttpOrigin, connection: ClientConnection, seconds: float
     ) -> None:
+        if origin.scheme != "https":
+            await self._loop.create_connection(lambda: connection, sock=sock)
+            return
         try:
             if self._context is None:
                 self._context = default_context()
@@ -221,3 +216,124 @@ def _busy() -> TransportFault:
 
 def _unreachable() -> TransportFault:
     return TransportFault("connect", "could not connect to the upstream", sent=False)
+
+
+def interleaved(addresses: Iterable[Address]) -> list[Address]:
+    """The families in turn, the resolver's first choice first: one that is broken holds up the other once."""
+    families: dict[socket.AddressFamily, list[Address]] = {}
+    for address in addresses:
+        families.setdefault(address[0], []).append(address)
+    turns = chain.from_iterable(zip_longest(*families.values()))
+    return [address for address in turns if address is not None]
+
+
+async def first_reached(
+    reach: Reach, addresses: Sequence[Address], head_start: float = HEAD_START_SECONDS
+) -> socket.socket:
+    """Reach one of several addresses (RFC 8305, Happy Eyeballs): one that does not answer is not waited for.
+
+    The next address is tried when the one before has failed, or has not connected in a moment; then both are
+    on their way, and the first to connect is taken. A family that leads nowhere costs that moment.
+    Raises the OSError of the last address to fail, and at once whatever is no OSError.
+    """
+    loop = asyncio.get_running_loop()
+    attempts: list[asyncio.Task[socket.socket]] = []
+    left = iter(interleaved(addresses))
+    fault: OSError = OSError("no address")
+    try:
+        while True:
+            following = next(left, None)
+            if following is not None:
+                attempts.append(loop.create_task(_run(reach, following)))
+            elif not attempts:
+                raise fault
+            done, _ = await asyncio.wait(
+                attempts,
+                timeout=head_start if following is not None else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for attempt in [attempt for attempt in attempts if attempt in done]:
+                try:
+                    reached = attempt.result()
+                except OSError as failed:
+                    fault = failed
+                    attempts.remove(attempt)
+                else:
+                    attempts.remove(attempt)
+                    return reached
+    finally:
+        if attempts:
+            await _end(attempts)
+
+
+async def _run(reach: Reach, address: Address) -> socket.socket:
+    return await reach(address)
+
+
+async def _end(attempts: list[asyncio.Task[socket.socket]]) -> None:
+    for attempt in attempts:
+        attempt.cancel()
+    for ended in await asyncio.gather(*attempts, return_exceptions=True):
+        if isinstance(ended, socket.socket):  # connected in the same moment as the one that is taken
+            ended.close()
+
+
+class Sessions:
+    """The newest TLS session of each origin, so that the next connection need not shake hands in full.
+
+    asyncio and uvloop make their TLS objects themselves, with `wrap_bio` of the context that they are handed,
+    and know no sessions: so a context that knows one is put before the real one.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[HttpOrigin, ssl.SSLSession] = {}
+
+    def context(self, real: ssl.SSLContext, origin: HttpOrigin) -> ssl.SSLContext:
+        """What to connect with: `real` itself, where no session is known."""
+        session = self._kept.get(origin)
+        return real if session is None else _Resuming(real, session)
+
+    def keep(self, origin: HttpOrigin, transport: Any) -> None:
+        """After an answer: in TLS 1.3 tickets come behind the handshake."""
+        spoken = transport.get_extra_info("ssl_object")
+        session = spoken.session if spoken is not None else None
+        if session is None or not session.has_ticket:
+            return
+        if len(self._kept) >= _MAX_SESSIONS:
+            self._kept.clear()
+        self._kept[origin] = session
+
+    def forget(self, origin: HttpOrigin) -> bool:
+        """Whether there was one."""
+        return self._kept.pop(origin, None) is not None
+
+
+class _Resuming(ssl.SSLContext):
+    """Nothing is set on it and nothing is read from it: whatever it is asked for is the real one's."""
+
+    _real: ssl.SSLContext
+    _session: ssl.SSLSession
+
+    def __new__(cls, real: ssl.SSLContext, session: ssl.SSLSession) -> _Resuming:
+        made = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
+        made._real, made._session = real, session
+        return made
+
+    def __init__(self, real: ssl.SSLContext, session: ssl.SSLSession) -> None:
+        pass
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        return self._real.wrap_bio(
+            incoming,
+            outgoing,
+            server_side,
+            server_hostname,
+            session or self._session,
+        )

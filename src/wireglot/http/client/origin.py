@@ -1,4 +1,5 @@
-"""Asking a proxy for a way through, on a raw socket before anything of ours is said to the upstream."""
+"""Where a request goes: URLs, origins and proxies, and the way through a proxy on a raw socket, before
+anything of ours is said to the upstream."""
 
 from __future__ import annotations
 
@@ -7,14 +8,88 @@ import base64
 import ipaddress
 import socket
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
-from wireglot.http.client.request import Origin, Proxy
+import msgspec
+
 from wireglot.http.transport import TransportFault
 
+_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 _HEAD_BYTES: Final = 16 * 1024
+"""Of a proxy's answer."""
 
 
-async def tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, origin: Origin, proxy: Proxy) -> None:
+class Proxy(msgspec.Struct, frozen=True):
+    scheme: str
+    host: str
+    port: int
+    user: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.scheme})"
+
+
+class HttpOrigin(msgspec.Struct, frozen=True):
+    """Whom a connection reaches and on whose behalf: connections are shared only within one."""
+
+    scheme: str
+    host: str
+    port: int
+    proxy: Proxy | None
+    pool: str
+
+    @property
+    def tls(self) -> bool:
+        return self.scheme == "https"
+
+    @property
+    def authority(self) -> str:
+        """As the Host header has it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def parse_url(url: str, proxy: str, pool: str) -> tuple[HttpOrigin, str]:
+    """The origin of a URL and its request target."""
+    host, port, scheme = _address(url, ("http", "https"), "the upstream's URL cannot be used")
+    origin = HttpOrigin(scheme, host, port, parse_proxy(proxy) if proxy else None, pool)
+    parts = urlsplit(url)
+    target = parts.path or "/"
+    if parts.query:
+        target = f"{target}?{parts.query}"
+    if not target.isascii() or not target.isprintable() or " " in target:
+        raise _unusable("the upstream's URL cannot be used")
+    return origin, target
+
+
+def parse_proxy(url: str) -> Proxy:
+    message = "the proxy's URL cannot be used"
+    host, port, scheme = _address(url, ("http", "socks5", "socks5h"), message)
+    parts = urlsplit(url)
+    return Proxy(scheme, host, port, unquote(parts.username or ""), unquote(parts.password or ""))
+
+
+def _address(url: str, schemes: tuple[str, ...], message: str) -> tuple[str, int, str]:
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("ascii" if url.isascii() else "idna").decode("ascii")
+        port = parts.port
+    except ValueError:
+        # Not chained: the text of a ValueError may hold the URL, and with it a password.
+        raise _unusable(message) from None
+    if parts.scheme not in schemes or not host or any(ord(c) <= 32 for c in url):
+        raise _unusable(message)
+    return host, _PORTS[parts.scheme] if port is None else port, parts.scheme
+
+
+def _unusable(message: str) -> TransportFault:
+    return TransportFault("protocol", message, sent=False)
+
+
+async def tunnel(
+    loop: asyncio.AbstractEventLoop, sock: socket.socket, origin: HttpOrigin, proxy: Proxy
+) -> None:
     """HTTP CONNECT."""
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"host: {host}:{origin.port}"]
