@@ -25,7 +25,7 @@ def test_one_goes_past_the_limit_and_all_others_wait_for_it() -> None:
     assert not grows(third, 10)
     assert grows(second, 1000)
     assert account.waiting == 2
-    second.close()
+    second.release()
     assert (first.held, third.held, account.waiting) == (70, 10, 0)
     assert account.held == 80
 
@@ -36,9 +36,9 @@ def test_they_are_let_in_as_they_came_until_one_is_past_the_limit_again() -> Non
     grows(holder, 101)
     waiting = [MemoryLease(account) for _ in range(4)]
     assert not any(grows(each, 60) for each in waiting)
-    holder.close()
+    holder.release()
     assert [each.held for each in waiting] == [60, 60, 0, 0]
-    waiting[0].close()
+    waiting[0].release()
     assert [each.held for each in waiting] == [0, 60, 60, 0]
 
 
@@ -49,7 +49,7 @@ def test_what_a_client_has_yet_to_take_keeps_the_next_waiting() -> None:
     grows(done, 150)
     assert not grows(waiting, 10)
     account.owe(150)
-    done.close()
+    done.release()
     assert account.waiting == 1
     account.owe(-150)
     assert (waiting.held, account.waiting, account.held) == (10, 0, 10)
@@ -61,8 +61,8 @@ def test_one_that_leaves_while_it_waits_is_not_let_in() -> None:
     grows(holder, 101)
     assert not grows(gone, 10)
     assert not grows(waiting, 10)
-    gone.close()
-    holder.close()
+    gone.release()
+    holder.release()
     assert (gone.held, waiting.held, account.held) == (0, 10, 10)
 
 
@@ -72,9 +72,9 @@ def test_a_limit_that_is_lowered_leaves_not_all_of_them_waiting() -> None:
     assert all(grows(each, 30) for each in leases)
     account.limit = 20
     assert [grows(each, 5) for each in leases] == [False, False, True]
-    leases[2].close()
+    leases[2].release()
     assert [each.held for each in leases] == [35, 30, 0]
-    leases[0].close()
+    leases[0].release()
     assert [each.held for each in leases] == [0, 35, 0]
 
 
@@ -109,7 +109,7 @@ def test_an_attempt_takes_the_place_of_the_one_before_and_is_refused_where_there
     with pytest.raises(Full):
         lease.another().take(61)
     assert account.shed == 1
-    lease.close()
+    lease.release()
     assert (lease.held, account.held) == (0, 61)
 
 
@@ -130,5 +130,5 @@ def test_an_answer_is_paused_until_there_is_room_for_what_has_come_of_it() -> No
     come(5)
     come(6)
     assert (steps, lease.waits, lease.held) == (["pause", "pause"], True, 0)
-    holder.close()
+    holder.release()
     assert (steps[2:], lease.waits, lease.held, account.held) == (["resume"], False, 11, 11)

@@ -503,3 +503,17 @@ def test_workers_can_share_a_port(run: Run):
         await second.drain(0)
 
     run(scenario())
+
+
+def test_new_limits_hold_for_connections_that_are_open(run: Run):
+    async def scenario():
+        async with serving() as served:
+            client = await served.client()
+            client.send(get("/"))
+            assert (await client.response()).status == 200
+            served.server.adopt(Limits(header_count=2, buffered=7))
+            client.send(get("/", "A: b", "C: d"))
+            assert (await client.response()).status == 431
+            assert (await served.ask(post("/", b"12345678"))).status == 503
+
+    run(scenario())

@@ -57,6 +57,17 @@ async def test_connections_are_not_shared_between_pools():
         assert [len(peer.requests) for peer in server.peers] == [2, 1]
 
 
+@pytest.mark.parametrize("pool", ["known", "new"])
+@scenario
+async def test_new_limits_hold_for_known_origins_and_for_new_ones(pool: str):
+    async with Server(always(answer())) as server, opened() as transport:
+        await fetch(transport, post(server, pool="known"))
+        transport.adopt(Limits(pool=1, queue=0))
+        both = (fetch(transport, post(server, pool=pool)) for _ in range(2))
+        replies = await asyncio.gather(*both, return_exceptions=True)
+        assert [getattr(reply, "problem", reply) for reply in replies] == [b"ok", "busy"]
+
+
 @pytest.mark.parametrize("reset", [False, True])
 @scenario
 async def test_a_connection_that_died_in_the_pool_is_replaced_without_anyone_noticing(reset: bool):

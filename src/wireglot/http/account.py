@@ -132,7 +132,7 @@ class MemoryLease(msgspec.Struct, eq=False):
         if self.lasting is None:
             self.lasting = self.held
         else:
-            self._give(self.held - self.lasting)
+            self.release(keep=self.lasting)
         self.take(size)
 
     def reading(self, answer: Answer) -> Callable[[int], None]:
@@ -169,13 +169,10 @@ class MemoryLease(msgspec.Struct, eq=False):
         if self.go_on is not None:
             self.go_on()
 
-    def close(self) -> None:
-        self._give(self.held)
-
-    def _give(self, size: int) -> None:
-        """Wait no longer, and give back this many."""
+    def release(self, keep: int = 0) -> None:
+        """Wait no longer, and give back all but this many bytes."""
         self.waits, self.missing = False, 0
         self.pause = self.go_on = None
+        size, self.held = self.held - keep, keep
         self.account.leave(self)
-        self.held -= size
         self.account.give(size)

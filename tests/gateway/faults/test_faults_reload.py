@@ -78,6 +78,18 @@ def test_a_host_that_takes_a_restart_is_not_taken_for_the_bound_one() -> None:
         assert gateway.process.gateway.settings.server.host == "0.0.0.0"
 
 
+def test_new_limits_hold_for_clients_memory_and_upstream_connections() -> None:
+    with LiveGateway(LOOPBACK) as gateway:
+        assert get(gateway.port, "/v1/models")[0] == 200
+        gateway.reconfigure(LOOPBACK + "[limits]\nheader_count = 1\nbuffered = 2_000_000\npool = 3\n")
+        gateway.wait_log(1, "reloaded")
+        status, answer = get(gateway.port, "/v1/models")
+        assert (status, decode(answer)["error"]["code"]) == (431, "headers_too_large")
+        process = gateway.process
+        assert process.gateway.account.limit == 2_000_000
+        assert process._http._limits.pool == 3
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
 def test_a_worker_that_replaces_another_lets_no_key_in_that_was_taken_back(tmp_path: Path) -> None:
     """[A1] It has the settings of its siblings, though the file holds nothing that could be loaded."""

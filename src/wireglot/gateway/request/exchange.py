@@ -270,7 +270,7 @@ class Exchange:
             self.checking.cancel()  # it is done, unless the client has left
         self.ending.complete()
         self.ending.let_go()
-        self.held.close()
+        self.held.release()
         self.client = self.feeder = None
 
     def _parsed(self) -> Request:

@@ -637,7 +637,13 @@ class ServerReply(msgspec.Struct, eq=False):
         if self.held:
             data = self.held + data
             self.held = b""
-        self.connection.write(data)
+        # As `ServerConnection.write`, but without a call for each event of a stream.
+        connection, transport = self.connection, self.connection._transport
+        if transport is not None:
+            connection._written += len(data)
+            transport.write(data)
+            if connection._owed:
+                connection._owe(transport.get_write_buffer_size())
 
     def end(self) -> None:
         if self.over:
