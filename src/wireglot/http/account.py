@@ -12,8 +12,8 @@ from wireglot.http.transport import Answer
 
 
 class ByteAccount:
-    """One for both directions. Whoever holds bytes adds them and takes them off again; beyond `limit`, which
-    may change at any time, no more should be taken on. Only for the loop's own thread.
+    """One for both directions. What holds bytes adds them and takes them off again; beyond `limit`, which may
+    change at any time, no request should take on more. Only for the loop's own thread.
 
     Answers that have been paid for wait for room instead of being turned away. One of them at a time may go
     past the limit, else all could wait for one another: no more is held than the limit and one answer.
@@ -52,13 +52,13 @@ class ByteAccount:
         return over > 0
 
     def give(self, size: int) -> None:
-        """This many are held no longer."""
+        """That many bytes are held no longer."""
         self.held -= size
         if self._queue:
             self._let_in()
 
     def owe(self, size: int) -> None:
-        """This many more wait for a client; less, where it is below 0."""
+        """That many more bytes wait for a client; fewer, where it is below 0."""
         self.owed += size
         self.held += size
         if self._queue:
@@ -69,7 +69,7 @@ class ByteAccount:
         if lease is self._first:
             return True
         if self.lacks(0) and (self._first is not None or self.held - self.owed <= self.limit):
-            return False  # another will be through, or clients take what is theirs
+            return False  # another request will end, or clients take what is theirs
         self._first = lease
         return True
 

@@ -1,5 +1,5 @@
-"""What protects a process that speaks HTTP: how much it takes and how long it waits. Whoever has limits with
-these names can hand them in. Sizes are bytes, times seconds."""
+"""What protects a process that speaks HTTP: how much it takes and how long it waits. Any object with these
+attributes will do. Sizes are bytes, times seconds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class WriteLimits(Protocol):
 
     @property
     def write_pending(self) -> int:
-        """Beyond it whoever writes is told to pause."""
+        """Beyond it the writer is paused."""
         ...
 
     @property
     def write_stall(self) -> float:
-        """A client that takes nothing for so long is left."""
+        """A client that takes nothing for this long is cut off."""
         ...
 
 
@@ -71,7 +71,7 @@ class ServerLimits(HeadLimits, WriteLimits, Protocol):
 
 
 class ClientLimits(Protocol):
-    """What a client keeps open, and how much it holds of an answer that nobody fetches."""
+    """What a client keeps open, and how much it holds of an answer that is not fetched."""
 
     @property
     def pool(self) -> int:

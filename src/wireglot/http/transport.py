@@ -1,4 +1,4 @@
-"""How an upstream is reached: the seam between whoever asks and whoever carries bytes."""
+"""How an upstream is reached: the interface between the caller and what carries bytes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TransportFault(Exception):
 class Answer(Protocol):
     """An upstream's answer, its head read. Consume it with `read` or `pump`, once, or `abort` it.
 
-    Raises TransportFault. Cancelling whoever consumes it closes the connection: no other request sees it.
+    Raises TransportFault. Cancelling its consumer closes the connection: no other request sees it.
     """
 
     status: int
@@ -74,8 +74,8 @@ class Answer(Protocol):
     """Names in lower case; a repeated header is joined with ", "."""
 
     async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
-        """The whole body; TransportFault("too_large") beyond the limit. `held` is told of each piece that has
-        come; whatever it raises ends the exchange and comes out here."""
+        """The whole body; TransportFault("too_large") beyond the limit. `held` gets the size of each piece
+        that has come; what it raises ends the exchange and is raised here."""
         ...
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:

@@ -190,7 +190,7 @@ class Pool:
 
     A slot is a connection, or the right to open one. Waiters are served in the order they came.
 
-    A slot that becomes free passes to the first waiter directly: nobody who comes later can take it first.
+    A slot that becomes free passes to the first waiter directly: a later one cannot take it first.
     """
 
     __slots__ = ("_closed", "_connections", "_dial", "_idle", "_slots", "_waiters", "limits")
@@ -270,7 +270,7 @@ class Pool:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[ClientConnection | None] = loop.create_future()
         self._waiters.append(waiter)
-        # A timer and not `asyncio.timeout`: whoever is served in the moment that it fires keeps what it got.
+        # A timer and not `asyncio.timeout`: one that is served when it fires keeps what it got.
         timer = loop.call_later(limits.queue_time, _give_up, waiter)
         try:
             connection = await waiter

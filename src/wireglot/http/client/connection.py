@@ -204,7 +204,7 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         answer = self._answer
         if answer is None:
-            # Nobody asked: a server that speaks while idle says goodbye, or is out of step.
+            # Without a request: a server that speaks while idle says goodbye, or is out of step.
             self._close()
             return
         self.heard = True
@@ -234,13 +234,13 @@ class ClientConnection(asyncio.Protocol):
                     feed(body)
                 else:
                     answer.take(body)
-            except Exception as error:  # whatever feed raises belongs to whoever pumps
+            except Exception as error:  # what feed raises belongs to the consumer
                 self._fail(error)
                 return
             if self._answer is not answer:
                 return  # feed aborted it
         elif not self._whole:
-            # Heads, trailers and chunk extensions without end; body bytes begin the count anew.
+            # Heads, trailers and chunk extensions without end; body bytes reset the count.
             self._quiet += len(data)
             if self._quiet > HEAD_BYTES:
                 self._fail(_head_too_large())

@@ -31,7 +31,7 @@ and what is between us and the peer forgets a connection of which it hears nothi
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 HEAD_START_SECONDS: Final = 0.2
-"""RFC 8305 names 250 ms, and no less than 100; broken IPv6 is to cost no more than 250 ms, all told."""
+"""RFC 8305 names 250 ms, and no less than 100; broken IPv6 is to cost no more than 250 ms in all."""
 
 _MAX_SESSIONS: Final = 1024
 
@@ -64,8 +64,8 @@ class Dialer:
             try:
                 await self._attach(sock, origin, connection, timeouts.tls)
                 return connection
-            except BaseException as fault:
-                # Given up as soon as made: asyncio would see a TLS connection off politely, and wait.
+            except BaseException as fault:  # also cancelled: what is open is closed
+                # Given up as soon as made, asyncio would see a TLS connection off politely, and wait.
                 connection.drop()
                 sock.close()
                 # A server that cannot take up a session should say so and go on without. Some fail.
@@ -199,7 +199,7 @@ def _keep_alive(sock: socket.socket) -> None:
         ("TCP_KEEPINTVL", _PROBE_EVERY_SECONDS),
         ("TCP_KEEPCNT", _PROBES),
     ):
-        option = getattr(socket, name, None)  # not every system can be told
+        option = getattr(socket, name, None)  # not every system has them
         if option is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
 

@@ -309,7 +309,7 @@ class ServerConnection(asyncio.Protocol):
         if flush:
             self.close()
         elif self._transport is not None:
-            # Without chunks a plain end would look like a whole answer: only a reset tells.
+            # Without chunks a plain end would look like a whole answer: only a reset shows it.
             sock = self._transport.get_extra_info("socket")
             if sock is not None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -360,7 +360,7 @@ class ServerConnection(asyncio.Protocol):
     def _take_request(self, data: bytes, at: int) -> None:
         """Read one head, and its body if it is there. What follows waits until this one is answered."""
         if self.pressed:
-            # Who does not read its answers gets no more of them, or they would pile up here without end.
+            # A client that does not read its answers gets no more: they would pile up here without end.
             self._wait(data, at)
             return
         # RFC 9112 2.2: an empty line before a request is overlooked.
@@ -455,7 +455,7 @@ class ServerConnection(asyncio.Protocol):
     def _turn_away(self, inbound: Inbound, refusal: Refusal, data: bytes, at: int) -> None:
         end = at + inbound.length
         outstanding = end - len(data)
-        # After `Expect` nobody knows whether the body will come.
+        # After `Expect` the body may come or not.
         unsure = outstanding > 0 and inbound.expects_continue
         lost = inbound.length == CHUNKED or outstanding > _MAX_SKIPPED_BYTES or unsure
         self._refusals += 1

@@ -190,8 +190,8 @@ def _split(target: str) -> tuple[str, str]:
     path, _, query = target.partition("?")
     if "//" in path:
         # What a base URL with a slash at its end makes of a client's path.
-        told = "two slashes in a row: take the one off the end of the client's base URL"
-        raise Malformed(400, "invalid_target", told)
+        message = "two slashes in a row: take the one off the end of the client's base URL"
+        raise Malformed(400, "invalid_target", message)
     if not _PATH.fullmatch(path) or _HIDDEN.search(path):
         raise Malformed(400, "invalid_target", "the path holds characters or segments that are not accepted")
     if not _QUERY.fullmatch(query):

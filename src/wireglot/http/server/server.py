@@ -83,7 +83,7 @@ class HttpServer:
         return tuple(str(socket.getsockname()[0]) for socket in sockets)
 
     async def drain(self, seconds: float) -> None:
-        """Accept nothing more, let requests finish for so long, cancel the others, close everything.
+        """Accept nothing more, let requests finish for SECONDS, cancel the others, close everything.
 
         A second call with less time overtakes the first. A cancelled handler may still end its answer.
         """
