@@ -19,9 +19,9 @@ import pytest
 
 from tests.waiting import until
 from wireglot.stores.journal.disk import Disk
+from wireglot.stores.journal.files import BEGIN, SUFFIX
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.journal.orphans import orphans
-from wireglot.stores.journal.segment import BEGIN, SUFFIX
 from wireglot.stores.journal.sync import Timing
 from wireglot.stores.records import UsageRow
 
@@ -446,18 +446,18 @@ def test_what_is_intended_in_one_turn_of_the_loop_is_one_write(
         await journal.start()
         await journal.synced(journal.append(row(0)))
         before = disk.writes
-        waiting = [journal.synced(journal.intend(row(number))) for number in range(1, 11)]
+        waiting = [journal.synced(journal.append(row(number), gather=True)) for number in range(1, 11)]
         assert disk.writes == before
         await asyncio.gather(*waiting)
         assert disk.writes == before + 1
         assert all(disk.has(row(number)) for number in range(11))
         # One that must be there takes along those before it.
-        waiting = [journal.synced(journal.intend(row(number))) for number in range(11, 14)]
+        waiting = [journal.synced(journal.append(row(number), gather=True)) for number in range(11, 14)]
         journal.append(row(14))
         assert disk.writes == before + 2
         assert read_all(journal) == [row(number) for number in range(15)]
         await asyncio.gather(*waiting)
-        journal.intend(row(15))
+        journal.append(row(15), gather=True)
         assert read_all(journal) == [row(15)]
         await journal.close()
 
@@ -472,7 +472,7 @@ def test_intents_that_could_not_be_written_are_written_when_the_disk_is_back(tmp
         await journal.start()
         journal.append(row(1))
         disk.refuses_writes = True
-        sequence = journal.intend(row(2))
+        sequence = journal.append(row(2), gather=True)
         await journal.synced(sequence)  # nobody waits for a disk that is gone
         assert journal.trouble
         assert not journal.holds(sequence)
@@ -496,13 +496,15 @@ def test_who_waits_alone_is_not_made_to_wait_for_others(tmp_path: Path) -> None:
         journal = Journal(tmp_path, "one", limit=64 * 1024, timing=timing, disk=Disk())
         await journal.start()
         for number in range(20):
-            await journal.synced(journal.intend(row(number)))
+            await journal.synced(journal.append(row(number), gather=True))
             journal.append(row(number, "ok"))
-            journal.sync_later()
+            journal.syncer.ask_later()
         assert slept == []
         # It takes the whole window for a crowd to be gathered once more.
         for _ in range(2):
-            await asyncio.gather(*(journal.synced(journal.intend(row(number))) for number in range(5)))
+            await asyncio.gather(
+                *(journal.synced(journal.append(row(number), gather=True)) for number in range(5))
+            )
         assert len(slept) == 1
         await journal.close()
 
@@ -517,7 +519,7 @@ def test_rows_are_read_back_from_the_files_where_they_are_too_many_to_be_at_hand
         chance, written, found = random.Random(3), 0, []
         for _ in range(300):
             for _ in range(chance.choice([1, 3, 40])):
-                (journal.append if chance.random() < 0.5 else journal.intend)(row(written))
+                journal.append(row(written), gather=chance.random() >= 0.5)
                 written += 1
             for _ in range(chance.choice([0, 1, 30])):
                 rows, position = journal.read(chance.choice([1, 5, 50]))
@@ -539,13 +541,13 @@ def test_who_comes_to_wait_late_is_not_held_up_by_a_later_row(tmp_path: Path) ->
 
     async def work() -> None:
         journal = Journal(tmp_path, "one", limit=64 * 1024)
-        journal._loop = journal._syncer._loop = asyncio.get_running_loop()
-        journal._syncer._open()
+        journal._loop = journal.syncer._loop = asyncio.get_running_loop()
+        journal.syncer._open()
         first, second = journal.append(row(1)), journal.append(row(2))
         late = asyncio.ensure_future(journal.synced(second))
         early = asyncio.ensure_future(journal.synced(first))
-        journal._syncer.covered = first
-        journal._syncer.settle(first)
+        journal.syncer.covered = first
+        journal.syncer.settle(first)
         assert (early.done(), late.done()) == (True, False)
         assert [journal.awaits_disk(each) for each in (first, second)] == [False, True]
         await journal.close()
@@ -606,7 +608,7 @@ def test_without_syncs_no_file_that_is_full_is_held_on_to(tmp_path: Path) -> Non
             if number % 100 == 99:
                 read_all(journal)
         assert journal._numbers > 3
-        assert not journal._syncer.rolled
+        assert not journal.syncer.rolled
         await journal.close()
 
     within(work)

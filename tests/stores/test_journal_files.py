@@ -14,11 +14,20 @@ import pytest
 
 from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.stores.journal.disk import DISK, Disk, lock_file
-from wireglot.stores.journal.files import LOCK, Shelf, held
-from wireglot.stores.journal.journal import Journal, JournalFull
+from wireglot.stores.journal.files import (
+    BEGIN,
+    LOCK,
+    SUFFIX,
+    Segment,
+    Shelf,
+    frame,
+    held,
+    number_of,
+    read_segment,
+    unframe,
+)
+from wireglot.stores.journal.journal import Journal, JournalFull, Recent
 from wireglot.stores.journal.orphans import orphans
-from wireglot.stores.journal.recent import Recent
-from wireglot.stores.journal.segment import BEGIN, SUFFIX, Segment, frame, number_of, read_segment, unframe
 from wireglot.stores.journal.sync import Syncer, Timing, reason_of
 from wireglot.stores.records import UsageRow
 
@@ -491,7 +500,7 @@ def test_room_shrinks_by_what_is_written_and_comes_back_with_what_is_applied(tmp
         assert written == len(framed(row(1)))
         # The file that is written has all of its end; the others keep what a row may leave empty.
         assert journal.room == usable - written + 3 * (usable - 4096)
-        journal.intend(row(2))
+        journal.append(row(2), gather=True)
         assert journal.pending == written + len(framed(row(2)))
         assert journal.room == usable - journal.pending + 3 * (usable - 4096)
         rows, position = journal.read(10)
@@ -513,7 +522,7 @@ def test_a_row_is_held_when_it_is_where_it_is_meant_to_be(tmp_path: Path) -> Non
         await journal.start()
         sequence = journal.append(row(1))
         assert (sequence, journal.appended) == (1, 1)
-        assert journal.holds(sequence) is not sync or journal._syncer.covered == 1
+        assert journal.holds(sequence) is not sync or journal.syncer.covered == 1
         await journal.synced(sequence)
         assert journal.holds(sequence)
         assert not journal.holds(sequence + 1)
@@ -530,9 +539,9 @@ def test_who_waits_for_what_was_only_intended_is_served_at_once(tmp_path: Path) 
         journal = Journal(tmp_path, "one", limit=64 * 1024, timing=Timing(later=1000.0))
         await journal.start()
         await journal.synced(journal.append(row(0)))
-        await until(lambda: not journal._shelf.lacks and not journal._syncer._asked)
+        await until(lambda: not journal._shelf.lacks and not journal.syncer._asked)
         async with asyncio.timeout(DEADLINE_SECONDS):
-            await journal.synced(journal.intend(row(1)))
+            await journal.synced(journal.append(row(1), gather=True))
         assert journal.holds(2)
         await journal.close()
 
@@ -548,10 +557,12 @@ def test_nobody_is_gathered_where_there_is_nothing_to_sync(tmp_path: Path) -> No
         await journal.start()
         await until(lambda: not journal._shelf.lacks)
         for turn in range(2):
-            await asyncio.gather(*(journal.synced(journal.intend(row(number))) for number in range(5)))
+            await asyncio.gather(
+                *(journal.synced(journal.append(row(number), gather=True)) for number in range(5))
+            )
             assert len(slept) == turn
-            journal._syncer.ask()
-            await until(lambda: not journal._syncer._asked)
+            journal.syncer.ask()
+            await until(lambda: not journal.syncer._asked)
         await journal.close()
 
     asyncio.run(work())

@@ -10,6 +10,7 @@ import re
 import struct
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -21,11 +22,9 @@ from tests.waiting import until
 from wireglot.stores.journal import disk as disk_module
 from wireglot.stores.journal import orphans as orphans_module
 from wireglot.stores.journal.disk import DISK, Disk
-from wireglot.stores.journal.files import LOCK, Shelf, held
-from wireglot.stores.journal.journal import Journal, JournalFull, Position
+from wireglot.stores.journal.files import BEGIN, LOCK, Segment, Shelf, held, number_of
+from wireglot.stores.journal.journal import RECENT_ROWS, Journal, JournalFull, Position, Recent
 from wireglot.stores.journal.orphans import Orphan, orphans
-from wireglot.stores.journal.recent import RECENT_ROWS, Recent
-from wireglot.stores.journal.segment import BEGIN, Segment, number_of
 from wireglot.stores.journal.sync import Syncer, Timing
 from wireglot.stores.records import UsageRow
 
@@ -338,10 +337,10 @@ class Still(Journal):
         self.asked_later = Spy()
 
     async def start(self) -> None:
-        self._loop = self._syncer._loop = asyncio.get_running_loop()
-        self._syncer._open()
-        self._syncer.ask = self.asked  # type: ignore[method-assign]
-        self._syncer.ask_later = self.asked_later  # type: ignore[method-assign]
+        self._loop = self.syncer._loop = asyncio.get_running_loop()
+        self.syncer._open()
+        self.syncer.ask = self.asked  # type: ignore[method-assign]
+        self.syncer.ask_later = self.asked_later  # type: ignore[method-assign]
 
 
 def still(work: Callable[[Still], Any], folder: Path | None, disk: Disk = DISK, **more: Any) -> None:
@@ -383,7 +382,7 @@ def filling(journal: Journal, number: int = 0) -> UsageRow:
 @pytest.mark.parametrize("intended", [False, True])
 def test_a_file_is_full_when_its_last_byte_is_written(tmp_path: Path, intended: bool) -> None:
     async def work(journal: Still) -> None:
-        write = journal.intend if intended else journal.append
+        write = partial(journal.append, gather=intended)
         journal.append(row(1))
         last = filling(journal)
         write(last)
@@ -394,7 +393,7 @@ def test_a_file_is_full_when_its_last_byte_is_written(tmp_path: Path, intended: 
         for _ in range(3):
             await asyncio.sleep(0)
         assert journal.appended == 3, "the first of a file is written by itself too"
-        assert list(journal._syncer.rolled) == [journal._written[0]]
+        assert list(journal.syncer.rolled) == [journal._written[0]]
         for expected in ([row(1), last], [row(2)]):
             rows, position = journal.read(10)
             assert rows == expected
@@ -442,7 +441,7 @@ def test_a_file_that_cannot_be_begun_stays_a_spare(tmp_path: Path) -> None:
         assert journal.trouble == "Input/output error"
         assert journal.asked.calls == 1, "it looks when the disk works again"
         disk.refuses = set()
-        journal._syncer.trouble = ""
+        journal.syncer.trouble = ""
         assert journal.append(row(1)) == 1
 
     still(work, tmp_path, disk)
@@ -457,9 +456,9 @@ def test_a_row_that_takes_along_what_others_wait_for_asks_for_them(
     async def work(journal: Still) -> None:
         journal.append(row(0))
         if intended:
-            journal.intend(row(1))
+            journal.append(row(1), gather=True)
         if waits:
-            journal._syncer.waiting.append((9, journal._loop.create_future()))
+            journal.syncer.waiting.append((9, journal._loop.create_future()))
         journal.asked.calls = 0
         journal.append(row(2))
         assert journal.asked.calls == asked
@@ -471,18 +470,18 @@ def test_who_is_written_at_the_end_of_a_turn_is_synced_sooner_or_later(tmp_path:
     async def work(journal: Still) -> None:
         journal.append(row(0))
         journal.asked.calls = 0
-        journal.intend(row(1))
+        journal.append(row(1), gather=True)
         assert journal.asked_later.calls == 0
         journal._put_soon()
         assert (journal.asked.calls, journal.asked_later.calls) == (0, 1), "nobody waits"
         journal._put_soon()
         assert journal.asked_later.calls == 1, "there was nothing to write"
-        waiting = journal.synced(journal.intend(row(2)))
+        waiting = journal.synced(journal.append(row(2), gather=True))
         journal._put_soon()
         assert journal.asked.calls == 1
-        journal.sync_later()
+        journal.syncer.ask_later()
         assert journal.asked_later.calls == 3
-        journal._syncer.settle(3)
+        journal.syncer.settle(3)
         await waiting
 
     still(work, tmp_path)
@@ -493,13 +492,13 @@ def test_a_disk_in_trouble_is_left_alone(tmp_path: Path) -> None:
 
     async def work(journal: Still) -> None:
         journal.append(row(0))
-        journal.intend(row(1))
-        journal._syncer.trouble = "Input/output error"
+        journal.append(row(1), gather=True)
+        journal.syncer.trouble = "Input/output error"
         before = list(disk.done)
         journal._put_soon()
         assert journal.read(10)[0] == [row(0)]
         assert disk.done == before
-        journal._syncer.trouble = ""
+        journal.syncer.trouble = ""
         journal._put_soon()
         assert len(disk.done) == len(before) + 1
 
@@ -515,11 +514,11 @@ def test_what_could_not_be_written_is_written_at_the_end_if_the_disk_lets_it(tmp
         await until(lambda: not journal._shelf.lacks)
         journal.append(row(0))
         disk.refuses = {"write"}
-        await journal.synced(journal.intend(row(1)))
-        await until(lambda: not journal._syncer._asked)
+        await journal.synced(journal.append(row(1), gather=True))
+        await until(lambda: not journal.syncer._asked)
         disk.refuses = set()
         await journal.close()
-        assert journal._syncer._thread is None
+        assert journal.syncer._thread is None
 
     asyncio.run(work())
     (orphan,) = orphans(tmp_path, "two")
@@ -564,12 +563,12 @@ def test_rows_that_wait_for_the_disk_are_not_passed_over(tmp_path: Path) -> None
     async def work(journal: Still) -> None:
         for number in range(3):
             journal.append(row(number))
-        journal.intend(row(3))
-        journal._syncer.trouble = "Input/output error"
+        journal.append(row(3), gather=True)
+        journal.syncer.trouble = "Input/output error"
         _, position = journal.read(10)
         journal.applied(position)
         assert journal.read(10)[0] == []
-        journal._syncer.trouble = ""
+        journal.syncer.trouble = ""
         assert journal.read(10)[0] == [row(3)]
 
     still(work, tmp_path, recent=2)
@@ -617,10 +616,10 @@ def test_what_was_damaged_before_it_was_on_the_disk_is_in_doubt_and_nothing_else
             journal.append(row(number))
         (file,) = journal._written
         file.safe = BEGIN + len(framed(row(0), row(1)))
-        journal._syncer.covered = 2
+        journal.syncer.covered = 2
         os.pwrite(file.fd, bytes(4), file.safe + 8)
         assert journal._mend() is True
-        journal._syncer.covered = journal._sequence = 6
+        journal.syncer.covered = journal._sequence = 6
         assert [journal.holds(number) for number in range(1, 7)] == [True, True, False, False, True, True]
         assert journal.damaged == 1
 

@@ -318,9 +318,9 @@ async def _die(kept: Any) -> None:
         task.cancel()
     await asyncio.gather(*kept._drain._tasks, return_exceptions=True)
     os.close(kept.journal._shelf._lock)
-    kept.journal._syncer._stopping = True
-    kept.journal._syncer.ask()
-    kept.journal._syncer._thread.join()
+    kept.journal.syncer._stopping = True
+    kept.journal.syncer.ask()
+    kept.journal.syncer._thread.join()
 
 
 def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_mo
     async def work() -> None:
         kept = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order))
         kept.journal.sync_soon = lambda: None  # type: ignore[method-assign]
-        kept.journal._syncer._loop = asyncio.get_running_loop()
+        kept.journal.syncer._loop = asyncio.get_running_loop()
         book = Book(kept)
         jobs = [job_of(number, SETTINGS) for number in range(3)]
         for job in jobs:

@@ -148,7 +148,7 @@ class Client:
 
 def waiting(gateway: LiveGateway) -> int:
     """How many wait for the disk."""
-    return len(gateway.process.state.ledger.journal._syncer.waiting)
+    return len(gateway.process.state.ledger.journal.syncer.waiting)
 
 
 def provider(name: str, url: str) -> str:
@@ -278,7 +278,7 @@ def test_a_disk_that_does_not_answer_costs_a_bought_answer_a_wait_and_no_more(
     with ScriptedUpstream() as upstream:
         toml = provider("mine", upstream.url) + '[models]\n"*" = "mine/*"\n'
         with gateway_on(disk, monkeypatch, toml, "during") as gateway:
-            syncer = gateway.process.state.ledger.journal._syncer
+            syncer = gateway.process.state.ledger.journal.syncer
             syncer._timing = syncer._timing._replace(patience=0.01)
             assert Client(gateway.port).answer().startswith(b"HTTP/1.1 200")
             assert b"wireglot_usage_unsynced_total 1\n" in fetch(f"{gateway.url}/metrics")
@@ -311,7 +311,7 @@ def test_a_disk_that_does_not_answer_is_waited_for_once_by_a_request(tmp_path: P
         settings = ledger_settings(tmp_path, sync="during")
         disk = HeldDisk()
         kept = usage_ledger(Ledger(), settings, disk=disk)
-        syncer = kept.journal._syncer
+        syncer = kept.journal.syncer
         syncer._timing = syncer._timing._replace(patience=0.01)
         await kept.start()
         job = job_of(1, settings)
@@ -334,7 +334,7 @@ def test_a_disk_that_does_not_answer_is_waited_for_once_by_a_request(tmp_path: P
 
 def test_a_slow_disk_is_waited_for_while_nothing_has_been_bought(tmp_path: Path) -> None:
     kept = {
-        order: usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order)).journal._syncer.patient
+        order: usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order)).journal.syncer.patient
         for order in ORDERS
     }
     assert kept == {"during": False, "before": True, "off": False}

@@ -241,7 +241,7 @@ def test_trouble_is_the_disks_or_else_the_stores() -> None:
         assert kept.trouble == ""
         kept._drain.behind = "the store is away"
         assert kept.trouble == "the store is away"
-        kept.journal._syncer.trouble = "no space"
+        kept.journal.syncer.trouble = "no space"
         assert kept.trouble == "no space"
 
     run(work)
@@ -255,11 +255,11 @@ def test_workers_share_the_journals_room_and_what_dies_with_the_process_is_not_s
             kept = usage_ledger(Ledger(), msgspec.structs.replace(settings, server=server))
             shelf = kept.journal._shelf
             assert shelf._size * shelf._most == 4 * 1024 * 1024 // workers
-            assert kept.journal._syncer.sync is sync
+            assert kept.journal.syncer.sync is sync
             assert kept.journal.folder == (tmp_path / "journal" if folder else None)
         for order in ORDERS:
             kept = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order))
-            assert kept.journal._syncer.sync is (order != "off")
+            assert kept.journal.syncer.sync is (order != "off")
 
     run(work)
 
@@ -358,7 +358,7 @@ def test_an_account_that_is_required_says_what_to_do(tmp_path: Path) -> None:
     async def work() -> None:
         settings = ledger_settings(tmp_path, ledger_required=True)
         kept = usage_ledger(Ledger(), settings)
-        kept.journal._syncer.trouble = "no space"
+        kept.journal.syncer.trouble = "no space"
         with pytest.raises(RequestError) as refused:
             kept.begin(job_of(1, settings), target(settings))
         error = refused.value.error

@@ -1,8 +1,8 @@
 """The journal of usage: what a request writes of itself to the local disk, before any store is asked.
 
 A row is in the kernel's hands when `append` returns, so it outlives the process; it is on the disk when
-`synced` resolves, so it outlives the machine's power. One that somebody waits for may be given to `intend`:
-what is intended in one turn of the loop is written at once. One sync is for everybody, and there is one at a
+`synced` resolves, so it outlives the machine's power. Those that somebody waits for may be gathered: they are
+written at once at the end of the loop's turn. One sync is for everybody, and there is one at a
 time. Rows are read behind, in order, and a file whose rows have all reached the store is used again. Files
 are made ahead of need: a disk that fills up takes none of the room that was promised.
 """
@@ -12,15 +12,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from wireglot.stores.journal.disk import DISK, Disk
-from wireglot.stores.journal.files import Shelf
-from wireglot.stores.journal.recent import RECENT_ROWS, Recent
-from wireglot.stores.journal.segment import BEGIN, Segment, frame
+from wireglot.stores.journal.files import BEGIN, Segment, Shelf, frame
 from wireglot.stores.journal.sync import TIMING, Syncer, Timing, Wait, reason_of
 from wireglot.stores.records import UsageRow
 
@@ -30,6 +29,7 @@ _SEGMENTS_MIN: Final = 4
 _ROW_MAX_BYTES: Final = 4 * 1024
 """More than a row takes; what may stay empty at the end of a file."""
 _READ_BYTES: Final = 256 * 1024
+RECENT_ROWS: Final = 4096
 
 
 class JournalFull(Exception):
@@ -41,6 +41,44 @@ class Position(msgspec.Struct, frozen=True):
 
     segment: int
     offset: int
+
+
+class Recent:
+    """The last rows, at hand: while the store keeps up, no row is read back from its file.
+
+    `whole`: it holds every row that was not applied. Otherwise it holds none: they had become too many.
+    """
+
+    def __init__(self, most: int = RECENT_ROWS) -> None:
+        self._most = most
+        self.whole = True
+        self._rows: deque[tuple[UsageRow, int, int]] = deque()
+
+    def add(self, row: UsageRow, segment: int, end: int) -> None:
+        """`end` is the place behind the row in its file."""
+        if self.whole:
+            rows = self._rows
+            rows.append((row, segment, end))
+            if len(rows) > self._most:
+                self.whole = False
+                rows.clear()
+
+    def first(self, limit: int, segment: int, end: int) -> tuple[list[UsageRow], int]:
+        """The oldest that lie in this file up to `end`, and the place behind them."""
+        rows: list[UsageRow] = []
+        behind = 0
+        for row, number, after in islice(self._rows, limit):
+            if number != segment or after > end:
+                break
+            rows.append(row)
+            behind = after
+        return rows, behind
+
+    def drop(self, segment: int, end: int) -> None:
+        """Those up to there have been applied."""
+        rows = self._rows
+        while rows and (rows[0][1], rows[0][2]) <= (segment, end):
+            rows.popleft()
 
 
 class Journal:
@@ -78,25 +116,25 @@ class Journal:
         """The last rows, framed for the current file: written with the next, or at the loop's next turn."""
         self._doubtful = range(0)
         """Rows that were damaged before they were on the disk."""
-        self._syncer = Syncer(self._shelf, sync=sync, mend=self._mend, is_well=self._put_soon, timing=timing)
-        self._syncer.patient = patient
+        self.syncer = Syncer(self._shelf, sync=sync, mend=self._mend, is_well=self._put_soon, timing=timing)
+        self.syncer.patient = patient
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        await self._syncer.start()
+        await self.syncer.start()
 
     async def close(self) -> None:
         """What the store has not got stays on the disk for the next process; of what it has, nothing does."""
         with contextlib.suppress(OSError):
             self._put()
-        await self._syncer.stop()
-        self._syncer.settle(self._sequence)
+        await self.syncer.stop()
+        self.syncer.settle(self._sequence)
         await asyncio.to_thread(self._shelf.leave, self._written, keep=self.pending > 0)
 
     @property
     def trouble(self) -> str:
         """Why nothing can be written, "" where it can."""
-        return self._syncer.trouble
+        return self.syncer.trouble
 
     # Writing.
 
@@ -108,7 +146,7 @@ class Journal:
     def takes(self, leave: int = 0) -> bool:
         """Whether another row can be written, and as many bytes after it."""
         leave += _ROW_MAX_BYTES
-        return not self._syncer.trouble and (self._left >= leave or self.room >= leave)
+        return not self.syncer.trouble and (self._left >= leave or self.room >= leave)
 
     @property
     def _left(self) -> int:
@@ -118,20 +156,38 @@ class Journal:
     @property
     def pending(self) -> int:
         """Bytes of rows that have not been marked as applied."""
-        written = sum(segment.end - BEGIN for segment in self._written)
-        return written - (self._read_at - BEGIN) + len(self._unwritten)
+        pending = len(self._unwritten) - (self._read_at - BEGIN)
+        for segment in self._written:
+            pending += segment.end - BEGIN
+        return pending
 
     @property
     def appended(self) -> int:
         """The sequence of the last row that is in the kernel's hands."""
-        return self._syncer.appended
+        return self.syncer.appended
 
-    def append(self, row: UsageRow, leave: int = 0) -> int:
+    def append(self, row: UsageRow, leave: int = 0, *, gather: bool = False) -> int:
         """Write a row, and tell its sequence. `leave` are bytes that must be left for rows promised earlier.
-        Raises JournalFull."""
-        at = self._frame(row, leave)
-        segment, unwritten = self._current, self._unwritten
-        assert segment is not None, "the row is framed for it"
+        `gather`: it need not be written before `synced` resolves. Raises JournalFull."""
+        syncer, segment, unwritten = self.syncer, self._current, self._unwritten
+        if syncer.trouble:
+            raise JournalFull(syncer.trouble)
+        at = len(unwritten)
+        if leave and not self.takes(leave):
+            raise JournalFull("the journal is full")
+        if segment is None:
+            segment = self._roll()
+        frame(row, unwritten, segment.salt)
+        if len(unwritten) > segment.size - segment.end:
+            del unwritten[at:]
+            segment, at = self._roll(), 0
+            frame(row, unwritten, segment.salt)
+        if gather and syncer.sync:
+            self._recent.add(row, segment.number, segment.end + len(unwritten))
+            self._sequence += 1
+            if not at:
+                self._loop.call_soon(self._put_soon)
+            return self._sequence
         try:
             segment.put(unwritten)
         except OSError as problem:
@@ -139,74 +195,37 @@ class Journal:
             raise self._failed(problem) from None
         unwritten.clear()
         self._sequence += 1
-        self._syncer.appended = self._sequence
-        if at and self._syncer.waiting:
-            self._syncer.ask_sync()  # it took along what others wait for
+        syncer.appended = self._sequence
+        if at and syncer.waiting:
+            syncer.ask_sync()  # it took along what others wait for
         self._recent.add(row, segment.number, segment.end)
-        return self._sequence
-
-    def intend(self, row: UsageRow, leave: int = 0) -> int:
-        """The same for a row that need not be written before `synced` resolves."""
-        if not self._syncer.sync:
-            return self.append(row, leave)
-        if not self._frame(row, leave):
-            self._loop.call_soon(self._put_soon)
-        segment = self._current
-        assert segment is not None, "the row is framed for it"
-        self._recent.add(row, segment.number, segment.end + len(self._unwritten))
-        self._sequence += 1
         return self._sequence
 
     def synced(self, sequence: int) -> Wait:
         """Resolves when the row is on the disk, or where it cannot be: see `holds`."""
-        return self._syncer.wait_for(sequence)
-
-    def sync_soon(self) -> None:
-        """Somebody may come to wait for the last row."""
-        if self._syncer.sync:
-            self._syncer.ask_sync_for_one()
+        return self.syncer.wait_for(sequence)
 
     def awaits_disk(self, sequence: int) -> bool:
         """Whether `synced` would not resolve at once."""
-        syncer = self._syncer
+        syncer = self.syncer
         return syncer.covered < sequence and syncer.sync and not syncer.trouble
 
     def went_on(self, sequence: int) -> None:
         """Somebody did not wait for a disk that has failed."""
-        syncer = self._syncer
+        syncer = self.syncer
         syncer.let_go += syncer.sync and syncer.covered < sequence
 
     @property
     def unsynced(self) -> int:
         """How many went on without the disk, whether they waited for it or not."""
-        return self._syncer.let_go
+        return self.syncer.let_go
 
     def holds(self, sequence: int) -> bool:
         """Whether the row is as safe as it is meant to be: on the disk, or without syncs in the kernel's
         hands."""
-        syncer = self._syncer
+        syncer = self.syncer
         safe = syncer.covered if syncer.sync else syncer.appended
         return safe >= sequence and sequence not in self._doubtful
-
-    def sync_later(self) -> None:
-        """Nobody waits for the last row."""
-        self._syncer.ask_later()
-
-    def _frame(self, row: UsageRow, leave: int) -> int:
-        """Add a row to those that are not written. How many bytes were there before it."""
-        if self._syncer.trouble:
-            raise JournalFull(self._syncer.trouble)
-        if leave and not self.takes(leave):
-            raise JournalFull("the journal is full")
-        segment = self._current or self._roll()
-        unwritten = self._unwritten
-        at = len(unwritten)
-        frame(row, unwritten, segment.salt)
-        if len(unwritten) > segment.size - segment.end:
-            del unwritten[at:]
-            segment, at = self._roll(), 0
-            frame(row, unwritten, segment.salt)
-        return at
 
     def _put(self) -> None:
         """Write what is not written."""
@@ -214,20 +233,20 @@ class Journal:
             assert self._current is not None, "it was framed for it"
             self._current.put(self._unwritten)
             self._unwritten.clear()
-            self._syncer.appended = self._sequence
-            if self._syncer.waiting:
-                self._syncer.ask_sync()
+            self.syncer.appended = self._sequence
+            if self.syncer.waiting:
+                self.syncer.ask_sync()
 
     def _put_soon(self) -> None:
         """At the end of the loop's turn. What fails is written later, with whatever comes then; who waits for
         it does not."""
-        if self._unwritten and not self._syncer.trouble:
+        if self._unwritten and not self.syncer.trouble:
             try:
                 self._put()
             except OSError as problem:
                 self._failed(problem)
             else:
-                self.sync_later()  # whoever waited may have gone
+                self.syncer.ask_later()  # whoever waited may have gone
 
     def _roll(self) -> Segment:
         try:
@@ -245,16 +264,16 @@ class Journal:
             self._shelf.spares.appendleft(segment)
             raise self._failed(problem) from None
         self._numbers += 1
-        if self._current is not None and self._syncer.sync:
-            self._syncer.rolled.append(self._current)
-        self._current = self._syncer.current = segment
+        if self._current is not None and self.syncer.sync:
+            self.syncer.rolled.append(self._current)
+        self._current = self.syncer.current = segment
         self._written.append(segment)
         if self._shelf.lacks:
-            self._syncer.ask()  # it makes another
+            self.syncer.ask()  # it makes another
         return segment
 
     def _failed(self, problem: OSError) -> JournalFull:
-        syncer = self._syncer
+        syncer = self.syncer
         syncer.trouble = reason_of(problem)
         syncer.settle(self._sequence)
         syncer.ask()
@@ -264,7 +283,8 @@ class Journal:
 
     def read(self, limit: int) -> tuple[list[UsageRow], Position]:
         """The next rows that were not applied, the oldest first; none where all were."""
-        self._put_soon()
+        if self._unwritten:
+            self._put_soon()
         recent = self._recent
         while self._written:
             segment = self._written[0]
@@ -289,8 +309,12 @@ class Journal:
         assert segment.number == position.segment
         self._read_at = position.offset
         self._recent.drop(position.segment, position.offset)
-        if segment is not self._current and position.offset >= segment.end:
+        if position.offset < segment.end:
+            return
+        if segment is not self._current:
             self._free(segment)
+        elif not self._unwritten:
+            self._recent.whole = True  # of no rows
 
     def _free(self, segment: Segment) -> None:
         self._written.popleft()
@@ -304,9 +328,9 @@ class Journal:
         try:
             intact = [segment.rewrite() for segment in self._written if segment.safe < segment.end]
         except OSError as problem:
-            self._syncer.trouble = reason_of(problem)
+            self.syncer.trouble = reason_of(problem)
             return False
         if not all(intact):
             self.damaged += intact.count(False)
-            self._doubtful = range(self._syncer.covered + 1, self._syncer.appended + 1)
+            self._doubtful = range(self.syncer.covered + 1, self.syncer.appended + 1)
         return True

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wireglot.stores.journal.disk import lock_file
-from wireglot.stores.journal.files import LOCK, held
-from wireglot.stores.journal.segment import SUFFIX, number_of, read_segment
+from wireglot.stores.journal.files import LOCK, SUFFIX, held, number_of, read_segment
 from wireglot.stores.records import UsageRow
 
 

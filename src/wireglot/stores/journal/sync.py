@@ -13,9 +13,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
-from wireglot.stores.journal.files import Shelf
-from wireglot.stores.journal.kernel_sync import KernelSync
-from wireglot.stores.journal.segment import Segment
+from wireglot.stores.journal.disk import KernelSync
+from wireglot.stores.journal.files import Segment, Shelf
 
 
 class Timing(NamedTuple):
@@ -133,13 +132,11 @@ class Syncer:
             with contextlib.suppress(RuntimeError):  # it was asked before, and has not looked yet
                 self._wake.release()
 
-    def ask_sync_for_one(self) -> None:
-        """There is one row more that somebody may come to wait for."""
-        self._expected += 1
-        self.ask_sync()
-
-    def ask_sync(self) -> None:
-        """There are rows that somebody waits for."""
+    def ask_sync(self, expected: int = 0) -> None:
+        """There are rows that somebody waits for, or so many more that somebody may come to wait for."""
+        self._expected += expected
+        if not self.sync:
+            return
         if self._kernel is None:
             self.ask()
         elif not self._due:
@@ -190,7 +187,8 @@ class Syncer:
 
     def _is_overdue(self, last: int) -> None:
         self._overdue = None
-        self.settle(last)
+        if self.waiting:
+            self.settle(last)
         if self.waiting:
             self._watch()
 
@@ -216,13 +214,17 @@ class Syncer:
             if rest > 0:
                 self._loop.call_later(rest, self._submit)
                 return
-        files = [*self.rolled, current]
+        files: list[int] = []
+        marks: list[_Mark] = []
+        for segment in (*self.rolled, current):
+            files.append(segment.fd)
+            marks.append((segment, segment.number, segment.end))
         try:
-            kernel.submit([segment.fd for segment in files])
+            kernel.submit(files)
         except OSError:
             self._leave_kernel()
             return
-        self._flight = _Flight(self.appended, [(each, each.number, each.end) for each in files])
+        self._flight = _Flight(self.appended, marks)
         self._crowded = max(self._expected, len(self.waiting)) >= _CROWD
         self._expected = 0
         self._due = False
