@@ -19,7 +19,7 @@ from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.state.ledger.report import query_of, report
-from wireglot.gateway.state.ledger.rows import completed
+from wireglot.gateway.state.ledger.usage_ledger import completed
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import Price, cost

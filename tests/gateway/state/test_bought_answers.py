@@ -238,18 +238,17 @@ def test_where_the_books_are_required_a_request_is_refused_before_it_is_asked_an
         journal = gateway.process.state.ledger.journal
         append = journal.append
 
-        def full(*_: Any) -> int:
+        def full(*_: Any, **__: Any) -> int:
             raise JournalFull("the journal is full")
 
-        def full_for_completions(row: UsageRow, leave: int = 0) -> int:
-            return full() if row.outcome else append(row, leave)
+        def full_for_completions(row: UsageRow, leave: int = 0, *, gather: bool = False) -> int:
+            return full() if row.outcome else append(row, leave, gather=gather)
 
         monkeypatch.setattr(journal, "append", full_for_completions)
         body = {"model": "demo", "messages": [{"role": "user", "content": "hi"}], "stream": streaming}
         bought = ask(gateway, "POST", "/v1/chat/completions", body)
         assert bought.status == 200
         assert (b"[DONE]" in bought.body) == streaming
-        monkeypatch.setattr(journal, "intend", full)
         monkeypatch.setattr(journal, "append", full)
         refused = ask(gateway, "POST", "/v1/chat/completions", body)
         assert refused.status == 503

@@ -26,8 +26,8 @@ from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.settings import Settings, SyncOrder
-from wireglot.gateway.state.ledger.drain import DrainPace
-from wireglot.gateway.state.ledger.rows import collapsed, completed
+from wireglot.gateway.state.ledger.drain import DrainPace, collapsed
+from wireglot.gateway.state.ledger.usage_ledger import completed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown

@@ -46,53 +46,49 @@ class Book:
     """Stands for the journal of a ledger, and can be full."""
 
     def __init__(self, kept: UsageLedger) -> None:
-        self.written: list[tuple[str, str, int]] = []
+        self.written: list[tuple[bool, str, int]] = []
         self.later = 0
         self.full = False
-        kept.journal.intend = self._writer("intend")  # type: ignore[method-assign]
-        kept.journal.append = self._writer("append")  # type: ignore[method-assign]
-        kept.journal.sync_later = self._sync_later  # type: ignore[method-assign]
+        kept.journal.append = self._append  # type: ignore[method-assign]
+        kept.journal.syncer.ask_later = self._sync_later  # type: ignore[method-assign]
 
-    def _writer(self, how: str) -> Any:
-        def write(row: UsageRow, leave: int = 0) -> int:
-            if self.full:
-                raise JournalFull("the journal is full")
-            self.written.append((how, row.id, leave))
-            return len(self.written)
-
-        return write
+    def _append(self, row: UsageRow, leave: int = 0, *, gather: bool = False) -> int:
+        if self.full:
+            raise JournalFull("the journal is full")
+        self.written.append((gather, row.id, leave))
+        return len(self.written)
 
     def _sync_later(self) -> None:
         self.later += 1
 
 
-@pytest.mark.parametrize(("order", "how"), [("during", "append"), ("before", "intend"), ("off", "append")])
+@pytest.mark.parametrize(("order", "gather"), [("during", False), ("before", True), ("off", False)])
 def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_more(
-    tmp_path: Path, order: str, how: str
+    tmp_path: Path, order: str, gather: bool
 ) -> None:
     """And is in the kernel's hands at once, unless the disk is waited for before anybody is asked."""
 
     async def work() -> None:
         kept = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order))
-        kept.journal.sync_soon = lambda: None  # type: ignore[method-assign]
+        kept.journal.syncer.ask_sync = lambda expected=0: None  # type: ignore[method-assign,misc]
         kept.journal.syncer._loop = asyncio.get_running_loop()
         book = Book(kept)
         jobs = [job_of(number, SETTINGS) for number in range(3)]
         for job in jobs:
-            assert not kept._drain._due.is_set()
+            assert not kept._drain.due.is_set()
             assert kept.begin(job, target(SETTINGS)) is not None
-            assert kept._drain._due.is_set(), "there is something for the store"
-            kept._drain._due.clear()
+            assert kept._drain.due.is_set(), "there is something for the store"
+            kept._drain.due.clear()
         assert book.later == 0, "who asks waits for its own"
         kept.finish(jobs[0].record)
         assert book.later == 1, "for the end of it nobody waits"
         kept.begin(job_of(3, SETTINGS), target(SETTINGS))
         assert book.written == [
-            (how, "req_0", 1024),
-            (how, "req_1", 2048),
-            (how, "req_2", 3072),
-            ("append", "req_0", 0),
-            (how, "req_3", 3072),
+            (gather, "req_0", 1024),
+            (gather, "req_1", 2048),
+            (gather, "req_2", 3072),
+            (False, "req_0", 0),
+            (gather, "req_3", 3072),
         ]
 
     run(work)
@@ -184,15 +180,17 @@ def test_rows_are_gathered_and_written_when_there_are_some(monkeypatch: pytest.M
         fed = drain(store, Notes(), DrainPace(gather=0.25))
         await fed._journal.start()
         monkeypatch.setattr("wireglot.gateway.state.ledger.drain.asyncio.sleep", noted)
-        task = asyncio.create_task(fed._empty_when_due())
+        task = asyncio.create_task(fed._keep_emptying())
         fed._journal.append(rows("1")[0])
         await turns()
         assert (store.applied, waited) == ([], []), "nobody has said so"
-        fed.wake()
-        fed.wake()
-        await task
+        fed.due.set()
+        fed.due.set()
+        while fed._journal.pending:
+            await sleep(0)
         assert (store.applied, waited) == ([["1"]], [0.25])
-        assert not fed._due.is_set(), "what comes now is for the next time"
+        task.cancel()
+        assert not fed.due.is_set(), "what comes now is for the next time"
         await fed._journal.close()
 
     run(work)
@@ -238,7 +236,7 @@ def test_the_last_rows_are_written_at_the_end_and_nothing_goes_on_after_it() -> 
         await fed.start()
         tasks = list(fed._tasks)
         fed._journal.append(rows("1")[0])
-        fed.wake()
+        fed.due.set()
         await turns()
         assert store.applied == []
         await fed.close()
@@ -309,9 +307,9 @@ def test_a_bug_beside_the_requests_is_told_with_its_place(step: str, monkeypatch
                 await sleep(0)
             await sweeper.close()
         elif step == "start":  # the task that empties the journal
-            fed.empty_gathered = broken  # type: ignore[method-assign]
+            fed.empty = broken  # type: ignore[method-assign]
             await fed.start()
-            fed.wake()
+            fed.due.set()
             while not notes:
                 await asyncio.sleep(0)
             for task in fed._tasks:
@@ -404,11 +402,11 @@ def test_what_comes_while_rows_are_written_is_gathered_again() -> None:
         await kept.journal.start()
         begin(kept, job_of(0, SETTINGS), target(SETTINGS))
         for turn in range(3):
-            kept._drain._due.clear()
-            await kept._drain.empty_gathered()
+            kept._drain.due.clear()
+            await kept._drain.empty(gathered=True)
             assert [row.id for row in store.applied[-1]] == [f"req_{turn}"]
             assert len(store.applied) == turn + 1
-            assert kept._drain._due.is_set() == (turn < 2), "what came is not forgotten"
+            assert kept._drain.due.is_set() == (turn < 2), "what came is not forgotten"
         assert kept.journal.pending == 0
         await kept.journal.close()
 

@@ -29,10 +29,9 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.settings import Keep
 from wireglot.gateway.state import stored_forms
-from wireglot.gateway.state.ledger.drain import BATCH_ROWS, Drain, DrainPace
-from wireglot.gateway.state.ledger.rows import collapsed, completed, intent, legible
+from wireglot.gateway.state.ledger.drain import BATCH_ROWS, Drain, DrainPace, collapsed
 from wireglot.gateway.state.ledger.sweeper import Sweeper, prune
-from wireglot.gateway.state.ledger.usage_checks import usage_checks
+from wireglot.gateway.state.ledger.usage_ledger import completed, intent, legible, usage_checks
 from wireglot.gateway.state.losses.shelf import KEPT_BYTES
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss

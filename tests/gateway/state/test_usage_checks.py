@@ -25,7 +25,7 @@ from wireglot.dialects.openai_chat.outcome import parse_usage as chat
 from wireglot.dialects.openai_responses.outcome import parse_usage as responses
 from wireglot.dialects.usage_checks import ABSURD, CACHED, NEGATIVE, ODD, REASONING, TOTAL, WRITTEN
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.ledger.usage_checks import usage_checks
+from wireglot.gateway.state.ledger.usage_ledger import usage_checks
 from wireglot.ir.content import Extra
 from wireglot.ir.outcome import Usage
 

@@ -9,7 +9,7 @@ from typing import Final
 from wireglot.gateway.observe.log import Note
 from wireglot.stores.base import StoreDown
 
-_PAUSE_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 1.0
 """After an error of work that waits for its own turn: it must not spin."""
 _STOP_SECONDS: Final = 5.0
 """For a cancelled task to end."""
@@ -22,7 +22,8 @@ class Guarded:
         """`where`: what the log calls the work."""
         self._note = note
         self._where = where
-        self._told = ""
+        self.told = ""
+        """The kind of bug that was told last, "" where it has gone well since."""
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether it went well."""
@@ -31,12 +32,15 @@ class Guarded:
         except StoreDown:
             return False  # State looks at the store, and tells
         except Exception as bug:  # nobody waits for this work: a bug in it is told, and it goes on
-            if self._told != type(bug).__name__:
-                self._told = type(bug).__name__
-                self._note("error", "bug", type=self._told, where=self._where)
+            self.failed(bug)
             return False
-        self._told = ""
+        self.told = ""
         return True
+
+    def failed(self, bug: Exception) -> None:
+        if self.told != type(bug).__name__:
+            self.told = type(bug).__name__
+            self._note("error", "bug", type=self.told, where=self._where)
 
     async def forever(
         self, work: Callable[[], Awaitable[None]], every: Callable[[], float] | None = None
@@ -46,7 +50,7 @@ class Guarded:
             if every is not None:
                 await asyncio.sleep(every())
             if not await self.run(work) and every is None:
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def stop(*tasks: asyncio.Task[None] | None) -> None:

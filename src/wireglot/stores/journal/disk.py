@@ -66,11 +66,11 @@ FILES_MOST: Final = 32
 
 
 class KernelSync:
-    """Syncs that the kernel does by itself (asynchronous I/O of Linux), one at a time: `submit`, then `collect`
-    when `descriptor` can be read. Raises OSError.
+    """Syncs that the kernel does by itself (asynchronous I/O of Linux), one at a time: `submit`, then
+    `collect` when `descriptor` can be read. Raises OSError.
 
-    A thread that has synced must have the interpreter before it can tell anybody, and a busy loop gives that up
-    only once in a while. The kernel needs nobody's turn.
+    A thread that has synced must have the interpreter before it can tell anybody, and a busy loop gives that
+    up only once in a while. The kernel needs nobody's turn.
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:

@@ -1,8 +1,8 @@
 """The files of one process's journal: made ahead of need, in a directory that it holds while it lives.
 
-A file is a header, then framed rows, then whatever it held before. A frame is the length of a row, a checksum,
-and the row in MessagePack. Checksums begin from the file's own salt, so that rows left over from its last use are
-never taken for rows of this one.
+A file is a header, then framed rows, then whatever it held before. A frame is the length of a row, a
+checksum, and the row in MessagePack. Checksums begin from the file's own salt, so that rows left over from
+its last use are never taken for rows of this one.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.state.ledger.rows import collapsed
 from wireglot.gateway.state.stored_forms import now_ms
-from wireglot.gateway.state.tasks import Guarded, stop
+from wireglot.gateway.state.tasks import PAUSE_SECONDS, Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal.journal import Journal
@@ -57,7 +56,8 @@ class Drain:
         self._instance = instance
         self._note = note
         self._pace = pace
-        self._due = asyncio.Event()
+        self.due = asyncio.Event()
+        """There is a row."""
         self._asked = asyncio.Event()
         """Somebody waits for the store to know: it is tried at once, and not when its time has come."""
         self._turn = asyncio.Lock()
@@ -65,15 +65,15 @@ class Drain:
         self._passed = 0
         self._suspects: dict[str, int] = {}
         """Rows that failed while no other passed, and how many had passed before them."""
+        self._emptying = Guarded(note, "usage")
         self._adopting = Guarded(note, "usage")
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         first = asyncio.create_task(self._adopt())
-        emptying = Guarded(self._note, "usage")
         self._tasks = [
             first,
-            asyncio.create_task(emptying.forever(self._empty_when_due)),
+            asyncio.create_task(self._keep_emptying()),
             asyncio.create_task(self._adopt_again()),
             asyncio.create_task(self._pulse()),
         ]
@@ -85,11 +85,6 @@ class Drain:
         self._tasks = []
         await self.flush(self._pace.close)
 
-    def wake(self) -> None:
-        """There is a row."""
-        if not self._due.is_set():
-            self._due.set()
-
     async def flush(self, seconds: float) -> bool:
         """Have the store take what there is, now. Whether it did, within this time."""
         self._asked.set()
@@ -100,27 +95,21 @@ class Drain:
             return False
         return True
 
-    async def empty(self) -> None:
+    async def empty(self, *, gathered: bool = False) -> None:
+        """Have the store take what there is. `gathered`: what comes meanwhile is gathered again. Where
+        requests never cease there is always some, and a commit for every few of them costs more than they do.
+        """
+        journal = self._journal
         async with self._turn:
-            while await self._apply_batch():
-                pass
-
-    async def empty_gathered(self) -> None:
-        """Have the store take what has been gathered. What came meanwhile is gathered again: where requests
-        never cease there is always some, and a commit for every few of them costs more than the requests."""
-        async with self._turn:
-            while (count := await self._apply_batch()) >= BATCH_ROWS or (count and not self._journal.pending):
-                pass
-            if count:
-                self._due.set()
-
-    async def _apply_batch(self) -> int:
-        """How many rows there were."""
-        rows, position = self._journal.read(BATCH_ROWS)
-        # Where nothing could be written they are read again, and by then there may be more of them.
-        if rows and await self._applied(collapsed(rows)):
-            self._journal.applied(position)
-        return len(rows)
+            while True:
+                rows, position = journal.read(BATCH_ROWS)
+                # Where nothing could be written they are read again, and by then there may be more of them.
+                if rows and await self._applied(collapsed(rows)):
+                    journal.applied(position)
+                if not rows or (gathered and len(rows) < BATCH_ROWS):
+                    break
+            if gathered and journal.pending:
+                self.due.set()
 
     async def adopt(self) -> None:
         """Read the journals of processes that have gone. What they had begun, nobody will complete."""
@@ -157,30 +146,30 @@ class Drain:
         a way nobody foresaw, which is told by False, after a while."""
         while True:
             self._asked.clear()
+            failure = ""
             try:
-                failure = await self._try(rows)
+                try:
+                    await self._ledger.apply(rows)
+                    self._passed += len(rows)
+                except StoreDown:
+                    raise
+                except Exception as problem:  # a driver may refuse a row with anything: which one?
+                    failure = await self._sort_out(rows, problem)
             except StoreDown as down:
                 self._tell(str(down))
                 await self._pause()
                 continue
-            self._tell(failure)
+            if failure or self.behind:
+                self._tell(failure)
             if failure:
                 await self._pause()
             else:
                 self._retry_in = self._pace.retry
             return not failure
 
-    async def _try(self, rows: list[UsageRow]) -> str:
-        """Write them, or all but those that no store can take. What is wrong where no row can be written."""
-        bad: list[tuple[UsageRow, Exception]] = []
-        try:
-            await self._write(rows)
-        except StoreDown:
-            raise
-        except Exception as problem:  # a driver may refuse a row with anything: which row is found out
-            bad = [(rows[0], problem)] if len(rows) == 1 else await self._try_each(rows)
-        if not bad:
-            return ""
+    async def _sort_out(self, rows: list[UsageRow], problem: Exception) -> str:
+        """Write all but those that no store can take. What is wrong where no row can be written."""
+        bad = [(rows[0], problem)] if len(rows) == 1 else await self._try_each(rows)
         if len(bad) == len(rows) and not all(self._passed_since(row) for row, _ in bad):
             # What hits every row is the store's fault, or ours, and will be mended: no reason to drop them.
             return f"no usage can be written ({type(bad[0][1]).__name__})"
@@ -195,16 +184,13 @@ class Drain:
         bad: list[tuple[UsageRow, Exception]] = []
         for row in rows:
             try:
-                await self._write([row])
+                await self._ledger.apply([row])
+                self._passed += 1
             except StoreDown:
                 raise
             except Exception as problem:  # one row that no store can take holds up no other
                 bad.append((row, problem))
         return bad
-
-    async def _write(self, rows: list[UsageRow]) -> None:
-        await self._ledger.apply(rows)
-        self._passed += len(rows)
 
     def _passed_since(self, row: UsageRow) -> bool:
         """Whether others have passed since this one failed for the first time: then it is the row."""
@@ -225,11 +211,20 @@ class Drain:
             self._note("info", "usage caught up")
         self.behind = behind
 
-    async def _empty_when_due(self) -> None:
-        await self._due.wait()
-        await asyncio.sleep(self._pace.gather)
-        self._due.clear()
-        await self._or_tell(self.empty_gathered)
+    async def _keep_emptying(self) -> None:
+        while True:
+            await self.due.wait()
+            await asyncio.sleep(self._pace.gather)
+            self.due.clear()
+            try:
+                await self.empty(gathered=True)
+            except (StoreDown, OSError) as problem:
+                self._note("warn", "usage waits", detail=str(problem))
+            except Exception as bug:  # nobody waits for this work: a bug in it is told, and it goes on
+                self._emptying.failed(bug)
+                await asyncio.sleep(PAUSE_SECONDS)
+            else:
+                self._emptying.told = ""
 
     async def _adopt(self) -> None:
         await self._adopting.run(partial(self._or_tell, self.adopt))
@@ -254,3 +249,12 @@ class Drain:
             await work()
         except (StoreDown, OSError) as problem:
             self._note("warn", "usage waits", detail=str(problem))
+
+
+def collapsed(rows: list[UsageRow]) -> list[UsageRow]:
+    """One row for each request, its completion where that is among them."""
+    merged: dict[str, UsageRow] = {}
+    for row in rows:
+        if row.outcome or row.id not in merged:
+            merged[row.id] = row
+    return list(merged.values())

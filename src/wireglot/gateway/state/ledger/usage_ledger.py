@@ -7,10 +7,13 @@ So a store that is slow or down costs a request nothing, and no usage is lost wi
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from wireglot.dialects.registry import UnknownDialect, surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
@@ -19,10 +22,10 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.known_price import known_price
 from wireglot.gateway.state.ledger.drain import PACE, Drain, DrainPace
-from wireglot.gateway.state.ledger.rows import completed, intent, legible
-from wireglot.gateway.state.ledger.usage_checks import usage_checks
 from wireglot.gateway.targets.routing import Target
-from wireglot.providers.prices import Price
+from wireglot.ir.outcome import Usage
+from wireglot.ir.usage import with_counts
+from wireglot.providers.prices import Price, cost
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
@@ -36,6 +39,12 @@ _PRICES_MOST: Final = 4096
 _HOUR_MS: Final = 3_600_000
 _TOLD_SECONDS: Final = 3600.0
 """Between two notes about the same flaw of the same provider."""
+
+_NAME_LETTERS: Final = 256
+"""Names are clients' words: the ledger takes no more of them than a person could read."""
+_TOKENS_MOST: Final = 10**12
+"""More than any request has; the ledger counts no more."""
+_NOTHING: Final = Usage()
 
 
 class UsageLedger:
@@ -143,21 +152,25 @@ class UsageLedger:
         if record.id in self._open:
             return None
         row = intent(exchange, target, self._instance)
-        required = exchange.job.settings.store.ledger_required
         try:
             # Where the provider is asked at once, the row is in the kernel's hands before that.
-            write = self.journal.intend if self._before else self.journal.append
-            sequence = self._write(write, row, (len(self._open) + 1) * _PROMISED_BYTES)
+            sequence = self._write(row, (len(self._open) + 1) * _PROMISED_BYTES, gather=self._before)
         except JournalFull as full:
             self._drop(str(full))
-            if required:
+            if exchange.job.settings.store.ledger_required:
                 raise _unrecorded() from None
             return None
         if self._refusing:
             self._refusing = False
             self._note("warn", "usage recorded again", dropped=self.dropped)
-        kind = _DurableFirst if self._before else _OpenAccount
-        account = self._open[record.id] = kind(self, row, exchange, sequence)
+        account: _OpenAccount
+        if self._before:
+            # Asked for now and waited for later: the disk works while the request is made ready.
+            account = _DurableFirst(self, row, exchange, sequence, self.journal.synced(sequence))
+        else:
+            account = _OpenAccount(self, row, exchange, sequence)
+            self.journal.syncer.ask_sync(1)
+        self._open[record.id] = account
         return account
 
     def finish(self, record: Record) -> None:
@@ -180,18 +193,18 @@ class UsageLedger:
         )
         record.cost = whole.cost
         try:
-            self._write(self.journal.append, whole, 0)
+            self._write(whole)
         except JournalFull as full:
             self._drop(str(full))
             return
-        self.journal.sync_later()
+        self.journal.syncer.ask_later()
 
-    def _write(self, write: Callable[[UsageRow, int], int], row: UsageRow, leave: int) -> int:
+    def _write(self, row: UsageRow, leave: int = 0, *, gather: bool = False) -> int:
         try:
-            sequence = write(row, leave)
+            sequence = self.journal.append(row, leave, gather=gather)
         except UnicodeEncodeError:
-            sequence = write(legible(row), leave)
-        self._drain.wake()
+            sequence = self.journal.append(legible(row), leave, gather=gather)
+        self._drain.due.set()
         return sequence
 
     def _drop(self, why: str) -> None:
@@ -237,13 +250,14 @@ class _OpenAccount:
         self._wait: Wait | None = None
         """For the disk: one for all attempts and keep-alives of the request."""
         self._unsynced = False
-        self._begin_sync()
 
     def before_asking(self) -> Awaitable[None] | None:
         return None
 
     def before_answering(self) -> Awaitable[None] | None:
         journal, wait = self._journal, self._wait
+        if journal.syncer.covered >= self._sequence:
+            return None
         waited = wait is not None and not wait.cancelled()
         if journal.awaits_disk(self._sequence):
             if wait is None or wait.cancelled():
@@ -257,14 +271,17 @@ class _OpenAccount:
     def complete(self) -> None:
         self._ledger.finish(self.exchange.record)
 
-    def _begin_sync(self) -> None:
-        self._journal.sync_soon()
-
 
 class _DurableFirst(_OpenAccount):
     """The same where no provider is asked before the disk has the intent."""
 
     __slots__ = ("_synced",)
+
+    def __init__(
+        self, ledger: UsageLedger, row: UsageRow, exchange: Exchange, sequence: int, synced: Wait
+    ) -> None:
+        super().__init__(ledger, row, exchange, sequence)
+        self._synced = synced
 
     def before_asking(self) -> Awaitable[None] | None:
         required = self.exchange.job.settings.store.ledger_required
@@ -272,10 +289,6 @@ class _DurableFirst(_OpenAccount):
 
     def before_answering(self) -> Awaitable[None] | None:
         return None
-
-    def _begin_sync(self) -> None:
-        # Asked for now and waited for later: the disk works while the request is made ready.
-        self._synced = self._journal.synced(self._sequence)
 
     async def _held(self) -> None:
         await self._synced
@@ -296,6 +309,100 @@ class Accounted:
             exchange.record.booked = True
             exchange.ending.keep_account(account)
         return self._inner.answer(exchange)
+
+
+# A request as a row: at first what is meant, in the end what became of it.
+
+
+def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
+    record, job = exchange.record, exchange.job
+    ago = time.monotonic() - record.started
+    return UsageRow(
+        id=record.id,
+        caller=record.caller,
+        started=int((time.time() - ago) * 1000),
+        instance=instance,
+        operation=record.operation,
+        dialect=job.dialect,
+        session=record.session[:_NAME_LETTERS],
+        model=job.model[:_NAME_LETTERS],
+        provider=target.provider.name,
+        upstream_model=target.model[:_NAME_LETTERS],
+        upstream_dialect=target.dialect,
+        stream=job.stream,
+    )
+
+
+def completed(
+    row: UsageRow,
+    record: Record,
+    *,
+    price: Price | None,
+    flags: tuple[str, ...],
+    first_byte: float | None,
+    now: float,
+) -> UsageRow:
+    """`now` is monotonic, as the record's times are: a clock that is set meanwhile makes no time negative."""
+    usage = record.usage or _NOTHING
+    if usage.total > _TOKENS_MOST:
+        usage = _bounded(usage)
+    # Rounded: the difference of two large clock readings may fall just short of a whole millisecond, and the
+    # same duration must not depend on how long the machine has been up.
+    first_ms = round((first_byte - record.started) * 1000) if first_byte is not None else 0
+    # In two steps: with over fifteen names Python makes a dictionary of them, which takes twice as long.
+    ended = msgspec.structs.replace(
+        row,
+        session=record.session[:_NAME_LETTERS],  # by now it may be the conversation's
+        provider=record.provider or row.provider,
+        upstream_model=record.upstream_model[:_NAME_LETTERS] or row.upstream_model,
+        upstream_dialect=record.upstream_dialect or row.upstream_dialect,
+        outcome=record.outcome,
+        finished=row.started + round((now - record.started) * 1000),
+        # A stream is completed before its status is noted: it has been sent.
+        status=record.status or (0 if record.outcome == "gateway_abort" else 200),
+        error=record.error_kind,
+        attempts=record.attempts,
+        first_byte=first_ms,
+        source=record.usage_source,
+        cost=cost(price, usage) if price is not None and record.usage is not None else None,
+        losses=tuple(dict.fromkeys([loss.feature for loss in record.losses])) if record.losses else (),
+        flags=flags,
+    )
+    whole: UsageRow = with_counts(ended, usage) if usage is not _NOTHING else ended
+    return whole
+
+
+def legible(row: UsageRow) -> UsageRow:
+    """The same with letters that can be written, where a client's word holds halves of them."""
+    changed = {
+        name: value.encode("utf-8", "replace").decode()
+        for name in ("caller", "session", "model", "upstream_model")
+        if not (value := getattr(row, name)).isascii()
+    }
+    return msgspec.structs.replace(row, **changed)
+
+
+def _bounded(usage: Usage) -> Usage:
+    """A provider may tell any number; a ledger must be able to add it up."""
+    counts = {
+        name: min(value, _TOKENS_MOST)
+        for name in usage.__struct_fields__
+        if type(value := getattr(usage, name)) is int
+    }
+    return msgspec.structs.replace(usage, **counts)
+
+
+def usage_checks(usage: Usage | None) -> tuple[str, ...]:
+    """What in a provider's own numbers does not add up, sorted; none where they agree, or where the provider
+    told none of its own. The account goes on with the numbers as they were read."""
+    raw = usage.raw if usage is not None else None
+    if raw is None:
+        return ()
+    try:
+        check = surface(raw.dialect).check_usage
+    except UnknownDialect:
+        return ()
+    return check(raw) if check is not None else ()
 
 
 def _unrecorded() -> RequestError:
