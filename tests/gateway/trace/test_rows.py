@@ -228,8 +228,7 @@ def test_the_ring_is_bounded_and_a_slow_listener_misses_some_counted() -> None:
         return len(heard), listener.dropped
 
     assert asyncio.run(run()) == (500, 200)
-    _, over = rows.snapshot()
-    assert [row.id for row in rows.unpacked([], over)] == ["req_697", "req_698", "req_699"]
+    assert [row.id for row in rows.formatted(rows.snapshot())] == ["req_697", "req_698", "req_699"]
 
 
 def test_half_a_character_in_a_name_is_no_reason_to_lose_the_row() -> None:

@@ -25,7 +25,7 @@ from wireglot.gateway.trace.fleet_entries import (
     packed,
     told_rows,
 )
-from wireglot.gateway.trace.rows import ExchangeRows
+from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts
 from wireglot.stores.base import FleetLog, StoreDown
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import Row
@@ -38,8 +38,6 @@ _CALL_SECONDS: Final = 5.0
 _BEAT_SECONDS: Final = 10.0
 """While exchanges run, the others hear of this process at least so often."""
 _LAST_WORDS_SECONDS: Final = 1.0
-
-_unpack = msgspec.msgpack.Decoder(Row).decode
 
 
 class RowSender:
@@ -66,7 +64,7 @@ class RowSender:
         self._machine = machine
         self._worker = worker
         self._most = most
-        self._over: deque[bytes] = deque()
+        self._over: deque[Facts] = deque()
         self._seen: dict[str, tuple[object, ...]] = {}
         self._spoke = 0.0
         self._guard = Guarded(note, "fleet: rows")
@@ -84,13 +82,13 @@ class RowSender:
 
     def forget(self, key: str) -> None:
         """What of a caller was not told yet."""
-        self._over = deque(each for each in self._over if _unpack(each).key != key)
+        self._over = deque(each for each in self._over if each[CALLER] != key)
 
-    def _take(self, packed_row: bytes) -> None:
+    def _take(self, facts: Facts) -> None:
         if len(self._over) >= self._most:
             self._over.popleft()
             self.dropped += 1
-        self._over.append(packed_row)
+        self._over.append(facts)
 
     async def _tell(self) -> None:
         try:
@@ -125,9 +123,9 @@ class RowSender:
             raise
         self._spoke = time.monotonic()
 
-    def _entries(self, running: list[Row], over: list[bytes]) -> list[bytes]:
+    def _entries(self, running: list[Row], over: list[Facts]) -> list[bytes]:
         """In a thread."""
-        rows = [self._told(row) for row in (*running, *map(_unpack, over))]
+        rows = [self._told(row) for row in (*running, *self._rows.formatted(over))]
         pages = [rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
         return [packed(self._entry(page)) for page in pages]
 

@@ -11,8 +11,8 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.gateway.trace.recording import RecordedAttempt, Recording, Side
+from wireglot.gateway.trace.rows import facts_of, mended, row_of, told, told_losses
 from wireglot.gateway.trace.secrets import Scrubber
-from wireglot.gateway.trace.told_rows import mended, row_of, told, told_losses
 from wireglot.http.redaction import Redactor
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import recorded_target
@@ -30,7 +30,7 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     record, request = recording.record, recording.request
     body = b"".join(data for _, data in request.pieces)
     scrub = Scrubber(redactor, request.headers, request.url, body)
-    row = scrubbed_row(row_of(record, worker), scrub, redactor)
+    row = scrubbed_row(row_of(facts_of(record), worker), scrub, redactor)
     notes = [scrub.text(note) for note in (*record.notes, *recording.notes)]
     if scrub.unsearched:
         notes.append(_UNSEARCHED)

@@ -15,8 +15,8 @@ from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.in_turn import InTurn
 from wireglot.gateway.trace.live import Live
 from wireglot.gateway.trace.pictures import NoPicture, picture
+from wireglot.gateway.trace.rows import BEGINS
 from wireglot.gateway.trace.search import Found, Search
-from wireglot.gateway.trace.told_rows import BEGINS
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.traces.file import SUFFIX, write_trace

@@ -1,22 +1,27 @@
-"""The last exchanges of this process, without bodies: those that run as their records, those that are over
-packed small. Whoever listens hears of each as it comes and ends; who is too slow misses some, counted.
-
-A request pays for a row when its answer is out, a few microseconds; for listeners only while there are any.
+"""The last exchanges of this process, without bodies: those that run as their records, those that are over as
+what a row says of them. Rows are made of it when somebody looks. Whoever listens hears of each as it comes
+and ends; who is too slow misses some, counted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress, islice
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace.told_rows import mended, row_fields, row_of
-from wireglot.traces.trace import Row
+from wireglot.gateway.trace.client_names import client_name
+from wireglot.http.redaction import Redactor
+from wireglot.ir.errors import legible
+from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.usage import KINDS, kinds_of
+from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss
+from wireglot.wire.json import mend_text
 
 ROWS_MOST: Final = 10_000
 _UNHEARD_MOST: Final = 500
@@ -25,9 +30,23 @@ _LOOK_SECONDS: Final = 0.25
 """Between two looks at what has become of running exchanges, while anybody listens."""
 _UNLISTED_OPERATIONS: Final = frozenset({"inspector", "admin", "health", "ready", "metrics", "stub"})
 _UNLISTED_PATHS: Final = ("/inspector", "/metrics", "/health", "/readyz", "/v1/admin/")
+_NAME_LETTERS: Final = 128
+_TEXT_LETTERS: Final = 256
+_ERROR_LETTERS: Final = 500
+_FEATURES_MOST: Final = 24
+_GRADES: Final = ("serious", "degraded", "harmless")
+_BEGINNING_LETTERS: Final = 16
+BEGINS: Final = "begins-"
+"""How the session of a client is called that names none: by what its conversation begins with."""
+_FREE_TEXTS: Final = ("agent", "path", "session", "asked", "model", "stop", "error")
+"""Which others wrote."""
+_IS_INPUT: Final = [kind.side == "input" for kind in KINDS.values()]
+_CACHE_READ, _CACHE_WRITE, _REASONING = map(list(KINDS).index, ("cache_read", "cache_write", "reasoning"))
 
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(Row).decode
+Facts = tuple[Any, ...]
+"""What is kept of an exchange: a tuple of plain values is small, and no business of the collector's."""
+AT, CALLER = 0, 1
+"""Where two of them stand."""
 
 
 class Listener:
@@ -71,15 +90,15 @@ class ExchangeRows:
         self._worker = worker
         self._most = most
         self._running: dict[str, Record] = {}
-        self._over: OrderedDict[str, bytes] = OrderedDict()
+        self._over: OrderedDict[str, Facts] = OrderedDict()
         """By id, the oldest first."""
         self._listeners: list[Listener] = []
         self._seen: dict[str, tuple[object, ...]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._over_to: Callable[[bytes], None] | None = None
+        self._over_to: Callable[[Facts], None] | None = None
 
-    def tell_over_to(self, take: Callable[[bytes], None]) -> None:
-        """Each row that is over goes there, packed as it is."""
+    def tell_over_to(self, take: Callable[[Facts], None]) -> None:
+        """Each one that is over goes there."""
         self._over_to = take
 
     # Told by the observer.
@@ -94,45 +113,37 @@ class ExchangeRows:
     def finish(self, record: Record) -> None:
         if self._running.pop(record.id, None) is None:
             return
-        fields, over = row_fields(record, self._worker), self._over
-        try:
-            over[record.id] = _pack(fields)
-        except UnicodeEncodeError:  # half a character, which a client may send and no text holds
-            over[record.id] = _pack(mended(row_of(record, self._worker)))
+        over = self._over
+        facts = over[record.id] = facts_of(record)
         if self._over_to is not None:
-            self._over_to(over[record.id])
+            self._over_to(facts)
         if len(over) > self._most:
             over.popitem(last=False)
         if self._listeners:
             self._seen.pop(record.id, None)
-            row = _unpack(over[record.id])
+            row = row_of(facts, self._worker)
             for listener in self._listeners:
                 listener.tell(row)
 
     # Asked by pages.
 
-    def snapshot(self) -> tuple[list[Row], list[bytes]]:
-        """What there is now, for `unpacked`: those that run, and those that are over."""
-        return [row_of(record, self._worker) for record in self._running.values()], list(self._over.values())
+    def snapshot(self) -> list[Facts]:
+        """What there is now, for `formatted`: those that run, then those that are over."""
+        return [*map(facts_of, self._running.values()), *self._over.values()]
 
-    @staticmethod
-    def unpacked(running: list[Row], over: list[bytes]) -> Iterator[Row]:
-        """In any thread: ten thousand take some 20 milliseconds."""
-        yield from running
-        for packed in over:
-            yield _unpack(packed)
+    def formatted(self, facts: Iterable[Facts]) -> Iterator[Row]:
+        """In any thread: ten thousand take a tenth of a second."""
+        for each in facts:
+            yield row_of(each, self._worker)
 
     def find(self, id: str) -> Row | None:
         record = self._running.get(id)
-        if record is not None:
-            return row_of(record, self._worker)
-        packed = self._over.get(id)
-        return _unpack(packed) if packed is not None else None
+        facts = facts_of(record) if record is not None else self._over.get(id)
+        return row_of(facts, self._worker) if facts is not None else None
 
     def forget(self, key: str, until: float = float("inf")) -> int:
         """What is over of one caller, up to a moment. How many there were."""
-        rows = [_unpack(packed) for packed in self._over.values()]
-        gone = [row.id for row in rows if row.key == key and row.at <= until]
+        gone = [id for id, facts in self._over.items() if facts[CALLER] == key and facts[AT] <= until]
         for id in gone:
             del self._over[id]
         return len(gone)
@@ -146,7 +157,7 @@ class ExchangeRows:
             matters = _what_matters(record)
             if seen.get(record.id) != matters:
                 seen[record.id] = matters
-                found.append(row_of(record, self._worker))
+                found.append(row_of(facts_of(record), self._worker))
         return found
 
     def listen(self) -> Listener:
@@ -177,7 +188,7 @@ class ExchangeRows:
 
     def _tell(self, record: Record) -> None:
         self._seen[record.id] = _what_matters(record)
-        row = row_of(record, self._worker)
+        row = row_of(facts_of(record), self._worker)
         for listener in self._listeners:
             listener.tell(row)
 
@@ -185,3 +196,143 @@ class ExchangeRows:
 def _what_matters(record: Record) -> tuple[object, ...]:
     return (record.provider, record.upstream_model, record.attempts, record.first_byte, record.status,
             len(record.losses), record.recorded)  # fmt: skip
+
+
+# Rows.
+
+
+def facts_of(record: Record) -> Facts:
+    """All that a row says of a request, as far as it has come, in the order in which `row_of` reads it. Texts
+    are cut, and else as the client or the provider wrote them: see `told`."""
+    started, usage = record.started, record.usage
+    return (
+        round(time.time() - (time.monotonic() - started), 3),
+        record.caller,
+        record.id,
+        started,
+        record.finished,
+        record.first_byte,
+        record.dialect,
+        record.operation,
+        record.path[:_TEXT_LETTERS],
+        record.model[:_NAME_LETTERS],
+        record.provider,
+        record.upstream_model[:_NAME_LETTERS],
+        record.upstream_dialect,
+        record.status,
+        record.outcome,
+        record.stop[:_TEXT_LETTERS],
+        record.attempts,
+        record.agent[:_TEXT_LETTERS],
+        record.session[:_TEXT_LETTERS],
+        record.beginning[:_BEGINNING_LETTERS],
+        record.asked_as or record.within,
+        record.stream,
+        record.passthrough,
+        record.error_message[:_ERROR_LETTERS],
+        kinds_of(usage) if usage is not None else None,
+        record.usage_source,
+        record.cost,
+        _counted(record.losses) if record.losses else None,
+        record.recorded,
+        record.booked,
+    )
+
+
+def row_of(facts: Facts, worker: str) -> Row:
+    """Without halves of characters, which a client may send and no text holds."""
+    (
+        at, caller, id, started, finished, first_byte, dialect, operation, path, asked, provider, model,
+        upstream_dialect, status, outcome, stop, attempts, agent, session, beginning, belongs_to, stream,
+        passthrough, error, tokens, source, cost, losses, recorded, booked,
+    ) = facts  # fmt: skip
+    grades, features = losses or ((), ())
+    row = Row(
+        id=id,
+        at=at,
+        worker=worker,
+        state=_state(outcome, status) if finished else "running",
+        dialect=dialect,
+        operation=operation,
+        path=path,
+        key=caller,
+        client=client_name(agent) if agent else "",
+        agent=agent,
+        session=session or (f"{BEGINS}{beginning}" if beginning else ""),
+        belongs_to=belongs_to,
+        asked=asked,
+        provider=provider,
+        model=model,
+        upstream_dialect=upstream_dialect,
+        stream=stream,
+        passthrough=passthrough,
+        status=status,
+        stop=stop,
+        error=error,
+        attempts=attempts,
+        tokens=_tokens(tokens, source) if tokens is not None else None,
+        cost=cost,
+        first_ms=round((first_byte - started) * 1000, 2) if first_byte is not None else None,
+        total_ms=round((finished - started) * 1000, 2) if finished else None,
+        losses=LossCounts(*grades) if grades else None,
+        features=list(features),
+        recorded=recorded,
+        booked=booked,
+    )
+    return row if "".join((path, agent, session, asked, model, stop, error)).isascii() else mended(row)
+
+
+def _state(outcome: str, status: int) -> State:
+    if outcome == "client_abort":
+        return "left"
+    return "done" if outcome == "ok" and status < 400 else "failed"
+
+
+def _tokens(kinds: tuple[int, ...], source: str) -> Tokens:
+    return Tokens(
+        input=sum(compress(kinds, _IS_INPUT)),
+        output=sum(kinds) - sum(compress(kinds, _IS_INPUT)),
+        cached=kinds[_CACHE_READ],
+        cache_written=kinds[_CACHE_WRITE],
+        reasoning=kinds[_REASONING],
+        source=source,
+    )
+
+
+def _counted(losses: Sequence[Loss]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """How many there are of each grade, and of which features: the worst first."""
+    grades = [loss.grade for loss in losses]
+    features = dict.fromkeys([str(loss.feature) for loss in worst_first(losses)])
+    return tuple(map(grades.count, _GRADES)), tuple(features)[:_FEATURES_MOST]
+
+
+def mended(row: Row) -> Row:
+    """Its texts without halves of characters, which cannot be written down."""
+    texts = {name: value for name in _FREE_TEXTS if (value := getattr(row, name))}
+    return msgspec.structs.replace(row, **{name: mend_text(value) for name, value in texts.items()})
+
+
+def told(row: Row, redactor: Redactor) -> Row:
+    """What others may see of it."""
+    texts = {name: _clean(value, redactor) for name in _FREE_TEXTS if (value := getattr(row, name))}
+    changed = {name: value for name, value in texts.items() if value != getattr(row, name)}
+    return msgspec.structs.replace(row, **changed) if changed else row
+
+
+def told_losses(losses: Sequence[Loss], redactor: Redactor) -> list[TracedLoss]:
+    """The worst first."""
+    return [
+        TracedLoss(
+            feature=loss.feature,
+            action=loss.action,
+            grade=loss.grade,
+            document=loss.document,
+            path=_clean(loss.path, redactor),
+            detail=_clean(loss.detail, redactor),
+        )
+        for loss in worst_first(losses)
+    ]
+
+
+def _clean(text: str, redactor: Redactor) -> str:
+    return legible(redactor.text(mend_text(text)))

@@ -30,10 +30,9 @@ from wireglot.gateway.trace.fleet_traces import FleetTraces
 from wireglot.gateway.trace.kept_exchanges import is_kept
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import Recording, Room
-from wireglot.gateway.trace.rows import ExchangeRows, Listener
+from wireglot.gateway.trace.rows import ExchangeRows, Listener, told
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf, file_name
 from wireglot.gateway.trace.siblings import Question, RowSiblings, Told
-from wireglot.gateway.trace.told_rows import told
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.gateway.trace.writer import Writer
 from wireglot.stores.base import FleetLog
@@ -241,8 +240,8 @@ class Traces:
 
     async def listed(self, wanted: Wanted) -> list[Row]:
         """Of all workers and machines, and of those that ran before; as others may see them."""
-        running, packed = self.rows.snapshot()
-        own = asyncio.to_thread(lambda: wanted.page(self.rows.unpacked(running, packed)))
+        facts = self.rows.snapshot()
+        own = asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts)))
         others = self.siblings.ask(Question(rows=wanted)) if self.siblings is not None else _nobody()
         fresh = self.fleet.rows.refresh() if self.fleet is not None else _nothing()
         mine, theirs, _ = await asyncio.gather(own, others, fresh)
@@ -374,8 +373,8 @@ class Traces:
     async def _answered(self, question: Question) -> Told:
         if question.rows is not None:
             wanted = question.rows
-            running, packed = self.rows.snapshot()
-            rows = await asyncio.to_thread(lambda: wanted.page(self.rows.unpacked(running, packed)))
+            facts = self.rows.snapshot()
+            rows = await asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts)))
             return Told(rows=rows)
         if question.find:
             row = self.rows.find(question.find)
