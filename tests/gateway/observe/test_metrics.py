@@ -38,8 +38,8 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 def test_a_request_is_counted_by_where_it_went_and_how_it_ended():
     metrics = Metrics()
     for _ in range(3):
-        metrics.begin()
-    metrics.end()
+        metrics.in_flight.add()
+    metrics.in_flight.add(by=-1)
     metrics.finish(done())
     metrics.finish(done(status=529, outcome="error"))
     labels = {"dialect": "anthropic", "provider": "kimi"}
@@ -143,7 +143,7 @@ def test_of_many_keys_most_are_counted_together():
     ]
     assert len(keys) == KEYS_MOST + 1
     assert value(metrics, "key_cost_total", key=OTHER, currency="USD") == 50
-    assert len(metrics._keys) == KEYS_MOST + 1
+    assert len(metrics._cells) == KEYS_MOST, "of those that are counted together nothing is held"
 
 
 def test_a_client_cannot_make_labels_by_asking_for_models():
@@ -157,6 +157,15 @@ def test_a_client_cannot_make_labels_by_asking_for_models():
         if name == "wireglot_requests_total"
     }
     assert models == {OTHER, "kimi-k3"}
+
+
+def test_a_model_has_its_label_from_its_first_answer_on_also_where_it_fails():
+    metrics = Metrics()
+    for status, outcome in ((404, "error"), (200, "ok"), (404, "error")):
+        metrics.finish(done(upstream_model="new", status=status, outcome=outcome))
+    of = {"dialect": "anthropic", "provider": "kimi", "outcome": "error", "status": "404"}
+    assert value(metrics, "requests_total", model=OTHER, **of) == 1
+    assert value(metrics, "requests_total", model="new", **of) == 1
 
 
 def test_not_even_by_getting_answers():

@@ -25,7 +25,7 @@ def worker(requests: int, breaker: float = 0.0) -> Metrics:
     metrics = Metrics(version="1")
     for _ in range(requests):
         metrics.finish(done())
-    metrics.begin()
+    metrics.in_flight.add()
     metrics.read("breaker_open", "Of a provider.", lambda: {("kimi",): breaker}, ("provider",))
     return metrics
 

@@ -119,20 +119,23 @@ class JsonLines:
         self._clock = clock
         self._second = -1
         self._prefix = ""
-        self._commons: dict[tuple[str | int, ...], bytes] = {}
+        self._commons: dict[tuple[str | int, ...], tuple[bytes, bytes]] = {}
         self._losses_told: dict[tuple[Loss, ...], dict[str, Any]] = {}
         """A client loses the same things with every request: as their line tells them."""
 
     def request(self, record: Record) -> bytes:
-        # In three pieces: what differs, what many requests have in common, and what differs again.
+        # In pieces: what many requests have in common is written once.
         line: dict[str, Any] = {}
         if record.usage is not None:
             line["tokens"] = tokens_of(record.usage)
             if record.usage_source != "provider":
                 line["tokens_source"] = record.usage_source
-        line["ms"] = _milliseconds(record.finished - record.started)
+        # To the nearest tenth, as a difference of two readings may fall just short of one, in a third of the
+        # time of round(). Clocks of different grain may put an end before its start.
+        started = record.started
+        line["ms"] = int(max(0.0, record.finished - started) * 10_000 + 0.5) / 10
         if record.first_byte is not None:
-            line["first_byte_ms"] = _milliseconds(record.first_byte - record.started)
+            line["first_byte_ms"] = int(max(0.0, record.first_byte - started) * 10_000 + 0.5) / 10
         line["attempts"] = record.attempts
         if record.losses:
             line.update(self._told(tuple(record.losses)))
@@ -140,17 +143,7 @@ class JsonLines:
         good = record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks
         if not good:
             self._tell_more(record, line)
-        first = b'{"ts":"%b","level":"%b","event":"request","id":%b,' % (
-            self._time().encode(),
-            level_of(record).encode(),
-            _encode(record.id),
-        )
-        written = first + self._common(record) + _encode(line)[1:]
-        return (written if good else self._values(written)) + b"\n"
-
-    def _common(self, record: Record) -> bytes:
-        """What all requests of a caller to a model say that end alike; with the comma behind it."""
-        key = (
+        alike = (
             record.caller,
             record.dialect,
             record.operation,
@@ -162,9 +155,18 @@ class JsonLines:
             record.outcome,
             record.stop,
         )
-        known = self._commons.get(key)
-        if known is not None:
-            return known
+        level, common = self._commons.get(alike) or self._common(record, alike)
+        written = b'{"ts":"%b","level":"%b","event":"request","id":%b,%b,%b' % (
+            self._time().encode(),
+            level,
+            _encode(record.id),
+            common,
+            _encode(line)[1:],
+        )
+        return (written if good else self._values(written)) + b"\n"
+
+    def _common(self, record: Record, alike: tuple[str | int, ...]) -> tuple[bytes, bytes]:
+        """The level, and the fields that all requests have which are alike in these."""
         name = self._clean.name
         common: dict[str, Any] = {"key": name(record.caller)} if record.caller else {}
         common["dialect"] = record.dialect
@@ -178,11 +180,11 @@ class JsonLines:
         common["outcome"] = record.outcome
         if record.stop:
             common["stop"] = name(record.stop)
-        written = _encode(common)[1:-1] + b","
-        if sum(len(text) for text in key if type(text) is str) <= _COMMON_LETTERS:
+        written = level_of(record).encode(), _encode(common)[1:-1]
+        if sum(len(text) for text in alike if type(text) is str) <= _COMMON_LETTERS:
             if len(self._commons) >= _COMMON_MOST:
                 self._commons.clear()
-            self._commons[key] = written
+            self._commons[alike] = written
         return written
 
     def _told(self, losses: tuple[Loss, ...]) -> dict[str, Any]:
@@ -387,12 +389,6 @@ def _tokens(usage: Usage | None, source: str) -> str:
         return "-"
     mark = "~" if source == "estimated" else ""
     return f"{mark}{usage.total_input} -> {mark}{usage.total_output}"
-
-
-def _milliseconds(seconds: float) -> float:
-    # Clocks of different grain may put an end before its start. To the nearest tenth, as a difference of two
-    # readings may fall just short of one, in a third of the time of round().
-    return int(seconds * 10_000 + 0.5) / 10 if seconds > 0 else 0.0
 
 
 def _duration(seconds: float) -> str:

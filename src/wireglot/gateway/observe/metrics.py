@@ -18,6 +18,7 @@ from wireglot.stores.records import MICRO
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MODELS_MOST: Final = 200
 KEYS_MOST: Final = 100
+_CELLS_MOST: Final = 4096
 OTHER: Final = "other"
 
 SECONDS: Final = (
@@ -249,9 +250,7 @@ class Metrics:
         )
         self._build = Counter("wireglot_build_info", "The running version.", ("version",), "gauge")
         self._build.add((version,))
-        self._in_flight = self.in_flight.cell(())
-        self._routes: dict[Labels, _Route] = {}
-        self._keys: dict[str, _Key] = {}
+        self._cells: dict[tuple[object, ...], _Cells] = {}
         self._all: list[Counter | Histogram | Reading] = [
             self.requests, self.tokens, self.usage, self.cost, self.unpriced, self.key_requests,
             self.key_tokens, self.key_cost, self.seconds, self.first_byte, self.in_flight, self.retries,
@@ -278,36 +277,33 @@ class Metrics:
         """Of another currency there are other series: sums of both would be of neither."""
         if currency != self._currency:
             self._currency = currency
-            self._routes.clear()
-            self._keys.clear()
-
-    def begin(self) -> None:
-        self._in_flight.value += 1
-
-    def end(self) -> None:
-        self._in_flight.value -= 1
+            self._cells.clear()
 
     def finish(self, record: Record) -> None:
-        model = self.models.label(record.upstream_model, record.outcome == "ok" and record.status < 400)
-        labels = (record.dialect, record.provider, model)
-        route = self._routes.get(labels)
-        if route is None:
-            route = self._routes[labels] = _Route(self, labels)
-        tokens = kinds_of(record.usage) if record.usage is not None else None
-        route.count(record, tokens)
-        if record.caller:
-            self._key_of(record.caller).count(record, tokens)
+        alike = (
+            record.dialect,
+            record.provider,
+            record.upstream_model,
+            record.status,
+            record.outcome,
+            record.caller,
+            record.usage_source if record.usage is not None else None,
+            record.cost is None,
+        )
+        cells = self._cells.get(alike)
+        if cells is None:
+            model = self.models.label(record.upstream_model, record.outcome == "ok" and record.status < 400)
+            caller = self.keys.label(record.caller, True)
+            cells = _Cells(self, record, model, caller)
+            if OTHER not in (model, caller):  # what has no label of its own may have one later
+                if len(self._cells) >= _CELLS_MOST:
+                    self._cells.clear()
+                self._cells[alike] = cells
+        cells.count(record)
         if record.attempts > 1 or record.fallbacks:
             self._count_attempts(record)
         for bent in {(loss.feature, loss.grade) for loss in record.losses} if record.losses else ():
             self.losses.add(bent)
-
-    def _key_of(self, caller: str) -> _Key:
-        label = self.keys.label(caller, True)
-        found = self._keys.get(label)
-        if found is None:
-            found = self._keys[label] = _Key(self, label)
-        return found
 
     def _count_attempts(self, record: Record) -> None:
         for target in record.fallbacks:
@@ -326,75 +322,44 @@ class Metrics:
         return "".join(out).encode("utf-8", "replace")
 
 
-class _Route:
-    """The cells that the requests of one dialect to one model share."""
+class _Cells:
+    """Where a request counts, and all that are like it in what labels tell."""
 
-    __slots__ = ("cost", "first_byte", "labels", "metrics", "outcomes", "seconds", "sources", "tokens")
+    __slots__ = ("costs", "first_byte", "ones", "seconds", "tokens")
 
-    def __init__(self, metrics: Metrics, labels: Labels) -> None:
-        dialect, provider, model = labels
-        self.metrics = metrics
-        self.labels = labels
+    def __init__(self, metrics: Metrics, record: Record, model: str, caller: str) -> None:
+        dialect, provider, outcome = record.dialect, record.provider, record.outcome
         self.seconds = metrics.seconds.spread((dialect, provider))
         self.first_byte = metrics.first_byte.spread((dialect, provider))
-        self.outcomes: dict[tuple[int, str], Cell] = {}
-        self.sources: dict[str, Cell] = {}
-        self.tokens = tuple(metrics.tokens.cell((provider, model, kind)) for kind in KINDS)
-        self.cost: Cell | None = None
+        self.ones = [metrics.requests.cell((dialect, provider, model, str(record.status), outcome))]
+        self.tokens = [[metrics.tokens.cell((provider, model, kind)) for kind in KINDS]]
+        self.costs: list[Cell] = []
+        if caller:
+            self.ones.append(metrics.key_requests.cell((caller, outcome)))
+            self.tokens.append([metrics.key_tokens.cell((caller, kind)) for kind in KINDS])
+            self.costs.append(metrics.key_cost.cell((caller, metrics.currency)))
+        if record.usage is not None:
+            self.ones.append(metrics.usage.cell((provider, record.usage_source)))
+            if record.cost is None:
+                self.ones.append(metrics.unpriced.cell((provider, model)))
+            else:
+                self.costs.append(metrics.cost.cell((provider, model, metrics.currency)))
 
-    def count(self, record: Record, tokens: tuple[int, ...] | None) -> None:
-        ending = (record.status, record.outcome)
-        cell = self.outcomes.get(ending)
-        if cell is None:
-            labels = (*self.labels, str(record.status), record.outcome)
-            cell = self.outcomes[ending] = self.metrics.requests.cell(labels)
-        cell.value += 1
-        started = record.started
-        self.seconds.observe(record.finished - started)
+    def count(self, record: Record) -> None:
+        for cell in self.ones:
+            cell.value += 1
+        self.seconds.observe(record.finished - record.started)
         if record.first_byte is not None:
-            self.first_byte.observe(record.first_byte - started)
-        if tokens is not None:
-            self._count_tokens(tokens, record)
-
-    def _count_tokens(self, tokens: tuple[int, ...], record: Record) -> None:
-        for counted, number in zip(self.tokens, tokens, strict=True):
-            counted.value += number
-        source = record.usage_source
-        cell = self.sources.get(source)
-        if cell is None:
-            cell = self.sources[source] = self.metrics.usage.cell((self.labels[1], source))
-        cell.value += 1
-        if record.cost is None:
-            self.metrics.unpriced.add(self.labels[1:])
+            self.first_byte.observe(record.first_byte - record.started)
+        if record.usage is None:
             return
-        if self.cost is None:
-            self.cost = self.metrics.cost.cell((*self.labels[1:], self.metrics.currency))
-        self.cost.value += record.cost / MICRO
-
-
-class _Key:
-    """The cells of one client key, or of all that have no label of their own."""
-
-    __slots__ = ("cost", "label", "metrics", "outcomes", "tokens")
-
-    def __init__(self, metrics: Metrics, label: str) -> None:
-        self.metrics = metrics
-        self.label = label
-        self.outcomes: dict[str, Cell] = {}
-        self.tokens = tuple(metrics.key_tokens.cell((label, kind)) for kind in KINDS)
-        self.cost = metrics.key_cost.cell((label, metrics.currency))
-
-    def count(self, record: Record, tokens: tuple[int, ...] | None) -> None:
-        cell = self.outcomes.get(record.outcome)
-        if cell is None:
-            labels = (self.label, record.outcome)
-            cell = self.outcomes[record.outcome] = self.metrics.key_requests.cell(labels)
-        cell.value += 1
-        if tokens is not None:
-            for counted, number in zip(self.tokens, tokens, strict=True):
-                counted.value += number
-            if record.cost is not None:
-                self.cost.value += record.cost / MICRO
+        numbers = kinds_of(record.usage)
+        for cells in self.tokens:
+            for cell, number in zip(cells, numbers, strict=True):
+                cell.value += number
+        if record.cost is not None:
+            for cell in self.costs:
+                cell.value += record.cost / MICRO
 
 
 def _head(name: str, about: str, kind: str) -> str:

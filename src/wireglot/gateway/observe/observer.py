@@ -72,6 +72,7 @@ class Observer:
         self.redactor: Redactor
         self._lines: Lines | None
         self.metrics = Metrics((), self._label, __version__)
+        self._in_flight = self.metrics.in_flight.cell(())
         self.adopt(settings)
         self.metrics.read("log_dropped_total", "Log lines dropped because their reader was too slow.",
                           lambda: {(): self._sink.dropped}, kind="counter")  # fmt: skip
@@ -116,7 +117,7 @@ class Observer:
     def begin(self, record: Record) -> None:
         """Not for a request that is refused at once, which is only finished."""
         record.begun = True
-        self.metrics.begin()
+        self._in_flight.value += 1
         if self._rows is not None:
             try:
                 self._rows.begin(record)
@@ -129,7 +130,7 @@ class Observer:
             return
         record.finished = self._clock()
         if record.begun:
-            self.metrics.end()
+            self._in_flight.value -= 1
         try:
             self.metrics.finish(record)
         except Exception:  # no count may fail a request (fault 109)

@@ -105,7 +105,7 @@ class Record(msgspec.Struct):
     ) -> None:
         """One more provider is asked, or the same one again. The losses of an attempt before are not its."""
         self.attempts += 1
-        self.routed(provider, model, dialect)
+        self.provider, self.upstream_model, self.upstream_dialect = provider, model, dialect
         self.upstream_url, self.account, self.passthrough = url, account, passthrough
         self.losses = list(losses)
 

@@ -42,12 +42,8 @@ class Counting:
         self._relay = relay
         self._estimator = Estimator()
         self._without: dict[tuple[str, str], float] = {}
-        self._estimated_for: set[str] = set()
-
-    @property
-    def learns(self) -> bool:
-        """Whether anybody has asked for a count that had to be estimated."""
-        return bool(self._estimated_for)
+        self.estimated_for: set[str] = set()
+        """Providers of which somebody has asked for a count that had to be estimated."""
 
     def learn(self, exchange: Exchange) -> None:
         """What a provider reported for a conversation makes the next estimate for it better.
@@ -55,7 +51,7 @@ class Counting:
         Weighing costs about as much as translating, so only providers are heard for which somebody counts.
         """
         record, usage = exchange.record, exchange.record.usage
-        if record.provider not in self._estimated_for or usage is None or exchange.job.surface.counts is None:
+        if record.provider not in self.estimated_for or usage is None or exchange.job.surface.counts is None:
             return
         if record.wasted is not None:
             return  # it is the account of several attempts
@@ -70,7 +66,7 @@ class Counting:
     def expected_input(self, exchange: Exchange) -> int:
         """What a provider has read that does not tell: what it once told of this conversation counts."""
         record = exchange.record
-        self._estimated_for.add(record.provider)
+        self.estimated_for.add(record.provider)
         return self._estimator.estimate(
             record.provider, record.upstream_model, exchange.conversation_key(), exchange.request()
         )
@@ -166,7 +162,7 @@ class Counting:
         return told(lambda: counts.parse_request(exchange.document(), job.context))
 
     def _estimated(self, exchange: Exchange, target: Target) -> bytes:
-        self._estimated_for.add(target.provider.name)
+        self.estimated_for.add(target.provider.name)
         job, request = exchange.job, self._request(exchange)
         conversation = Estimator.conversation(request, job.session, job.caller.name)
         tokens = self._estimator.estimate(target.provider.name, target.model, conversation, request)
@@ -197,9 +193,12 @@ class Counted:
         if exchange.job.asked.operation == "count":
             return self._counting.answer(exchange)
         exchange.estimates = self._counting.expected_input
-        if not self._counting.learns:
-            return self._inner.answer(exchange)
-        return self._learned(exchange)
+        estimated_for = self._counting.estimated_for
+        if estimated_for:
+            for target in exchange.targets:
+                if target.provider.name in estimated_for:
+                    return self._learned(exchange)
+        return self._inner.answer(exchange)
 
     async def _learned(self, exchange: Exchange) -> None:
         await self._inner.answer(exchange)
