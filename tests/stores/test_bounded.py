@@ -11,14 +11,16 @@ import pytest
 
 from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.stores import StoreDown
-from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, Vault
+from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, Shared, Vault
 from wireglot.stores.bounded import (
     FAILURES_TO_OPEN,
     SHORT_SECONDS,
+    BoundedDocuments,
     BoundedEngine,
-    BoundedPart,
     BoundedShared,
+    BoundedVault,
     Bounds,
+    bounded,
 )
 from wireglot.stores.memory import MemoryCounters, MemoryEngine
 from wireglot.stores.records import Document
@@ -62,7 +64,7 @@ class Stage:
         self.vault = self.behind.vault = Troubled(self.behind.vault)
         self.ledger = self.behind.ledger = Troubled(self.behind.ledger)
         self.keys = self.behind.keys = Troubled(self.behind.keys)
-        self.engine = BoundedEngine(self.behind, lambda: seconds)
+        self.engine = BoundedEngine(self.behind, seconds)
 
     def open_breakers(self) -> list[str]:
         return [sort for sort, breaker in self.engine.bounds.breakers.items() if breaker.why]
@@ -80,6 +82,38 @@ CALLS = [
     for part, protocol in (("documents", Documents), ("vault", Vault), ("ledger", Ledger), ("keys", Keys))
     for name in public(protocol)
 ]
+
+
+def test_each_call_declares_how_it_is_waited_for() -> None:
+    """[A7] Who forgets it is told when the class is made, and not by a wrong wait years later."""
+
+    class Forgetful:
+        async def find(self, name: str) -> str:
+            return name
+
+    with pytest.raises(TypeError, match=r"Forgetful\.find declares no kind"):
+        bounded(Forgetful.find)
+    reads, long, unattended = set(), set(), set()
+    for protocol in (Documents, Vault, Ledger, Keys, Counters, Engine):
+        for name in public(protocol):
+            kind = vars(vars(protocol)[name]).get("kind")
+            if kind is None:
+                assert name in {"check", "close", "export", "lacks", "kept_mark"}
+                continue
+            reads |= {name} if kind.sort == "reads" else set()
+            long |= {name} if kind.is_long else set()
+            unattended |= {name} if kind.is_unattended else set()
+    assert reads == {
+        *("get", "pieces", "recent", "recall", "totals", "rows", "spent", "sessions", "version", "all"),
+        "stats",
+    }
+    assert long == {
+        *("apply", "close_open", "totals", "rows", "sessions", "forget_session", "stats", "sweep", "wipe"),
+        "load",
+    }
+    assert unattended == {
+        *("apply", "close_open", "beat", "version", "sweep", "cool", "cooling", "amounts"),
+    }
 
 
 @pytest.mark.parametrize(("part", "name"), CALLS)
@@ -101,7 +135,7 @@ async def test_no_call_of_counters_that_hang_is_waited_for_without_end(name: str
     """[A7]"""
     counters: Any = Troubled(MemoryCounters())
     counters.hangs.add(name)
-    shared = BoundedShared(counters, None, lambda: QUICK_SECONDS)
+    shared = BoundedShared(Shared(counters, None), QUICK_SECONDS)
     with pytest.raises(StoreDown, match="does not answer within"):
         await getattr(shared.counters, name)()
 
@@ -208,7 +242,7 @@ async def test_the_books_and_the_keys_ask_on_and_close_no_breaker() -> None:
 @in_a_loop
 async def test_a_mistake_of_ours_is_no_failure_of_the_store() -> None:
     """[A7]"""
-    bounds = Bounds(lambda: 1.0)
+    bounds = Bounds(1.0)
 
     class Odd:
         async def put(self) -> None:
@@ -217,7 +251,7 @@ async def test_a_mistake_of_ours_is_no_failure_of_the_store() -> None:
         async def get(self) -> None:
             raise TimeoutError("of somebody else")
 
-    part = BoundedPart(Odd, bounds)
+    part: Any = BoundedDocuments(Odd, bounds)
     for _ in range(FAILURES_TO_OPEN + 1):
         with pytest.raises(ValueError, match="odd"):
             await part.put()
@@ -243,7 +277,7 @@ async def test_a_caller_that_leaves_is_no_failure_of_the_store() -> None:
 
 
 def test_a_bounded_engine_is_an_engine() -> None:
-    engine: Engine = BoundedEngine(MemoryEngine(), lambda: 1.0)
+    engine: Engine = BoundedEngine(MemoryEngine(), 1.0)
     assert engine.documents is engine.documents
 
 
@@ -266,8 +300,8 @@ class Far:
 async def test_a_request_does_not_use_up_the_time_of_a_call_to_a_shared_server() -> None:
     """FAULTS 100: the call has hours, and who made it has its answer all the same."""
     far = Far()
-    bounds = Bounds(lambda: 3600.0, answers_soon=True)
-    part = BoundedPart(lambda: far, bounds)
+    bounds = Bounds(3600.0, answers_soon=True)
+    part: Any = BoundedVault(lambda: far, bounds)
     async with asyncio.timeout(DEADLINE_SECONDS):
         for _ in range(FAILURES_TO_OPEN):
             with pytest.raises(StoreDown, match=r"does not answer within 0\.05 s"):
@@ -289,8 +323,8 @@ async def test_a_request_does_not_use_up_the_time_of_a_call_to_a_shared_server()
 async def test_a_call_that_comes_too_late_is_no_failure_in_a_row() -> None:
     """FAULTS 100: one that hangs is told from one that is far away."""
     far = Far()
-    bounds = Bounds(lambda: 3600.0, answers_soon=True)
-    part = BoundedPart(lambda: far, bounds)
+    bounds = Bounds(3600.0, answers_soon=True)
+    part: Any = BoundedVault(lambda: far, bounds)
     for _ in range(2 * FAILURES_TO_OPEN):
         far.answers.clear()
         far.ended = 0
@@ -305,7 +339,7 @@ async def test_a_call_that_comes_too_late_is_no_failure_in_a_row() -> None:
 
 def test_requests_are_as_patient_as_a_shared_server_is_slow() -> None:
     """FAULTS 100"""
-    bounds = Bounds(lambda: 2.0, answers_soon=True)
+    bounds = Bounds(2.0, answers_soon=True)
     assert bounds.patience == SHORT_SECONDS
     bounds.learn(0.1)
     assert bounds.patience == pytest.approx(0.4)
@@ -319,7 +353,7 @@ def test_requests_are_as_patient_as_a_shared_server_is_slow() -> None:
 @in_a_loop
 async def test_who_leaves_takes_a_call_to_a_shared_server_along() -> None:
     far = Far()
-    part = BoundedPart(lambda: far, Bounds(lambda: 3600.0, answers_soon=True))
+    part: Any = BoundedVault(lambda: far, Bounds(3600.0, answers_soon=True))
     task = asyncio.create_task(part.recall())
     await asyncio.sleep(0)
     await asyncio.sleep(0)

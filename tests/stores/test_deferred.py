@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wireglot.stores.base import StoreDown, StoreUnusable
+from wireglot.stores.base import Shared, StoreDown, StoreUnusable
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.memory import MemoryCounters, MemoryEngine
 
@@ -22,7 +22,7 @@ def test_however_many_look_at_once_it_is_opened_once() -> None:
         return engine
 
     async def open_counters(url: str) -> Any:
-        opened.append((MemoryCounters(), MemoryEngine().vault))
+        opened.append(Shared(MemoryCounters(), MemoryEngine().vault))
         await asyncio.sleep(0)
         return opened[-1]
 
@@ -31,14 +31,15 @@ def test_however_many_look_at_once_it_is_opened_once() -> None:
         shared = DeferredShared("memory:", "away", open=open_counters)
         with pytest.raises(StoreDown, match="away"):
             await engine.ledger.apply([])
-        for check in (engine.check, shared.counters.check):
+        for check in (engine.check, shared.check):
             opened.clear()
             await asyncio.gather(*(check() for _ in range(5)))
             assert len(opened) == 1
         await engine.ledger.apply([])
+        assert shared.vault is not None
         assert await shared.vault.recall("t", ["n"]) == {}
         await engine.close()
-        await shared.counters.close()
+        await shared.close()
 
     asyncio.run(work())
 
@@ -50,7 +51,7 @@ def test_what_cannot_be_used_when_it_comes_is_down() -> None:
     async def work() -> None:
         engine = DeferredEngine("x", "away", open=open_any)
         shared = DeferredShared("x", "away", open=open_any)
-        for check in (engine.check, shared.counters.check):
+        for check in (engine.check, shared.check):
             with pytest.raises(StoreDown, match="newer"):
                 await check()
 

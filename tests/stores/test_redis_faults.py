@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from tests.stores.servers import needs_own_redis
 from tests.waiting import DEADLINE_SECONDS, until
 from tools.servers import RedisServer, free_port
-from wireglot.stores.base import StoreDown, StoreUnusable
+from wireglot.stores.base import Shared, StoreDown, StoreUnusable
 from wireglot.stores.bounded import FAILURES_TO_OPEN, BoundedShared
 from wireglot.stores.records import Budget, Rate
 from wireglot.stores.redis import RedisCounters, open_redis
@@ -118,7 +118,7 @@ def test_a_silent_server_costs_requests_no_more_than_a_moment(server: RedisServe
 
     async def test() -> None:
         counters, vault = await open_redis(server.url, call_seconds=3600, vault_seconds=3600)
-        shared = BoundedShared(counters, vault, lambda: 3600.0, answers_soon=True)
+        shared = BoundedShared(Shared(counters, vault), 3600.0, answers_soon=True)
         assert shared.vault is not None
         await shared.vault.keep("a", {"n": b"v"}, 60)
         assert await shared.counters.take([Rate("r", 1, 10, 60)]) is None

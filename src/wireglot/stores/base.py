@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from wireglot.stores.records import (
     Budget,
@@ -32,38 +34,80 @@ class StoreUnusable(Exception):
     """The store cannot be opened at all: damaged, of a newer version, not ours. Nothing has been changed."""
 
 
+Sort = Literal["reads", "writes"]
+"""Each has a breaker of its own: a database that is locked, or whose disk is full, is read as ever."""
+
+
+class CallKind(msgspec.Struct, frozen=True):
+    """How a call is waited for, and what becomes of it for others: see `bounded.py`."""
+
+    sort: Sort
+    is_long: bool
+    """Reports, the sweep and the books, which no answer waits for."""
+    is_unattended: bool
+    """Asked by tasks that nobody waits for, at a pace of their own: they ask on, whatever came of it before.
+    One that goes well says nothing for others: it may be all that the store can do."""
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def call(sort: Sort, *, long: bool = False, unattended: bool = False) -> Callable[[_Method], _Method]:
+    """Declares the kind of a method."""
+
+    def declared(method: _Method) -> _Method:
+        method.__dict__["kind"] = CallKind(sort, long, unattended)
+        return method
+
+    return declared
+
+
+def kind_of(method: Callable[..., Any]) -> CallKind:
+    kind = method.__dict__.get("kind")
+    if not isinstance(kind, CallKind):
+        raise TypeError(f"{method.__qualname__} declares no kind")
+    return kind
+
+
 class Documents(Protocol):
     """Sealed values of callers. What has expired is not there, whether or not it has been swept yet.
 
     Every write is durable when it returns: it survives `kill -9` and, with the engine's default, power loss.
     """
 
+    @call("writes")
     async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
         """Write all of them or none. An existing one is replaced; with `new`, one that exists (and has not
         expired) means that nothing is written and the answer is False."""
         ...
 
+    @call("writes")
     async def replace(self, document: Document) -> bool:
         """Write it only where it exists: what has been deleted stays deleted."""
         ...
 
+    @call("writes")
     async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
         """Set its times and nothing else, where it exists: a change of its body meanwhile is not undone."""
         ...
 
+    @call("writes")
     async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
         """Give all pieces of a parent a new end."""
         ...
 
+    @call("writes")
     async def append(self, documents: Sequence[Document]) -> int:
         """Pieces of one tenant, kind and parent, numbered on from the parent's last piece, in one step: two
         callers never get the same numbers. The first one's number; the first piece of a parent is 1."""
         ...
 
+    @call("reads")
     async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
         """Those that are there, in any order."""
         ...
 
+    @call("reads")
     async def pieces(
         self,
         caller: str,
@@ -78,79 +122,96 @@ class Documents(Protocol):
         """The pieces of a parent by number, those beyond `after` and below `before` (0: no bound)."""
         ...
 
+    @call("reads")
     async def recent(
         self, caller: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[Document]:
         """The newest of a kind first; `before` is (created, id) of the last one seen."""
         ...
 
+    @call("writes")
     async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
         """How many were there."""
         ...
 
+    @call("writes")
     async def delete_pieces(self, caller: str, kind: str, parent: str) -> int: ...
 
 
 class Vault(Protocol):
     """Opaque values under names nobody can guess, for a while. Losing one costs quality, not truth."""
 
+    @call("writes")
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         """Visible to every process of the fleet when it returns."""
         ...
 
+    @call("reads")
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         """Those that are there."""
         ...
 
 
 class Ledger(Protocol):
+    @call("writes", long=True, unattended=True)
     async def apply(self, rows: Sequence[UsageRow]) -> None:
         """Intents (no outcome) and completions, in any order, any number of times: a row is inserted once,
         completed once, and a completed row never changes again; only a `crash`, which is a guess, gives way
         to what its process tells later. All or none."""
         ...
 
+    @call("reads", long=True)
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
         """Sorted by their groups."""
         ...
 
+    @call("reads", long=True)
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]: ...
 
+    @call("reads")
     async def spent(self, caller: str, since: int) -> tuple[int, int]:
         """Tokens and cost of a caller's completed requests that started then or later."""
         ...
 
+    @call("reads", long=True)
     async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
         """The last used first, of those used in the same millisecond the greatest id; `before` and `beyond`
         are the `last` and the `id` of the last one seen."""
         ...
 
+    @call("writes", long=True)
     async def forget_session(self, caller: str, session: str) -> int:
         """Take the session's name off its rows; the rows stay. How many there were."""
         ...
 
+    @call("writes", unattended=True)
     async def beat(self, instance: str) -> None:
         """This process is alive, by the store's own clock where it has one. Open rows of an instance that has
         not said so for long are crashes."""
         ...
 
+    @call("writes", long=True, unattended=True)
     async def close_open(self, instances: Sequence[str], now: int) -> int:
         """Complete the open rows of these instances as `crash`. How many there were."""
         ...
 
 
 class Keys(Protocol):
+    @call("reads", unattended=True)
     async def version(self) -> int:
         """Changes with every change of a key. Cheap: asked every second."""
         ...
 
+    @call("reads")
     async def all(self) -> list[KeyRow]: ...
 
+    @call("writes")
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         """With `new`: False, and nothing written, where a key of this name ever existed. With `over`: the
         same where that is not what stands there now: of two changes at once none is lost in silence."""
         ...
 
+    @call("writes")
     async def delete(self, name: str) -> bool:
         """As if it had never been there; False where it is not. What its caller stored is wiped before: the
         next key of that name is another caller's."""
@@ -160,45 +221,56 @@ class Keys(Protocol):
 class Counters(Protocol):
     """Limits and agreements between processes. They hold for whoever shares the store."""
 
+    @call("writes")
     async def take(self, claims: Sequence[Rate | Budget]) -> Denied | None:
         """All of them, in one step, or none."""
         ...
 
+    @call("writes")
     async def settle(self, claims: Sequence[Rate | Budget]) -> None:
         """Correct what was taken: `amount` is the difference, and may be below zero. Never denied."""
         ...
 
+    @call("writes")
     async def known(self, names: Sequence[str]) -> set[str]:
         """Which budgets have been begun or seeded."""
         ...
 
+    @call("writes", unattended=True)
     async def amounts(self, names: Sequence[str]) -> dict[str, int]:
         """What is taken of budgets, of those that have been begun or seeded."""
         ...
 
+    @call("writes")
     async def seed(self, name: str, value: int, until: int) -> None:
         """Begin a budget at what the ledger says; one that has begun is left alone."""
         ...
 
+    @call("writes")
     async def enter(self, name: str, holder: str, limit: int, seconds: float) -> bool:
         """Be one of at most `limit` holders. A place that is not renewed (entered again) within `seconds` is
         free: its holder has died."""
         ...
 
+    @call("writes")
     async def leave(self, name: str, holder: str) -> None: ...
 
+    @call("writes", unattended=True)
     async def cool(self, entries: Mapping[str, float]) -> None:
         """Tell everybody to leave these alone for so many seconds (the longer of two told times holds)."""
         ...
 
+    @call("writes", unattended=True)
     async def cooling(self) -> dict[str, float]:
         """Seconds left, by name."""
         ...
 
+    @call("writes")
     async def lock(self, name: str, holder: str, seconds: float) -> bool:
         """Whether `holder` has it now. It ends by itself: whoever holds it may have died."""
         ...
 
+    @call("writes")
     async def unlock(self, name: str, holder: str) -> None:
         """Nothing happens if another one holds it by now."""
         ...
@@ -208,6 +280,19 @@ class Counters(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Shared(NamedTuple):
+    """Counters, and the vault beside them where they have one."""
+
+    counters: Counters
+    vault: Vault | None
+
+    async def check(self) -> None:
+        await self.counters.check()
+
+    async def close(self) -> None:
+        await self.counters.close()
 
 
 class FleetLog(Protocol):
@@ -246,15 +331,23 @@ class FleetLog(Protocol):
 class Engine(Protocol):
     """A whole store of durable records."""
 
-    documents: Documents
-    vault: Vault
-    ledger: Ledger
-    keys: Keys
+    @property
+    def documents(self) -> Documents: ...
+
+    @property
+    def vault(self) -> Vault: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def keys(self) -> Keys: ...
 
     async def check(self) -> None:
         """Raises StoreDown where it does not answer."""
         ...
 
+    @call("writes", long=True, unattended=True)
     async def sweep(
         self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
     ) -> Swept:
@@ -262,17 +355,20 @@ class Engine(Protocol):
         open rows of instances that were not heard of since `dead_before`."""
         ...
 
+    @call("writes", long=True)
     async def wipe(self, caller: str) -> dict[str, int]:
         """Remove every document and vault entry of a caller, by kind, and the sessions' names of its usage.
         Usage rows are the owner's account, not the caller's data: they stay."""
         ...
 
+    @call("reads", long=True)
     async def stats(self) -> Stats: ...
 
     def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
         """Everything, sealed as it is."""
         ...
 
+    @call("writes", long=True)
     async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
         """What `export` gave, in any store; what is there already stays as it is."""
         ...

@@ -10,12 +10,26 @@ Reads and writes have a breaker each: a database that is locked, or whose disk i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, Vault
-from wireglot.stores.records import Document, KeyRow, KindLimits, Stats, Swept, UsageRow, VaultEntry
+from wireglot.stores.base import (
+    CallKind,
+    Counters,
+    Documents,
+    Engine,
+    Keys,
+    Ledger,
+    Shared,
+    Sort,
+    StoreDown,
+    Vault,
+    kind_of,
+)
+from wireglot.stores.deferred import DeferredShared
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 FAILURES_TO_OPEN: Final = 3
@@ -27,29 +41,6 @@ SHORT_SECONDS: Final = 0.05
 _USUAL_TIMES: Final = 4
 _NEWEST_WEIGHT: Final = 1 / 8
 """As TCP weighs a new round trip against those before it (RFC 6298)."""
-
-Sort = Literal["reads", "writes"]
-
-_READS: Final = frozenset(
-    {
-        "get", "pieces", "recent",  # documents
-        "recall",  # vault
-        "totals", "rows", "spent", "sessions",  # ledger
-        "version", "all",  # keys
-        "stats",
-    }
-)  # fmt: skip
-_LONG: Final = frozenset(
-    {
-        "apply", "close_open", "totals", "rows", "sessions", "forget_session",  # ledger
-        "forget", "stats", "sweep", "wipe", "load",
-    }
-)  # fmt: skip
-_UNATTENDED: Final = frozenset(
-    {"apply", "close_open", "beat", "version", "sweep", "cool", "cooling", "amounts"}
-)
-"""Asked by tasks that nobody waits for, at a pace of their own: they ask on, whatever came of it before. One
-of them that goes well says nothing for the others: it may be all that the store can do."""
 
 
 class StoreBreaker:
@@ -85,11 +76,11 @@ class StoreBreaker:
 class Bounds:
     """The budgets of one server, and its breakers."""
 
-    def __init__(self, seconds: Callable[[], float], *, answers_soon: bool = False) -> None:
-        """`seconds`: of one call, as the settings have it now. `answers_soon`: requests wait for a few times
-        as long as calls usually take, and at least for SHORT_SECONDS."""
+    def __init__(self, seconds: float, *, answers_soon: bool = False) -> None:
+        """`seconds`: of one call. `answers_soon`: requests wait for a few times as long as calls usually
+        take, and at least for SHORT_SECONDS."""
+        self.seconds = seconds
         self.breakers: dict[Sort, StoreBreaker] = {"reads": StoreBreaker(), "writes": StoreBreaker()}
-        self._seconds = seconds
         self._answers_soon = answers_soon
         self._usual_seconds = 0.0
         self._late: set[asyncio.Task[Any]] = set()
@@ -100,39 +91,52 @@ class Bounds:
         """Why some calls are not made, "" where all are."""
         return next((breaker.why for breaker in self.breakers.values() if breaker.why), "")
 
-    async def call(self, method: str, work: Callable[[], Awaitable[T]]) -> T:
-        breaker = self.breakers["reads" if method in _READS else "writes"]
-        is_waited_for = method not in _UNATTENDED
-        if is_waited_for:
+    async def call(
+        self,
+        kind: CallKind,
+        part: Callable[[], Any],
+        method: str,
+        arguments: tuple[Any, ...] = (),
+        named: Mapping[str, Any] = {},
+    ) -> Any:
+        """`part` is found with each call: it may not be open yet."""
+        breaker = self.breakers[kind.sort]
+        if not kind.is_unattended:
             breaker.ask()
-        seconds = self._seconds()
+        seconds = LONG_SECONDS if kind.is_long else self.seconds
+        limit = asyncio.timeout(seconds)
         try:
-            if method in _LONG:
-                done = await _within(LONG_SECONDS, work)
-            elif self._answers_soon and is_waited_for:
-                done = await self._soon(seconds, work, breaker)
+            if self._answers_soon and not kind.is_long and not kind.is_unattended:
+                done = await self._soon(lambda: getattr(part(), method)(*arguments, **named), breaker)
             else:
-                done = await _within(seconds, work)
+                async with limit:
+                    done = await getattr(part(), method)(*arguments, **named)
         except StoreDown as down:
             breaker.failed(str(down))
             raise
-        if is_waited_for:
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            late = _unanswered(seconds)
+            breaker.failed(str(late))
+            raise late from None
+        if not kind.is_unattended:
             breaker.succeeded()
         return done
 
     @property
     def patience(self) -> float:
         """Seconds for which a request waits for a server that answers soon."""
-        return min(self._seconds(), max(SHORT_SECONDS, _USUAL_TIMES * self._usual_seconds))
+        return min(self.seconds, max(SHORT_SECONDS, _USUAL_TIMES * self._usual_seconds))
 
     def learn(self, seconds: float) -> None:
         """What a call took, also one that came too late: a server that is far away does not hang."""
         usual = self._usual_seconds
         self._usual_seconds = usual + _NEWEST_WEIGHT * (seconds - usual) if usual else seconds
 
-    async def _soon(self, seconds: float, work: Callable[[], Awaitable[T]], breaker: StoreBreaker) -> T:
+    async def _soon(self, work: Callable[[], Awaitable[T]], breaker: StoreBreaker) -> T:
         loop = asyncio.get_running_loop()
-        task = loop.create_task(_within(seconds, lambda: self._timed(work)))
+        task = loop.create_task(self._timed(work))
         patience = self.patience
         is_held_up = True
         try:
@@ -154,118 +158,148 @@ class Bounds:
 
         self._late.add(task)
         task.add_done_callback(end)
-        raise StoreDown(f"the store does not answer within {patience:.2g} s")
+        raise _unanswered(round(patience, 2))
 
     async def _timed(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Within the time of one call, from which is learned."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        done = await work()
+        limit = asyncio.timeout(self.seconds)
+        try:
+            async with limit:
+                done = await work()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise _unanswered(self.seconds) from None
         self.learn(loop.time() - begun)
         return done
 
     async def check(self, work: Callable[[], Awaitable[None]]) -> None:
         """What goes well here closes the breakers: three more failures open them again."""
-        writes = self.breakers["writes"]
         try:
-            await _within(self._seconds(), lambda: self._timed(work))
+            await self._timed(work)
         except StoreDown as down:
-            writes.failed(str(down))
+            self.breakers["writes"].failed(str(down))
             raise
         for breaker in self.breakers.values():
             breaker.close()
 
 
-async def _within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            return await work()
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise StoreDown(f"the store does not answer within {seconds:g} s") from None
+def _unanswered(seconds: float) -> StoreDown:
+    return StoreDown(f"the store does not answer within {seconds:g} s")
 
 
-class BoundedEngine:
-    def __init__(self, behind: Engine, seconds: Callable[[], float]) -> None:
+def bounded(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BoundedPart, P], Coroutine[Any, Any, T]]:
+    """The method of a protocol within its bounds, which are those of the kind that it declares."""
+    kind, name = kind_of(method), method.__name__
+
+    def called(self: BoundedPart, /, *arguments: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
+        return self.bounds.call(kind, self._part, name, arguments, named)
+
+    return called
+
+
+class BoundedPart:
+    """One side of a store."""
+
+    def __init__(self, part: Callable[[], Any], bounds: Bounds) -> None:
+        self._part = part
+        self.bounds = bounds
+
+
+class BoundedDocuments(BoundedPart):
+    put = bounded(Documents.put)
+    replace = bounded(Documents.replace)
+    touch = bounded(Documents.touch)
+    touch_pieces = bounded(Documents.touch_pieces)
+    append = bounded(Documents.append)
+    get = bounded(Documents.get)
+    pieces = bounded(Documents.pieces)
+    recent = bounded(Documents.recent)
+    delete = bounded(Documents.delete)
+    delete_pieces = bounded(Documents.delete_pieces)
+
+
+class BoundedVault(BoundedPart):
+    keep = bounded(Vault.keep)
+    recall = bounded(Vault.recall)
+
+
+class BoundedLedger(BoundedPart):
+    apply = bounded(Ledger.apply)
+    totals = bounded(Ledger.totals)
+    rows = bounded(Ledger.rows)
+    spent = bounded(Ledger.spent)
+    sessions = bounded(Ledger.sessions)
+    forget_session = bounded(Ledger.forget_session)
+    beat = bounded(Ledger.beat)
+    close_open = bounded(Ledger.close_open)
+
+
+class BoundedKeys(BoundedPart):
+    version = bounded(Keys.version)
+    all = bounded(Keys.all)
+    put = bounded(Keys.put)
+    delete = bounded(Keys.delete)
+
+
+class BoundedCounters(BoundedPart):
+    take = bounded(Counters.take)
+    settle = bounded(Counters.settle)
+    known = bounded(Counters.known)
+    amounts = bounded(Counters.amounts)
+    seed = bounded(Counters.seed)
+    enter = bounded(Counters.enter)
+    leave = bounded(Counters.leave)
+    cool = bounded(Counters.cool)
+    cooling = bounded(Counters.cooling)
+    lock = bounded(Counters.lock)
+    unlock = bounded(Counters.unlock)
+
+    def __init__(self, shared: Shared | DeferredShared, bounds: Bounds) -> None:
+        super().__init__(partial(getattr, shared, "counters"), bounds)
+        self._shared = shared
+
+    async def check(self) -> None:
+        await self.bounds.check(self._shared.check)
+
+    async def close(self) -> None:
+        await self._shared.close()
+
+
+class BoundedEngine(BoundedPart):
+    sweep = bounded(Engine.sweep)
+    wipe = bounded(Engine.wipe)
+    stats = bounded(Engine.stats)
+    load = bounded(Engine.load)
+
+    def __init__(self, behind: Engine, seconds: float) -> None:
+        bounds = Bounds(seconds)
+        super().__init__(lambda: behind, bounds)
         self.behind = behind
-        self.bounds = bounds = Bounds(seconds)
-        self.documents = cast(Documents, BoundedPart(lambda: behind.documents, bounds))
-        self.vault = cast(Vault, BoundedPart(lambda: behind.vault, bounds))
-        self.ledger = cast(Ledger, BoundedPart(lambda: behind.ledger, bounds))
-        self.keys = cast(Keys, BoundedPart(lambda: behind.keys, bounds))
+        self.documents = BoundedDocuments(partial(getattr, behind, "documents"), bounds)
+        self.vault = BoundedVault(partial(getattr, behind, "vault"), bounds)
+        self.ledger = BoundedLedger(partial(getattr, behind, "ledger"), bounds)
+        self.keys = BoundedKeys(partial(getattr, behind, "keys"), bounds)
+        # Told at once, or as slow as whoever reads: no budget could be told.
+        self.lacks, self.kept_mark, self.export, self.close = (
+            behind.lacks, behind.kept_mark, behind.export, behind.close
+        )  # fmt: skip
 
     async def check(self) -> None:
         await self.bounds.check(self.behind.check)
-
-    async def sweep(
-        self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
-    ) -> Swept:
-        return await self.bounds.call(
-            "sweep",
-            lambda: self.behind.sweep(now, usage_before=usage_before, dead_before=dead_before, kinds=kinds),
-        )
-
-    async def wipe(self, caller: str) -> dict[str, int]:
-        return await self.bounds.call("wipe", lambda: self.behind.wipe(caller))
-
-    async def stats(self) -> Stats:
-        return await self.bounds.call("stats", self.behind.stats)
-
-    def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
-        """As slow as whoever reads it: no budget could be told."""
-        return self.behind.export()
-
-    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
-        await self.bounds.call("load", lambda: self.behind.load(records))
-
-    def lacks(self, caller: str) -> bool:
-        return self.behind.lacks(caller)
-
-    def kept_mark(self, caller: str) -> Hashable:
-        return self.behind.kept_mark(caller)
-
-    async def close(self) -> None:
-        await self.behind.close()
 
 
 class BoundedShared:
     """The same for counters, and the vault beside them where they have one."""
 
     def __init__(
-        self,
-        counters: Counters,
-        vault: Vault | None,
-        seconds: Callable[[], float],
-        *,
-        answers_soon: bool = False,
+        self, shared: Shared | DeferredShared, seconds: float, *, answers_soon: bool = False
     ) -> None:
-        self.bounds = Bounds(seconds, answers_soon=answers_soon)
-        self.counters = cast(Counters, _BoundedCounters(lambda: counters, self.bounds))
-        self.vault = cast(Vault, BoundedPart(lambda: vault, self.bounds)) if vault is not None else None
-
-
-class BoundedPart:
-    """One side of a store. What is behind is looked up with each call: it may not be open yet."""
-
-    def __init__(self, behind: Callable[[], Any], bounds: Bounds) -> None:
-        self._behind = behind
-        self._bounds = bounds
-
-    def __getattr__(self, method: str) -> Any:
-        async def called(*arguments: Any, **more: Any) -> Any:
-            async def work() -> Any:
-                return await getattr(self._behind(), method)(*arguments, **more)
-
-            return await self._bounds.call(method, work)
-
-        setattr(self, method, called)  # found at once from now on
-        return called
-
-
-class _BoundedCounters(BoundedPart):
-    async def check(self) -> None:
-        await self._bounds.check(self._behind().check)
-
-    async def close(self) -> None:
-        await self._behind().close()
+        self.bounds = bounds = Bounds(seconds, answers_soon=answers_soon)
+        self.counters = BoundedCounters(shared, bounds)
+        has_vault = isinstance(shared, DeferredShared) or shared.vault is not None
+        self.vault = BoundedVault(partial(getattr, shared, "vault"), bounds) if has_vault else None

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TypeVar
 
-from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, StoreUnusable, Vault
+from wireglot.stores.base import (
+    Counters,
+    Documents,
+    Engine,
+    Keys,
+    Ledger,
+    Shared,
+    StoreDown,
+    StoreUnusable,
+    Vault,
+)
 from wireglot.stores.open import open_counters, open_engine
 from wireglot.stores.records import Document, KeyRow, KindLimits, Stats, Swept, UsageRow, VaultEntry
 
@@ -24,15 +34,27 @@ class DeferredEngine:
         self._open = open
         self._engine: Engine | None = None
         self._opening = asyncio.Lock()
-        self.documents = cast(Documents, _Part(self, "documents"))
-        self.vault = cast(Vault, _Part(self, "vault"))
-        self.ledger = cast(Ledger, _Part(self, "ledger"))
-        self.keys = cast(Keys, _Part(self, "keys"))
 
     def opened(self) -> Engine:
         if self._engine is None:
             raise StoreDown(self._reason)
         return self._engine
+
+    @property
+    def documents(self) -> Documents:
+        return self.opened().documents
+
+    @property
+    def vault(self) -> Vault:
+        return self.opened().vault
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.opened().ledger
+
+    @property
+    def keys(self) -> Keys:
+        return self.opened().keys
 
     async def check(self) -> None:
         async with self._opening:  # once, however many ask
@@ -69,39 +91,40 @@ class DeferredEngine:
 
 
 class DeferredShared:
-    """The same for counters and the vault beside them. `counters.check` tries to open them."""
+    """The same for counters and the vault beside them."""
 
     def __init__(
-        self,
-        url: str,
-        reason: str,
-        *,
-        open: Callable[[str], Awaitable[tuple[Counters, Vault | None]]] = open_counters,
+        self, url: str, reason: str, *, open: Callable[[str], Awaitable[Shared]] = open_counters
     ) -> None:
         self._url = url
         self._reason = reason
         self._open = open
-        self._shared: _Shared | None = None
+        self._shared: Shared | None = None
         self._opening = asyncio.Lock()
-        self.counters = cast(Counters, _DeferredCounters(self, "counters"))
-        self.vault = cast(Vault, _Part(self, "vault"))
 
-    def opened(self) -> _Shared:
+    def opened(self) -> Shared:
         if self._shared is None:
             raise StoreDown(self._reason)
         return self._shared
 
+    @property
+    def counters(self) -> Counters:
+        return self.opened().counters
+
+    @property
+    def vault(self) -> Vault | None:
+        """Never None: only a server can be away at the start, and each has one."""
+        return self.opened().vault
+
     async def check(self) -> None:
         async with self._opening:
             if self._shared is None:
-                counters, vault = await _usable(self._open(self._url))
-                assert vault is not None, "only an engine of its own can be away at the start"
-                self._shared = _Shared(counters, vault)
-        await self._shared.counters.check()
+                self._shared = await _usable(self._open(self._url))
+        await self._shared.check()
 
     async def close(self) -> None:
         if self._shared is not None:
-            await self._shared.counters.close()
+            await self._shared.close()
 
 
 async def _usable(opening: Awaitable[T]) -> T:
@@ -110,29 +133,3 @@ async def _usable(opening: Awaitable[T]) -> T:
         return await opening
     except StoreUnusable as problem:
         raise StoreDown(str(problem)) from problem
-
-
-class _Shared(NamedTuple):
-    counters: Counters
-    vault: Vault
-
-
-class _Part:
-    """One side of a store that may not be open: looking up a method on it is what fails."""
-
-    def __init__(self, deferred: DeferredEngine | DeferredShared, name: str) -> None:
-        self._deferred = deferred
-        self._name = name
-
-    def __getattr__(self, method: str) -> Any:
-        return getattr(getattr(self._deferred.opened(), self._name), method)
-
-
-class _DeferredCounters(_Part):
-    _deferred: DeferredShared
-
-    async def check(self) -> None:
-        await self._deferred.check()
-
-    async def close(self) -> None:
-        await self._deferred.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from wireglot.stores.base import Counters, Documents, Engine, FleetLog, StoreUnusable, Vault
+from wireglot.stores.base import Documents, Engine, FleetLog, Shared, StoreUnusable
 from wireglot.stores.document_log import DocumentLog
 
 
@@ -30,7 +30,7 @@ async def open_engine(url: str) -> Engine:
     raise StoreUnusable(f"store.url: expected memory:, sqlite:///... or postgresql://..., got {scheme}:")
 
 
-async def open_counters(url: str) -> tuple[Counters, Vault | None]:
+async def open_counters(url: str) -> Shared:
     """`redis://` (also `rediss://`, `valkey://`, each also with `+sentinel`): counters and a vault for a
     fleet. `sqlite:` shares between the processes of one machine, `memory:` is for one process; both leave the
     vault to the engine."""
@@ -39,17 +39,17 @@ async def open_counters(url: str) -> tuple[Counters, Vault | None]:
         case "memory":
             from wireglot.stores.memory import MemoryCounters
 
-            return MemoryCounters(), None
+            return Shared(MemoryCounters(), None)
         case "sqlite":
             from wireglot.stores.sqlite import SqliteCounters
 
-            return await SqliteCounters.open(sqlite_path(rest)), None
+            return Shared(await SqliteCounters.open(sqlite_path(rest)), None)
         case _ if scheme.removesuffix("+sentinel") in ("redis", "rediss", "valkey", "valkeys"):
             try:
                 from wireglot.stores.redis import open_redis
             except ImportError:
                 raise StoreUnusable("store.shared: Redis needs `pip install wireglot[fleet]`") from None
-            return await open_redis(url)
+            return Shared(*await open_redis(url))
     raise StoreUnusable(f"store.shared: expected redis://... or redis+sentinel://..., got {scheme}:")
 
 

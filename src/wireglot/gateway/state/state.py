@@ -33,7 +33,7 @@ from wireglot.gateway.state.store_health import StoreHealth, WatchedDocuments
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine, open_fleet_log
-from wireglot.stores.base import Counters, Engine, Vault
+from wireglot.stores.base import Counters, Engine, Shared, Vault
 from wireglot.stores.bounded import BoundedEngine, BoundedShared, Bounds, StoreBreaker
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.memory import MemoryCounters
@@ -50,21 +50,25 @@ class State:
         self,
         settings: Settings,
         behind: Engine,
-        counters: Counters,
-        vault: Vault | None,
+        shared: Shared | DeferredShared,
         observer: Observer,
         *,
         pace: Pace,
     ) -> None:
-        """`vault`: beside the counters, where it is not the engine's."""
+        """`shared`: its vault, where it has one, is used instead of the engine's."""
         note = observer.note
-        engine = BoundedEngine(behind, self._call_seconds)
+        seconds = settings.store.timeout
+        engine = BoundedEngine(behind, seconds)
         self._bounds: dict[str, Bounds] = {"store": engine.bounds}
-        if not isinstance(counters, MemoryCounters):  # which never make anybody wait
+        counters: Counters
+        vault: Vault | None = None
+        if isinstance(shared, Shared) and isinstance(shared.counters, MemoryCounters):
+            counters = shared.counters  # which never make anybody wait
+        else:
             is_server = bool(settings.store.shared.value)
-            shared = BoundedShared(counters, vault, self._call_seconds, answers_soon=is_server)
-            counters, vault = shared.counters, shared.vault
-            self._bounds["shared"] = shared.bounds
+            within = BoundedShared(shared, seconds, answers_soon=is_server)
+            counters, vault = within.counters, within.vault
+            self._bounds["shared"] = within.bounds
         self.pace = pace
         self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.settings = settings
@@ -123,15 +127,13 @@ class State:
             note("error", "store down", detail=away)
             engine = DeferredEngine(store.url.value, away)
         url = _counters_url(settings)
-        counters: Counters
-        vault: Vault | None
+        shared: Shared | DeferredShared
         try:
-            counters, vault = await open_counters(url)
+            shared = await open_counters(url)
         except StoreDown as down:
             note("error", "store down", detail=str(down))
-            late = DeferredShared(url, str(down))
-            counters, vault = late.counters, late.vault
-        state = cls(settings, engine, counters, vault, observer, pace=pace or Pace())
+            shared = DeferredShared(url, str(down))
+        state = cls(settings, engine, shared, observer, pace=pace or Pace())
         state.store_health.trouble = away
         state._told = bool(away)
         return state
@@ -153,6 +155,8 @@ class State:
 
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
+        for bounds in self._bounds.values():
+            bounds.seconds = settings.store.timeout
         parts = (self.ledger, self.reasoning, self.responses, self.conversations, self.idempotency)
         for part in parts:
             part.adopt(settings)
@@ -248,9 +252,6 @@ class State:
         """Whether requests do not ask it: only a look at it changes that."""
         bounds = self._bounds.get(part)
         return bounds is not None and bool(bounds.trouble)
-
-    def _call_seconds(self) -> float:
-        return self.settings.store.timeout
 
     def _unreadable(self, kind: str) -> None:
         self.note("warn", "unreadable", kind=kind, detail="sealed with another secret, or damaged")

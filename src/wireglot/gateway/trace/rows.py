@@ -301,7 +301,7 @@ def _tokens(kinds: tuple[int, ...], source: str) -> Tokens:
 
 def _counted(losses: Sequence[Loss]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """How many there are of each grade, and of which features: the worst first."""
-    grades = [loss.grade for loss in losses]
+    grades: list[str] = [loss.grade for loss in losses]
     features = dict.fromkeys([str(loss.feature) for loss in worst_first(losses)])
     return tuple(map(grades.count, _GRADES)), tuple(features)[:_FEATURES_MOST]
 

@@ -31,6 +31,7 @@ class Database:
         reader = partial(open_reader, path, busy=busy)
         self._reader = WorkerThread("store-read", WatchedConnection(path, reader))
         self._reports = WorkerThread("store-report", WatchedConnection(path, reader))
+        self.write, self.read, self.report = self._writer.do, self._reader.do, self._reports.do
 
     @classmethod
     async def open(
@@ -46,22 +47,6 @@ class Database:
 
     def now_exactly(self) -> float:
         return self._clock() * 1000
-
-    async def write(
-        self,
-        work: Callable[[apsw.Connection], T],
-        after: Callable[[], None] | None = None,
-        *,
-        synced: bool = True,
-    ) -> T:
-        """`after`, `synced`: see `WorkerThread.do`."""
-        return await self._writer.do(work, after, synced=synced)
-
-    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._reader.do(work)
-
-    async def report(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._reports.do(work)
 
     async def close(self) -> None:
         # The writer last: the last connection of all cleans up after itself.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -43,6 +43,7 @@ class SqliteEngine:
         self.documents: Documents = documents.SqliteDocuments(database)
         self._vault = SqliteVault(database)
         self.vault: Vault = self._vault
+        self.lacks, self.kept_mark = self._vault.lacks, self._vault.words.look
         self.ledger: Ledger = ledger.SqliteLedger(database)
         self.keys: Keys = documents.SqliteKeys(database)
 
@@ -151,12 +152,6 @@ class SqliteEngine:
 
         callers = {record.caller for record in records if isinstance(record, VaultEntry)}
         await self._database.write(write, lambda: self._vault.words.change(callers))
-
-    def kept_mark(self, caller: str) -> Hashable:
-        return self._vault.words.look(caller)
-
-    def lacks(self, caller: str) -> bool:
-        return self._vault.lacks(caller)
 
     async def close(self) -> None:
         self._vault.words.remove()  # others make another one

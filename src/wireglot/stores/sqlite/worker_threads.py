@@ -84,15 +84,6 @@ class _Job(Generic[T]):
         self.result: T
         self.error: Exception | None = None
 
-    def settle(self) -> None:
-        """On the caller's loop."""
-        if self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
 
 class WorkerThread:
     """Jobs one after the other, each by itself: for reading."""
@@ -273,5 +264,11 @@ def _deliver(batch: list[_Job[Any]]) -> None:
 
 
 def _settle(jobs: list[_Job[Any]]) -> None:
+    """On the caller's loop."""
     for job in jobs:
-        job.settle()
+        if job.future.done():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
