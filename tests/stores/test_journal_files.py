@@ -26,7 +26,7 @@ from wireglot.stores.journal.files import (
     read_segment,
     unframe,
 )
-from wireglot.stores.journal.journal import Journal, JournalFull, Recent
+from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.journal.orphans import orphans
 from wireglot.stores.journal.sync import Syncer, Timing, reason_of
 from wireglot.stores.records import UsageRow
@@ -283,38 +283,6 @@ def test_only_journals_whose_process_has_gone_are_taken(tmp_path: Path) -> None:
     orphan.remove()
     assert not (tmp_path / "gone").exists()
     orphan.release()  # twice does nothing
-
-
-# --- rows at hand
-
-
-def test_rows_are_at_hand_until_they_become_too_many() -> None:
-    recent = Recent(3)
-    for number in range(3):
-        recent.add(row(number), 1, 100 + number)
-    was_whole = recent.whole
-    assert recent.first(10, 1, 1000) == ([row(0), row(1), row(2)], 102)
-    recent.add(row(3), 1, 103)
-    assert (was_whole, recent.whole) == (True, False)
-    assert recent.first(10, 1, 1000) == ([], 0)
-    recent.add(row(4), 1, 104)
-    assert recent.first(10, 1, 1000) == ([], 0)
-
-
-def test_only_rows_of_one_file_that_are_written_are_given_at_once() -> None:
-    recent = Recent()
-    for number, (file, end) in enumerate(((1, 10), (1, 20), (1, 30), (2, 10))):
-        recent.add(row(number), file, end)
-    assert recent.first(2, 1, 100) == ([row(0), row(1)], 20)
-    assert recent.first(9, 1, 20) == ([row(0), row(1)], 20)
-    assert recent.first(9, 1, 19) == ([row(0)], 10)
-    assert recent.first(9, 2, 100) == ([], 0)
-    recent.drop(1, 20)
-    assert recent.first(9, 1, 100) == ([row(2)], 30)
-    recent.drop(1, 99)
-    assert recent.first(9, 2, 100) == ([row(3)], 10)
-    recent.drop(2, 9)
-    assert recent.first(9, 2, 100) == ([row(3)], 10)
 
 
 # --- the thread that syncs

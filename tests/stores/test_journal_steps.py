@@ -23,7 +23,7 @@ from wireglot.stores.journal import disk as disk_module
 from wireglot.stores.journal import orphans as orphans_module
 from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.files import BEGIN, LOCK, Segment, Shelf, held, number_of
-from wireglot.stores.journal.journal import RECENT_ROWS, Journal, JournalFull, Position, Recent
+from wireglot.stores.journal.journal import RECENT_ROWS, Journal, JournalFull, Position
 from wireglot.stores.journal.orphans import Orphan, orphans
 from wireglot.stores.journal.sync import Syncer, Timing
 from wireglot.stores.records import UsageRow
@@ -312,19 +312,6 @@ def test_a_journal_that_is_removed_is_held_no_more(tmp_path: Path) -> None:
     assert orphan._lock < 0
 
 
-# --- rows at hand
-
-
-def test_so_many_rows_are_at_hand_and_no_more() -> None:
-    assert RECENT_ROWS == 4096
-    recent = Recent()
-    for number in range(4096):
-        recent.add(row(0), 1, number)
-    was_whole = recent.whole
-    recent.add(row(0), 1, 4096)
-    assert (was_whole, recent.whole) == (True, False)
-
-
 # --- a journal, without its thread
 
 
@@ -537,6 +524,50 @@ def test_nobody_waits_for_a_journal_that_was_closed(tmp_path: Path) -> None:
         assert waiting.done()
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("at_hand", [1, 3, RECENT_ROWS])
+def test_so_many_rows_are_at_hand_and_no_more(tmp_path: Path, at_hand: int) -> None:
+    assert RECENT_ROWS == 4096
+    disk = Watched()
+
+    async def work(journal: Still) -> None:
+        rows = [row(number) for number in range(at_hand + 2)]
+        for each in rows[:at_hand]:
+            journal.append(each)
+        assert (journal.read(9999)[0], disk.reads) == (rows[:at_hand], [])
+        for count in (1, 2):  # from the first that is too many on, all are read from the file
+            journal.append(rows[at_hand + count - 1])
+            disk.reads.clear()
+            assert journal.read(9999)[0][:3] == rows[: at_hand + count][:3]
+            assert disk.reads
+
+    still(work, tmp_path, disk, limit=16 * KIB * KIB, segment=4 * KIB * KIB, recent=at_hand)
+
+
+def test_only_rows_of_one_file_that_are_written_are_given_at_once(tmp_path: Path) -> None:
+    async def work(journal: Still) -> None:
+        for number in range(3):
+            journal.append(row(number))
+        last = filling(journal)
+        journal.append(last)
+        journal.append(row(4))  # in the next file
+        journal.append(row(5), gather=True)
+        journal.syncer.trouble = "Input/output error"  # which keeps it from being written
+        rows, position = journal.read(2)
+        assert (rows, position) == ([row(0), row(1)], Position(1, BEGIN + len(framed(row(0), row(1)))))
+        journal.applied(Position(1, position.offset - 1))
+        assert journal.read(9)[0] == [row(1), row(2), last], "what was not applied whole is given again"
+        journal.applied(position)
+        rows, position = journal.read(9)
+        assert rows == [row(2), last]
+        journal.applied(position)
+        rows, position = journal.read(9)
+        assert (rows, position.segment) == ([row(4)], 2)
+        journal.syncer.trouble = ""
+        assert journal.read(9)[0] == [row(4), row(5)]
+
+    still(work, tmp_path)
 
 
 def test_rows_are_at_hand_again_once_all_were_read(tmp_path: Path) -> None:

@@ -43,44 +43,6 @@ class Position(msgspec.Struct, frozen=True):
     offset: int
 
 
-class Recent:
-    """The last rows, at hand: while the store keeps up, no row is read back from its file.
-
-    `whole`: it holds every row that was not applied. Otherwise it holds none: they had become too many.
-    """
-
-    def __init__(self, most: int = RECENT_ROWS) -> None:
-        self._most = most
-        self.whole = True
-        self._rows: deque[tuple[UsageRow, int, int]] = deque()
-
-    def add(self, row: UsageRow, segment: int, end: int) -> None:
-        """`end` is the place behind the row in its file."""
-        if self.whole:
-            rows = self._rows
-            rows.append((row, segment, end))
-            if len(rows) > self._most:
-                self.whole = False
-                rows.clear()
-
-    def first(self, limit: int, segment: int, end: int) -> tuple[list[UsageRow], int]:
-        """The oldest that lie in this file up to `end`, and the place behind them."""
-        rows: list[UsageRow] = []
-        behind = 0
-        for row, number, after in islice(self._rows, limit):
-            if number != segment or after > end:
-                break
-            rows.append(row)
-            behind = after
-        return rows, behind
-
-    def drop(self, segment: int, end: int) -> None:
-        """Those up to there have been applied."""
-        rows = self._rows
-        while rows and (rows[0][1], rows[0][2]) <= (segment, end):
-            rows.popleft()
-
-
 class Journal:
     """One process's own. All methods belong to one event loop."""
 
@@ -110,7 +72,12 @@ class Journal:
         self._written: deque[Segment] = deque()
         self._current: Segment | None = None
         self._read_at = BEGIN
-        self._recent = Recent(recent)
+        self._recent: deque[tuple[UsageRow, int, int]] = deque()
+        """The last rows, with the number of their file and the place behind each: while the store keeps up,
+        none is read back from its file."""
+        self._recent_max = recent
+        self._recalls_all = True
+        """These are all that were not applied. Otherwise there are none: they had become too many."""
         self._sequence = 0
         self._unwritten = bytearray()
         """The last rows, framed for the current file: written with the next, or at the loop's next turn."""
@@ -177,28 +144,34 @@ class Journal:
             raise JournalFull("the journal is full")
         if segment is None:
             segment = self._roll()
-        frame(row, unwritten, segment.salt)
+        try:
+            frame(row, unwritten, segment.salt)
+        except UnicodeEncodeError:
+            row = legible(row)
+            frame(row, unwritten, segment.salt)
         if len(unwritten) > segment.size - segment.end:
             del unwritten[at:]
             segment, at = self._roll(), 0
             frame(row, unwritten, segment.salt)
         if gather and syncer.sync:
-            self._recent.add(row, segment.number, segment.end + len(unwritten))
-            self._sequence += 1
             if not at:
                 self._loop.call_soon(self._put_soon)
-            return self._sequence
-        try:
-            segment.put(unwritten)
-        except OSError as problem:
-            del unwritten[at:]
-            raise self._failed(problem) from None
-        unwritten.clear()
+        else:
+            try:
+                segment.put(unwritten)
+            except OSError as problem:
+                del unwritten[at:]
+                raise self._failed(problem) from None
+            unwritten.clear()
+            syncer.appended = self._sequence + 1
+            if at and syncer.waiting:
+                syncer.ask_sync()  # it took along what others wait for
         self._sequence += 1
-        syncer.appended = self._sequence
-        if at and syncer.waiting:
-            syncer.ask_sync()  # it took along what others wait for
-        self._recent.add(row, segment.number, segment.end)
+        if self._recalls_all:
+            self._recent.append((row, segment.number, segment.end + len(unwritten)))
+            if len(self._recent) > self._recent_max:
+                self._recalls_all = False
+                self._recent.clear()
         return self._sequence
 
     def synced(self, sequence: int) -> Wait:
@@ -285,11 +258,16 @@ class Journal:
         """The next rows that were not applied, the oldest first; none where all were."""
         if self._unwritten:
             self._put_soon()
-        recent = self._recent
         while self._written:
             segment = self._written[0]
-            if recent.whole:
-                rows, behind = recent.first(limit, segment.number, segment.end)
+            rows: list[UsageRow] = []
+            behind = 0
+            if self._recalls_all:
+                for row, number, after in islice(self._recent, limit):
+                    if number != segment.number or after > segment.end:
+                        break
+                    rows.append(row)
+                    behind = after
             else:
                 rows, behind = segment.rows(self._read_at, limit, _READ_BYTES)
             if rows:
@@ -298,7 +276,7 @@ class Journal:
             self.damaged += self._read_at < segment.end
             if segment is self._current:
                 self._read_at = segment.end
-                recent.whole = recent.whole or not self._unwritten
+                self._recalls_all = self._recalls_all or not self._unwritten
                 break
             self._free(segment)
         return [], Position(0, 0)
@@ -308,13 +286,15 @@ class Journal:
         segment = self._written[0]
         assert segment.number == position.segment
         self._read_at = position.offset
-        self._recent.drop(position.segment, position.offset)
+        recent = self._recent
+        while recent and (recent[0][1], recent[0][2]) <= (position.segment, position.offset):
+            recent.popleft()
         if position.offset < segment.end:
             return
         if segment is not self._current:
             self._free(segment)
         elif not self._unwritten:
-            self._recent.whole = True  # of no rows
+            self._recalls_all = True
 
     def _free(self, segment: Segment) -> None:
         self._written.popleft()
@@ -334,3 +314,13 @@ class Journal:
             self.damaged += intact.count(False)
             self._doubtful = range(self.syncer.covered + 1, self.syncer.appended + 1)
         return True
+
+
+def legible(row: UsageRow) -> UsageRow:
+    """The same with letters that can be written, where a client's word holds halves of them."""
+    changed = {
+        name: value.encode("utf-8", "replace").decode()
+        for name in ("caller", "session", "model", "upstream_model")
+        if not (value := getattr(row, name)).isascii()
+    }
+    return msgspec.structs.replace(row, **changed)

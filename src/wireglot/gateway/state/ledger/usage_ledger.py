@@ -154,7 +154,8 @@ class UsageLedger:
         row = intent(exchange, target, self._instance)
         try:
             # Where the provider is asked at once, the row is in the kernel's hands before that.
-            sequence = self._write(row, (len(self._open) + 1) * _PROMISED_BYTES, gather=self._before)
+            promised = (len(self._open) + 1) * _PROMISED_BYTES
+            sequence = self.journal.append(row, promised, gather=self._before)
         except JournalFull as full:
             self._drop(str(full))
             if exchange.job.settings.store.ledger_required:
@@ -163,6 +164,7 @@ class UsageLedger:
         if self._refusing:
             self._refusing = False
             self._note("warn", "usage recorded again", dropped=self.dropped)
+        self._drain.due.set()
         account: _OpenAccount
         if self._before:
             # Asked for now and waited for later: the disk works while the request is made ready.
@@ -193,19 +195,12 @@ class UsageLedger:
         )
         record.cost = whole.cost
         try:
-            self._write(whole)
+            self.journal.append(whole)
         except JournalFull as full:
             self._drop(str(full))
             return
         self.journal.syncer.ask_later()
-
-    def _write(self, row: UsageRow, leave: int = 0, *, gather: bool = False) -> int:
-        try:
-            sequence = self.journal.append(row, leave, gather=gather)
-        except UnicodeEncodeError:
-            sequence = self.journal.append(legible(row), leave, gather=gather)
         self._drain.due.set()
-        return sequence
 
     def _drop(self, why: str) -> None:
         self.dropped += 1
@@ -370,16 +365,6 @@ def completed(
     )
     whole: UsageRow = with_counts(ended, usage) if usage is not _NOTHING else ended
     return whole
-
-
-def legible(row: UsageRow) -> UsageRow:
-    """The same with letters that can be written, where a client's word holds halves of them."""
-    changed = {
-        name: value.encode("utf-8", "replace").decode()
-        for name in ("caller", "session", "model", "upstream_model")
-        if not (value := getattr(row, name)).isascii()
-    }
-    return msgspec.structs.replace(row, **changed)
 
 
 def _bounded(usage: Usage) -> Usage:
