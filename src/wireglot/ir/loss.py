@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -195,7 +196,7 @@ class Loss(msgspec.Struct, frozen=True):
         """Why it has this grade, in a sentence."""
         return grade_of(self.feature, self.action)[1]
 
-    def told(self) -> dict[str, str]:
+    def told(self) -> dict[str, Any]:
         """As JSON tells it."""
         return {
             "path": self.path,
@@ -205,6 +206,49 @@ class Loss(msgspec.Struct, frozen=True):
             "grade": self.grade,
             "document": self.document,
         }
+
+
+class LossGroup(Loss, frozen=True, kw_only=True):
+    """Several that are alike but for their places: `[*]` in its path stands where those differ."""
+
+    count: int
+
+    def told(self) -> dict[str, Any]:
+        return {**Loss.told(self), "count": self.count}
+
+
+_PLACE = re.compile(r"\[\d+\]")
+
+
+def grouped(losses: Sequence[Loss]) -> list[Loss]:
+    """Those that are alike as one, where the first of them was. A long conversation loses the same in every
+    turn, which is worth one line."""
+    if len(losses) < 2:
+        return list(losses)
+    alike: dict[tuple[str, ...], list[Loss]] = {}
+    for loss in losses:
+        key = (loss.feature, loss.action, loss.detail, loss.document, *_PLACE.split(loss.path))
+        alike.setdefault(key, []).append(loss)
+    return [_group(those) if len(those) > 1 else those[0] for those in alike.values()]
+
+
+def _group(losses: Sequence[Loss]) -> LossGroup:
+    first = losses[0]
+    places = zip(*(_PLACE.findall(loss.path) for loss in losses), strict=True)
+    shared = iter([each[0] if len(set(each)) == 1 else "[*]" for each in places])
+    return LossGroup(
+        path=_PLACE.sub(lambda _: next(shared), first.path),
+        feature=first.feature,
+        action=first.action,
+        detail=first.detail,
+        document=first.document,
+        count=sum_of(losses),
+    )
+
+
+def sum_of(losses: Iterable[Loss]) -> int:
+    """How many there are, each group as many as it stands for."""
+    return sum(loss.count if isinstance(loss, LossGroup) else 1 for loss in losses)
 
 
 _SERIOUSNESS: dict[Grade, int] = {"serious": 0, "degraded": 1, "harmless": 2}

@@ -47,7 +47,7 @@ def test_a_request_is_one_json_line():
         "stream": True, "status": 200, "outcome": "ok", "stop": "tool_calls",
         "tokens": {"input": 11, "output": 20, "cache_read": 5, "cache_write": 7, "reasoning": 7},
         "ms": 1500.0, "first_byte_ms": 250.0, "attempts": 1, "losses": ["thinking.budget", "cache_marker"],
-        "loss_details": [_loss(name).told() for name in ("thinking.budget", "thinking.budget", "cache_marker")],
+        "loss_details": [{**_loss("thinking.budget").told(), "count": 2}, _loss("cache_marker").told()],
     }  # fmt: skip
 
 
@@ -344,13 +344,14 @@ def test_colour_needs_a_terminal_that_wants_it(monkeypatch):
 
 def test_losses_are_told_whole_the_worst_first_and_no_more_than_a_line_bears():
     """[X25]"""
-    many = [Loss(f"$.messages[{n}]", "reasoning.text", "dropped") for n in range(40)]
+    many = [Loss(f"$.m{n // 2}[{n % 2}]", "reasoning.text", "dropped") for n in range(80)]  # 40 of two each
     serious = Loss("$.tools[1]", "hosted_tool", "dropped", "web_search")
     told = line(JsonLines(Redactor(), clock), record(losses=[*many, serious]))
     assert told["losses"] == ["hosted_tool", "reasoning.text"]
     assert told["loss_details"][0] == serious.told()
     assert len(told["loss_details"]) == LOSSES_MOST
-    assert told["losses_untold"] == 41 - LOSSES_MOST
+    assert told["loss_details"][1] == {**many[0].told(), "path": "$.m0[*]", "count": 2}
+    assert told["losses_untold"] == 2 * (41 - LOSSES_MOST)
 
 
 def test_a_loss_forges_nothing():

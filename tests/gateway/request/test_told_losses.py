@@ -40,12 +40,13 @@ def test_details_are_json_with_everything_a_loss_has():
 
 def test_details_are_cut_at_four_kibibytes_and_say_so():
     """[X25]"""
-    losses = [Loss(f"$.messages[{n}].content[0]", "reasoning.text", "dropped", "x" * 400) for n in range(99)]
+    losses = [Loss(f"$.m{n // 2}[{n % 2}]", "reasoning.text", "dropped", "x" * 400) for n in range(198)]
     text = headers_of(*losses, details=True)["x-wireglot-loss-details"]
     *told, cut = json.loads(text)
     assert len(text) <= DETAILS_BYTES
     assert len(told) > 5
-    assert cut == {"untold": 99 - len(told)}
+    assert {loss["count"] for loss in told} == {2}
+    assert cut == {"untold": 2 * (99 - len(told))}
     assert all(len(loss["detail"]) == 200 and loss["detail"].endswith("…") for loss in told)
 
 

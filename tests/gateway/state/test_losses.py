@@ -231,13 +231,14 @@ def test_of_too_many_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_request_takes_no_more_than_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """[X25] And all together no more than theirs."""
-    many = [Loss(f"$.messages[{n}]", "reasoning.text", "dropped", "x" * 900) for n in range(500)]
+    many = [Loss(f"$.m{n // 2}[{n % 2}]", "reasoning.text", "dropped", "x" * 900) for n in range(1000)]
     serious = Loss("$.tools[0]", "hosted_tool", "dropped")
     body = shelf.entry(record("req_1", *many, serious), 1)
     told = json.loads(body)
     assert len(body) <= ENTRY_BYTES
     assert told["losses"][0] == serious.told()
-    assert told["untold"] == 501 - len(told["losses"])
+    assert {loss["count"] for loss in told["losses"][1:]} == {2}
+    assert told["untold"] == 2 * (501 - len(told["losses"]))
     monkeypatch.setattr(shelf, "KEPT_BYTES", 3 * ENTRY_BYTES)
     documents = MemoryEngine().documents
 

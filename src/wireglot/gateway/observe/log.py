@@ -16,7 +16,7 @@ import msgspec
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
-from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import KINDS, named_sums
 from wireglot.wire.json import mend_text
@@ -138,7 +138,7 @@ class JsonLines:
             line["first_byte_ms"] = int(max(0.0, record.first_byte - started) * 10_000 + 0.5) / 10
         line["attempts"] = record.attempts
         if record.losses:
-            line.update(self._told(tuple(record.losses)))
+            line.update(self._told(tuple(record.grouped_losses())))
         # All foreign text in a good one has been cleaned, once for many requests.
         good = record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks
         if not good:
@@ -203,7 +203,7 @@ class JsonLines:
             "loss_details": msgspec.Raw(_encode(details)),
         }
         if len(worst) > LOSSES_MOST:
-            told["losses_untold"] = len(worst) - LOSSES_MOST
+            told["losses_untold"] = sum_of(worst[LOSSES_MOST:])
         if sum(len(loss.path) + len(loss.detail) for loss in losses) <= _LOSSES_KNOWN_LETTERS:
             if len(self._losses_told) >= _LOSSES_KNOWN_MOST:
                 self._losses_told.clear()
@@ -375,7 +375,7 @@ def level_of(record: Record) -> Level:
 
 def features_of(record: Record) -> list[str]:
     """The worst first."""
-    return list(dict.fromkeys([loss.feature for loss in worst_first(record.losses)]))
+    return list(dict.fromkeys([loss.feature for loss in worst_first(record.grouped_losses())]))
 
 
 # The numbers never overlap. What everybody looks for comes first.

@@ -302,7 +302,7 @@ class Metrics:
         cells.count(record)
         if record.attempts > 1 or record.fallbacks:
             self._count_attempts(record)
-        for bent in {(loss.feature, loss.grade) for loss in record.losses} if record.losses else ():
+        for bent in {(loss.feature, loss.grade) for loss in record.grouped_losses()} if record.losses else ():
             self.losses.add(bent)
 
     def _count_attempts(self, record: Record) -> None:

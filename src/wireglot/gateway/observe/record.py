@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, grouped
 from wireglot.ir.outcome import Usage, added
 
 Outcome = Literal["ok", "error", "client_abort", "gateway_abort"]
@@ -74,6 +74,8 @@ class Record(msgspec.Struct):
     cost: int | None = None
     """In millionths of the currency, as the ledger has it; None: nobody knows it, or nothing was counted."""
     losses: list[Loss] = []
+    loss_groups: list[Loss] | None = None
+    """See `grouped_losses`."""
     response_model: str = ""
     """As the provider names it in its answer."""
     upstream_request_id: str = ""
@@ -107,7 +109,7 @@ class Record(msgspec.Struct):
         self.attempts += 1
         self.provider, self.upstream_model, self.upstream_dialect = provider, model, dialect
         self.upstream_url, self.account, self.passthrough = url, account, passthrough
-        self.losses = list(losses)
+        self.losses, self.loss_groups = list(losses), None
 
     def attempt_failed(self) -> None:
         if self.failing_since is None:
@@ -150,7 +152,13 @@ class Record(msgspec.Struct):
         self.response_model = model or self.response_model
 
     def lost(self, losses: Iterable[Loss]) -> None:
-        self.losses = [*self.losses, *losses]
+        self.losses, self.loss_groups = [*self.losses, *losses], None
+
+    def grouped_losses(self) -> list[Loss]:
+        """As they are told: those that are alike as one."""
+        if self.loss_groups is None:
+            self.loss_groups = grouped(self.losses)
+        return self.loss_groups
 
     def noted(self, text: str) -> None:
         self.notes = [*self.notes, text]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from wireglot.http.application import Head, Headers
-from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.loss import Loss, grouped, sum_of, worst_first
 from wireglot.wire.json import encode
 
 LOSSES: Final = "x-wireglot-losses"
@@ -29,10 +29,9 @@ def wants_details(head: Head) -> bool:
 
 
 def told_losses(losses: Sequence[Loss], *, details: bool) -> Headers:
-    worst = worst_first(losses)
-    headers: Headers = [(LOSSES, names(worst))]
+    headers: Headers = [(LOSSES, names(worst_first(losses)))]
     if details:
-        headers.append((DETAILS, whole(worst)))
+        headers.append((DETAILS, whole(worst_first(grouped(losses)))))
     return headers
 
 
@@ -58,7 +57,7 @@ def whole(losses: Sequence[Loss]) -> str:
         text = _ascii(encode(fields).decode("utf-8", "replace"))
         room -= len(text) + 1
         if room < 0:
-            told.append(f'{{"untold":{len(losses) - len(told)}}}')
+            told.append(f'{{"untold":{sum_of(losses[len(told) :])}}}')
             break
         told.append(text)
     return f"[{','.join(told)}]"

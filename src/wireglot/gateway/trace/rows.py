@@ -18,7 +18,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.client_names import client_name
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
-from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.ir.usage import KINDS, kinds_of
 from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss
 from wireglot.wire.json import mend_text
@@ -233,7 +233,7 @@ def facts_of(record: Record) -> Facts:
         kinds_of(usage) if usage is not None else None,
         record.usage_source,
         record.cost,
-        _counted(record.losses) if record.losses else None,
+        _counted(record.grouped_losses()) if record.losses else None,
         record.recorded,
         record.booked,
     )
@@ -301,9 +301,9 @@ def _tokens(kinds: tuple[int, ...], source: str) -> Tokens:
 
 def _counted(losses: Sequence[Loss]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """How many there are of each grade, and of which features: the worst first."""
-    grades: list[str] = [loss.grade for loss in losses]
+    grades = tuple(sum_of(loss for loss in losses if loss.grade == grade) for grade in _GRADES)
     features = dict.fromkeys([str(loss.feature) for loss in worst_first(losses)])
-    return tuple(map(grades.count, _GRADES)), tuple(features)[:_FEATURES_MOST]
+    return grades, tuple(features)[:_FEATURES_MOST]
 
 
 def mended(row: Row) -> Row:

@@ -20,7 +20,7 @@ from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.gateway.state.tasks import Guarded, stop
-from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.records import Document
 from wireglot.wire.json import encode
@@ -182,11 +182,12 @@ def entry(record: Record, created: int) -> bytes:
     )
     told: list[bytes] = []
     room = ENTRY_BYTES - len(head) - _ROOM_FOR_THE_REST
-    for loss in worst_first(record.losses):
+    worst = worst_first(record.grouped_losses())
+    for loss in worst:
         written = _written(loss)
         room -= len(written) + 1
         if room < 0:
             break
         told.append(written)
-    untold = len(record.losses) - len(told)
+    untold = sum_of(worst[len(told) :])
     return b'%b,"losses":[%b],"untold":%d}' % (head[:-1], b",".join(told), untold)
