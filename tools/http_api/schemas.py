@@ -185,13 +185,15 @@ def _losses() -> dict[str, Schema]:
     return {
         "Loss": fields(
             {
-                "path": text("where it stands, in the client's own document"),
+                "path": text("where it stands, in the client's own document; `[*]` where several differ"),
                 "feature": text("what it is about, by a name that stays: see the losses reference"),
                 "action": text(enum=list(get_args(Action))),
                 "detail": text("why"),
                 "grade": text(enum=list(GRADE_MEANINGS)),
                 "document": text("which one the path is in", enum=list(get_args(Document))),
-            }
+                "count": whole("how many there are of it, where it stands for several"),
+            },
+            optional=("count",),
         ),
         "Losses": fields(
             {
