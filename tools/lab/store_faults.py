@@ -153,7 +153,7 @@ class Bench:
         self.keys.add(name)
 
     async def _book(self, journal: Journal, id: str) -> None:
-        sequence = journal.intend(UsageRow(id, "t", 1, instance="one"))
+        sequence = journal.append(UsageRow(id, "t", 1, instance="one"), gather=True)
         await journal.synced(sequence)
         if not journal.holds(sequence):
             raise JournalFull("not on the disk")

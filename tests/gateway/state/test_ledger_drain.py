@@ -70,7 +70,7 @@ def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_mo
 
     async def work() -> None:
         kept = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order))
-        kept.journal.syncer.ask_sync = lambda expected=0: None  # type: ignore[method-assign,misc]
+        kept.journal.syncer.ask_sync = lambda expected=0: None  # type: ignore[method-assign]
         kept.journal.syncer._loop = asyncio.get_running_loop()
         book = Book(kept)
         jobs = [job_of(number, SETTINGS) for number in range(3)]

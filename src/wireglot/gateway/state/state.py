@@ -73,7 +73,7 @@ class State:
         self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.settings = settings
         self.engine: Engine = engine
-        self.counters = counters
+        self.counters: Counters = counters
         self.note = note
         store = settings.store
         self.fleet_log = open_fleet_log(store.url.value, store.shared.value, lambda: behind.documents)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from wireglot.stores.journal.disk import KernelSync
@@ -182,7 +183,7 @@ class Syncer:
 
     def _watch(self) -> None:
         """One look for all who wait now: those who still do by then go on."""
-        last = max(sequence for sequence, _ in self.waiting)
+        last, _ = max(self.waiting, key=itemgetter(0))
         self._overdue = self._loop.call_later(self._timing.patience, self._is_overdue, last)
 
     def _is_overdue(self, last: int) -> None:
