@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
-from wireglot.ir.content import Message, Text
+from wireglot.ir.content import Text
 from wireglot.ir.request import Request
 
 CONVERSATIONS_MAX: Final = 10_000
@@ -79,18 +78,14 @@ def _growth(seen: _Seen, more: int) -> int:
     return min(2 * full, max(-(-full // 2), -(-seen.tokens * more // seen.weight)))
 
 
-def _beginnings(request: Request) -> Iterable[str]:
+def _beginnings(request: Request) -> list[str]:
     """The system's text and the first user message: they stay the same while a conversation grows."""
-    first: Message | None = None
+    texts: list[str] = []
     for message in request.messages:
+        if message.role not in ("system", "user"):
+            continue
+        own = [part.text for part in message.content if type(part) is Text]
         if message.role == "user":
-            first = message
-            break
-        if message.role == "system":
-            yield from _texts(message)
-    if first is not None:
-        yield "\x1f".join(_texts(first))
-
-
-def _texts(message: Message) -> Iterable[str]:
-    return (part.text for part in message.content if type(part) is Text)
+            return [*texts, "\x1f".join(own)]
+        texts += own
+    return texts
