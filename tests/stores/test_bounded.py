@@ -11,7 +11,7 @@ import pytest
 
 from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.stores import StoreDown
-from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, Shared, Vault
+from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, Shared, Vault, VaultApart
 from wireglot.stores.bounded import (
     FAILURES_TO_OPEN,
     SHORT_SECONDS,
@@ -94,7 +94,7 @@ def test_each_call_declares_how_it_is_waited_for() -> None:
     with pytest.raises(TypeError, match=r"Forgetful\.find declares no kind"):
         bounded(Forgetful.find)
     reads, long, unattended = set(), set(), set()
-    for protocol in (Documents, Vault, Ledger, Keys, Counters, Engine):
+    for protocol in (Documents, Vault, VaultApart, Ledger, Keys, Counters, Engine):
         for name in public(protocol):
             kind = vars(vars(protocol)[name]).get("kind")
             if kind is None:
@@ -109,7 +109,7 @@ def test_each_call_declares_how_it_is_waited_for() -> None:
     }
     assert long == {
         *("apply", "close_open", "totals", "rows", "sessions", "forget_session", "stats", "sweep", "wipe"),
-        "load",
+        *("load", "forget"),
     }
     assert unattended == {
         *("apply", "close_open", "beat", "version", "sweep", "cool", "cooling", "amounts"),

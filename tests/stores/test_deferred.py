@@ -22,7 +22,8 @@ def test_however_many_look_at_once_it_is_opened_once() -> None:
         return engine
 
     async def open_counters(url: str) -> Any:
-        opened.append(Shared(MemoryCounters(), MemoryEngine().vault))
+        vault: Any = MemoryEngine().vault
+        opened.append(Shared(MemoryCounters(), vault))
         await asyncio.sleep(0)
         return opened[-1]
 

@@ -152,6 +152,15 @@ class Vault(Protocol):
         ...
 
 
+class VaultApart(Vault, Protocol):
+    """One that is not the engine's, whose `wipe` does not reach it."""
+
+    @call("writes", long=True)
+    async def forget(self, caller: str) -> int:
+        """Remove everything of a caller. How many there were."""
+        ...
+
+
 class Ledger(Protocol):
     @call("writes", long=True, unattended=True)
     async def apply(self, rows: Sequence[UsageRow]) -> None:
@@ -286,7 +295,7 @@ class Shared(NamedTuple):
     """Counters, and the vault beside them where they have one."""
 
     counters: Counters
-    vault: Vault | None
+    vault: VaultApart | None
 
     async def check(self) -> None:
         await self.counters.check()

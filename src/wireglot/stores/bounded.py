@@ -25,6 +25,7 @@ from wireglot.stores.base import (
     Sort,
     StoreDown,
     Vault,
+    VaultApart,
     kind_of,
 )
 from wireglot.stores.deferred import DeferredShared
@@ -228,6 +229,10 @@ class BoundedVault(BoundedPart):
     recall = bounded(Vault.recall)
 
 
+class BoundedVaultApart(BoundedVault):
+    forget = bounded(VaultApart.forget)
+
+
 class BoundedLedger(BoundedPart):
     apply = bounded(Ledger.apply)
     totals = bounded(Ledger.totals)
@@ -302,4 +307,4 @@ class BoundedShared:
         self.bounds = bounds = Bounds(seconds, answers_soon=answers_soon)
         self.counters = BoundedCounters(shared, bounds)
         has_vault = isinstance(shared, DeferredShared) or shared.vault is not None
-        self.vault = BoundedVault(partial(getattr, shared, "vault"), bounds) if has_vault else None
+        self.vault = BoundedVaultApart(partial(getattr, shared, "vault"), bounds) if has_vault else None

@@ -16,6 +16,7 @@ from wireglot.stores.base import (
     StoreDown,
     StoreUnusable,
     Vault,
+    VaultApart,
 )
 from wireglot.stores.open import open_counters, open_engine
 from wireglot.stores.records import Document, KeyRow, KindLimits, Stats, Swept, UsageRow, VaultEntry
@@ -112,7 +113,7 @@ class DeferredShared:
         return self.opened().counters
 
     @property
-    def vault(self) -> Vault | None:
+    def vault(self) -> VaultApart | None:
         """Never None: only a server can be away at the start, and each has one."""
         return self.opened().vault
 

@@ -13,9 +13,8 @@ async def wiped(settings: Settings, engine: Engine, caller: str) -> dict[str, in
     if settings.store.shared.value:
         counters, vault = await open_counters(settings.store.shared.value)
         try:
-            forget = getattr(vault, "forget", None)
-            if forget is not None:
-                removed["vault"] = removed.get("vault", 0) + await forget(caller)
+            if vault is not None:
+                removed["vault"] = removed.get("vault", 0) + await vault.forget(caller)
         finally:
             await counters.close()
     return removed

@@ -33,7 +33,7 @@ from wireglot.gateway.state.store_health import StoreHealth, WatchedDocuments
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine, open_fleet_log
-from wireglot.stores.base import Counters, Engine, Shared, Vault
+from wireglot.stores.base import Counters, Engine, Shared, VaultApart
 from wireglot.stores.bounded import BoundedEngine, BoundedShared, Bounds, StoreBreaker
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.memory import MemoryCounters
@@ -61,7 +61,7 @@ class State:
         engine = BoundedEngine(behind, seconds)
         self._bounds: dict[str, Bounds] = {"store": engine.bounds}
         counters: Counters
-        vault: Vault | None = None
+        vault: VaultApart | None = None
         if isinstance(shared, Shared) and isinstance(shared.counters, MemoryCounters):
             counters = shared.counters  # which never make anybody wait
         else:
@@ -86,7 +86,7 @@ class State:
         )
         self.documents = WatchedDocuments(engine.documents, sealer, self._unreadable, self.store_health)
         self.vault = SealedVault(vault if vault is not None else engine.vault, sealer, self._unreadable)
-        self.vault_apart: Vault | None = vault
+        self.vault_apart: VaultApart | None = vault
         """The vault, where it is not the engine's: wiping a caller must reach it too."""
         self.ledger = UsageLedger(engine.ledger, settings, self.instance, note)
         self.keys = KeyTable(engine.keys, note, look_seconds=pace.keys_look_seconds)

@@ -16,7 +16,7 @@ from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.losses.shelf import LossShelf
 from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.http.application import Headers
-from wireglot.stores.base import Engine, Vault
+from wireglot.stores.base import Engine, VaultApart
 from wireglot.stores.records import KeyRow
 
 _OK = 200
@@ -33,7 +33,7 @@ class AdminPages:
         health: Callable[[], dict[str, Any]],
         note: Note,
         *,
-        vault_apart: Vault | None,
+        vault_apart: VaultApart | None,
         losses: LossShelf,
     ) -> None:
         """`health`: what is known of the store beside its own figures. `vault_apart`: the vault, where it is
@@ -103,9 +103,8 @@ class AdminPages:
             removed[LOSSES] = removed.get(LOSSES, 0) + unwritten
         if self.forget_traces is not None and (recorded := await self.forget_traces(caller)):
             removed["traces"] = recorded
-        forget = getattr(self._vault_apart, "forget", None)
-        if forget is not None:
-            removed["vault"] = removed.get("vault", 0) + await forget(caller)
+        if self._vault_apart is not None:
+            removed["vault"] = removed.get("vault", 0) + await self._vault_apart.forget(caller)
         self._note("info", "caller wiped", caller=caller, removed=sum(removed.values()))
         return removed
 
