@@ -45,6 +45,14 @@ _BEHIND_MOST: Final = 256
 """Conversations that begin alike and go on in different ways: to try one takes a hundredth of what it costs
 to read a turn."""
 
+_CREDIT: Final = 256 * 1024
+_MAX_CREDIT: Final = 1024 * 1024
+_LEARNING_COST: Final = 2
+"""Learning a byte takes as long as reading two more; finding one saves reading it."""
+_SENT_SHARE: Final = 32
+"""What a caller sends pays for learning, too, so that one who was given up is tried again: the 32nd part,
+which costs less than 5 % where nothing is ever found."""
+
 _MISSING: Final = object()
 
 _T = TypeVar("_T")
@@ -54,8 +62,8 @@ class Memory:
     """Holds about `most` bytes; what was not used for longest goes first."""
 
     __slots__ = (
-        "_counted", "_known", "_lock", "_numbered", "_numbers", "_run_bytes", "_scopes", "_texts", "frames",
-        "held", "most", "runs",
+        "_counted", "_credit", "_known", "_lock", "_numbered", "_numbers", "_run_bytes", "_scopes", "_texts",
+        "frames", "held", "learned", "most", "runs",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +86,9 @@ class Memory:
         self._numbers = count()
         self.frames: list[BodyFrame] = []
         """The latest first."""
+        self._credit = _CREDIT
+        self.learned = 0
+        """Bytes of all texts that were ever learned."""
         self._run_bytes = 0
         self.runs: tuple[KnownRun, ...] = ()
         """The latest first."""
@@ -85,19 +96,32 @@ class Memory:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def decode(self, text: bytes | memoryview | msgspec.Raw, depth: int = DEPTH_MOST) -> Any:
+    @property
+    def learns(self) -> bool:
+        """Whether what was learned so far is worth what it cost, or may still become so: a caller whose
+        texts are not found again is given up. To be asked before a body, not within it."""
+        return self._credit > 0
+
+    def sent(self, size: int) -> None:
+        """The caller has sent a body of this size."""
+        self._credit = min(self._credit + size // _SENT_SHARE, _MAX_CREDIT)
+
+    def decode(
+        self, text: bytes | memoryview | msgspec.Raw, depth: int = DEPTH_MOST, *, learn: bool = True
+    ) -> Any:
         """As `decode` of JSON, but an array or an object that was decoded lately is the same one."""
         key = bytes(text)
         known = self._texts.get(key)
         if known is not None and known.depth == depth:
             return self.recall(known)
         value = decode(key, depth)
-        if type(value) is dict or type(value) is list:
+        if learn and (type(value) is dict or type(value) is list):
             self._add(KnownText(key, value, depth))
         return value
 
     def recall(self, known: KnownText) -> Any:
         """Its value, which is in use again."""
+        self._credit = min(self._credit + len(known.text), _MAX_CREDIT)
         try:
             self._texts.move_to_end(known.text)
         except KeyError:  # another thread has forgotten it meanwhile
@@ -107,11 +131,14 @@ class Memory:
     def recall_all(self, texts: Sequence[KnownText]) -> list[Any]:
         """The values of texts, which are in use again."""
         move = self._texts.move_to_end
+        found = 0
         for known in texts:
+            found += len(known.text)
             try:
                 move(known.text)
             except KeyError:
                 self.recall(known)
+        self._credit = min(self._credit + found, _MAX_CREDIT)
         return [known.value for known in texts]
 
     def text(self, number: int) -> KnownText | None:
@@ -147,6 +174,10 @@ class Memory:
     def may_know(self, body: bytes) -> bool:
         """Whether it seems to go on as a conversation that is known, by a few of its bytes."""
         return any(run.may_begin(body) for run in self.runs)
+
+    def may_frame(self, body: bytes) -> bool:
+        """Whether it seems to begin as a body that is known, by a few of its bytes."""
+        return any(body.startswith(frame.head[0].text or b"") for frame in self.frames)
 
     def use_run(self, run: KnownRun, instead: KnownRun | None = None) -> None:
         """It was found again, or is new, and so the next body is compared with it first. `instead`: what it
@@ -193,6 +224,13 @@ class Memory:
     def is_known(self, value: object) -> bool:
         known = self._known.get(id(value))
         return known is not None and known.value is value
+
+    def for_turns(self, turns: Sequence[Any]) -> Memory | None:
+        """This one, if some of these turns are known; otherwise nothing can be found or kept for any of them.
+        They are where one looks: in the middle, of a conversation that has grown."""
+        middle = len(turns) // 2
+        nearby = turns[max(0, middle - 2) : middle + 3]
+        return self if any(map(self.is_known, nearby)) else None
 
     def find(self, value: object, key: Hashable) -> Any:
         """What was made of it under this key; None where nothing was, or where the value is not known."""
@@ -292,6 +330,8 @@ class Memory:
                 self._forget(before)
             if new.size > self.most:
                 return
+            self.learned += len(new.text)
+            self._credit -= _LEARNING_COST * len(new.text)
             new.number = next(self._numbers)
             self._texts[new.text] = self._numbered[new.number] = new
             self._known[id(new.value)] = new

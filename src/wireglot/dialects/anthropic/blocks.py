@@ -13,8 +13,19 @@ from wireglot.dialects.anthropic.reasoning import render_for_upstream
 from wireglot.dialects.arguments import declare_arguments, read_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.written_turns import WrittenTurns
-from wireglot.ir.content import Foreign, Media, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
+from wireglot.dialects.turns import WrittenTurns
+from wireglot.ir.content import (
+    Foreign,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    ResultPart,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.left_out import left_out
 from wireglot.ir.loss import Loss, feature_of
 
@@ -26,12 +37,14 @@ class RequestBlocks:
 
     __slots__ = ("_context", "_names", "losses", "native", "written")
 
-    def __init__(self, context: Context, losses: list[Loss], native: bool) -> None:
+    def __init__(
+        self, messages: tuple[Message, ...], context: Context, losses: list[Loss], native: bool
+    ) -> None:
         self._context = context
         self.losses = losses
         self.native = native
         self._names: dict[str, str] = {}  # call id -> tool name, of the calls so far
-        self.written = WrittenTurns(context, self._names, losses, NAME, native)
+        self.written = WrittenTurns(messages, context, self._names, losses, NAME, native)
 
     def content(self, parts: tuple[Part, ...], role: Role, path: str) -> list[Block]:
         blocks = []

@@ -15,11 +15,11 @@ from wireglot.dialects.anthropic.settings import config_rest, parse_format, pars
 from wireglot.dialects.anthropic.tools import parse_choice, parse_tools
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
+from wireglot.dialects.turns import read_turns
 from wireglot.dialects.unknown_fields import HOLLOW
 from wireglot.ir.content import Extra, Foreign, Message, Origin, Part, Role, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
-from wireglot.wire.known_row import row_of
 
 _KNOWN = frozenset(
     {
@@ -52,7 +52,11 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     fields = Fields(body)
     blocks = BlockParser(context, Origin(NAME), ClientFault)
-    messages = [*_parse_system(fields, blocks), *_parse_messages(fields, blocks, context)]
+    messages = _parse_system(fields, blocks)
+    turns = fields.array("messages")
+    if not turns:
+        raise fields.fault("expected at least one message", "$.messages")
+    read_turns(_Turns(messages, blocks), turns, context, NAME)
     form: dict[str, Any] = {}
     # What is not there is not asked for by its reader: most requests have few of these.
     output = parse_format(fields) if "output_config" in body or "output_format" in body else None
@@ -105,33 +109,26 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
     return [Message("system", parts, extra=Extra(NAME, form={"content": "array"}))]
 
 
-def _parse_messages(body: Fields, blocks: BlockParser, context: Context) -> list[Message]:
-    given = body.array("messages")
-    if not given:
-        raise body.fault("expected at least one message", "$.messages")
-    memory = context.memory
-    if memory is None:
-        return [_parse_message(item, f"$.messages[{index}]", blocks) for index, item in enumerate(given)]
-    scope = context.scope(NAME)
-    messages: list[Message] = []
-    row = row_of(memory, given)
-    if row is not None and (begun := row.reached(("read", scope))) is not None:
-        messages += begun[1][0]
-        blocks.calls = begun[1][1]
-    for index in range(len(messages), len(given)):
-        if row is not None and index == len(row.values):
-            row.settle(("read", scope), (tuple(messages), blocks.calls))
-        item = given[index]
-        # A call without an id gets one by its number.
-        key = (scope, blocks.calls)
-        known = memory.find(item, key)
-        if known is None:
-            message = _parse_message(item, f"$.messages[{index}]", blocks)
-            memory.keep(item, key, (message, blocks.calls), shared=message)
-        else:
-            message, blocks.calls = known
-        messages.append(message)
-    return messages
+class _Turns:
+    """Reads messages. They depend on each other in one thing: a call without an id gets one by its number."""
+
+    def __init__(self, messages: list[Message], blocks: BlockParser) -> None:
+        self.messages = messages
+        self._blocks = blocks
+
+    def read_message(self, item: Any, index: int) -> None:
+        self.messages.append(_parse_message(item, f"$.messages[{index}]", self._blocks))
+
+    def state(self, item: Any) -> int:
+        return self._blocks.calls
+
+    def mark(self) -> int:
+        return self._blocks.calls
+
+    def go_on(self, mark: int) -> None:
+        self._blocks.calls = mark
+
+    snapshot, restore = mark, go_on
 
 
 def _parse_message(item: Any, path: str, blocks: BlockParser) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from wireglot.dialects.anthropic.blocks import Block, RequestBlocks, shorthand
@@ -18,7 +19,7 @@ from wireglot.dialects.anthropic.tools import render_choice, render_tools
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
-from wireglot.dialects.written_turns import WrittenTurn, written
+from wireglot.dialects.turns import WrittenTurn
 from wireglot.ir.content import Message
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
@@ -31,7 +32,7 @@ _USER_FIRST = Loss("$.messages", "content.position", "invented", "the user speak
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
     native = is_own(request.extra)
-    blocks = RequestBlocks(context, losses, native)
+    blocks = RequestBlocks(request.messages, context, losses, native)
     leading = _count_leading(request.messages)
     body: dict[str, Any] = {"model": request.model}
     body["messages"] = _render_messages(request.messages, leading, blocks)
@@ -112,14 +113,16 @@ _TURN = frozenset({"role", "content"})
 def _render_messages(messages: tuple[Message, ...], leading: int, blocks: RequestBlocks) -> list[Any]:
     """One wire message each if they were cut by this dialect; else neighbours of one role become one."""
     turns: list[Any] = []
+    write, make = blocks.written.write, partial(_native_turn if blocks.native else _content, blocks)
+    if blocks.native:
+        for index in range(leading, len(messages)):
+            turns += write(messages[index], index, make)[0]
+        return turns
     alone: list[tuple[Message, WrittenTurn] | None] = []
     """The message of which each turn is made; None where it is made of several, or not known."""
     for index in range(leading, len(messages)):
         message = messages[index]
-        if blocks.native:
-            _add_native(turns, message, index, blocks)
-            continue
-        known, content = _content(message, index, blocks)
+        content, known = write(message, index, make, as_json=False)
         if not content:
             continue
         own = own_fields(message.extra, NAME)
@@ -127,10 +130,8 @@ def _render_messages(messages: tuple[Message, ...], leading: int, blocks: Reques
             turns[-1]["content"] = [*turns[-1]["content"], *content]
             alone[-1] = None
         else:
-            turns.append({"role": message.role, "content": content, **own})
+            turns.append({"role": message.role, "content": list(content), **own})
             alone.append((message, known) if known is not None else None)
-    if blocks.native:
-        return turns
     if not turns or turns[0]["role"] != "user":
         blocks.losses.append(_USER_FIRST if turns else NO_MESSAGE)
         turns.insert(0, {"role": "user", "content": [{"type": "text", "text": FILLER}]})
@@ -138,18 +139,11 @@ def _render_messages(messages: tuple[Message, ...], leading: int, blocks: Reques
     return [_finished(turn, known, blocks) for turn, known in zip(turns, alone, strict=True)]
 
 
-def _content(message: Message, index: int, blocks: RequestBlocks) -> tuple[WrittenTurn | None, list[Block]]:
-    """Nobody may change the blocks: they may have been written before."""
-    known = blocks.written.find(message, index)
-    if known is not None:
-        return known, list(known.items)
-    began = blocks.written.begin(message)
+def _content(blocks: RequestBlocks, message: Message, index: int) -> list[Block]:
     path = f"$.messages[{index}]"
     content = blocks.content(message.content, message.role, path)
     _declare_message(message, path, blocks.losses)
-    if began is not None:
-        known = blocks.written.keep(message, index, began, content)
-    return known, content
+    return content
 
 
 def _finished(turn: dict[str, Any], known: tuple[Message, WrittenTurn] | None, blocks: RequestBlocks) -> Any:
@@ -164,21 +158,12 @@ def _finished(turn: dict[str, Any], known: tuple[Message, WrittenTurn] | None, b
     return blocks.written.finish(known[1], known[0], turn)
 
 
-def _add_native(turns: list[Any], message: Message, index: int, blocks: RequestBlocks) -> None:
-    known = blocks.written.find(message, index)
-    if known is not None:
-        turns += known.items
-        return
-    began = blocks.written.begin(message)
+def _native_turn(blocks: RequestBlocks, message: Message, index: int) -> list[Any]:
     path = f"$.messages[{index}]"
     content = blocks.content(message.content, message.role, path)
-    items: list[Any] = []
-    if content or not message.content:  # a turn of nothing but dropped thinking goes with it
-        items.append(_render_native(message, content, path, blocks.losses))
-    if began is not None:
-        items = [written(item) for item in items]
-        blocks.written.keep(message, index, began, items)
-    turns += items
+    if message.content and not content:
+        return []  # a turn of nothing but dropped thinking goes with it
+    return [_render_native(message, content, path, blocks.losses)]
 
 
 def _render_native(message: Message, content: list[Block], path: str, losses: list[Loss]) -> dict[str, Any]:

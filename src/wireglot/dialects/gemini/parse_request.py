@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Final, TypeGuard
 
 import msgspec
@@ -17,8 +18,9 @@ from wireglot.dialects.gemini.generation import (
     parse_thinking,
 )
 from wireglot.dialects.gemini.names import OWN, integer
-from wireglot.dialects.gemini.parts import PartParser
+from wireglot.dialects.gemini.parts import Mark, PartParser
 from wireglot.dialects.gemini.tools import Layout, parse_choice, parse_tools
+from wireglot.dialects.turns import read_turns
 from wireglot.ir.content import Extra, Message, Part, Reasoning, Role, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, ToolChoice
@@ -49,10 +51,8 @@ _USUAL = {"user": "user", "assistant": "model"}
 TIERS = {"unspecified": "auto", "flex": "flex", "standard": "standard", "priority": "priority"}
 
 
-_PENDING_MOST: Final = 32
-"""More calls than that, and what waits for a result is longer than what comes: then nothing is remembered."""
-_PENDING_BYTES: Final = 128
-"""Of one that waits, before a content or behind it."""
+_MAX_PENDING: Final = 16
+"""More calls than that, and what waits for a result is longer than what comes: then nothing is cached."""
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:
@@ -119,29 +119,41 @@ def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> t
         raise fields.wrong("contents", "an array of contents")
     if not contents:
         raise fields.fault("expected at least one content", "$.contents")
-    last: Role = "system"
-    memory = context.memory
-    scope = context.scope(OWN) if memory is not None else 0
-    for index, item in enumerate(contents):
-        path = f"$.contents[{index}]"
-        waiting = len(parser.results.pending)
-        if memory is None or waiting > _PENDING_MOST:
-            message = _parse_content(item, path, parser, last)
-        else:
-            key = (scope, last, parser.state())
-            known = memory.find(item, key)
-            if known is None:
-                message = _parse_content(item, path, parser, last)
-                size = _PENDING_BYTES * (waiting + len(parser.results.pending))
-                memory.keep(item, key, (message, parser.mark()), size, shared=message)
-            else:
-                message, mark = known
-                parser.go_on(mark)
-        if message.role == last:
-            message = _reclaimed(messages, message)
-        last = message.role
-        messages.append(message)
+    read_turns(_Turns(messages, parser), contents, context, OWN)
     return tuple(messages)
+
+
+class _Turns:
+    """Reads contents: results are matched with the calls that wait for them."""
+
+    def __init__(self, messages: list[Message], parser: PartParser) -> None:
+        self.messages = messages
+        self._parser = parser
+        self._last: Role = "system"
+        self._alone = True
+        """Whether the last one was read without a change to those before it."""
+
+    def read_message(self, item: Any, index: int) -> None:
+        read = message = _parse_content(item, f"$.contents[{index}]", self._parser, self._last)
+        if message.role == self._last:
+            message = _reclaimed(self.messages, read)
+        self._alone = message is read
+        self._last = message.role
+        self.messages.append(message)
+
+    def state(self, item: Any) -> Hashable:
+        if len(self._parser.results.pending) > _MAX_PENDING:
+            return None
+        return self._last, self._parser.state()
+
+    def mark(self) -> tuple[Role, Mark] | None:
+        return (self._last, self._parser.mark()) if self._alone else None
+
+    def go_on(self, mark: tuple[Role, Mark]) -> None:
+        self._last, self._alone = mark[0], True
+        self._parser.go_on(mark[1])
+
+    snapshot, restore = mark, go_on
 
 
 def _parse_system(fields: Fields, parser: PartParser) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
@@ -14,8 +15,8 @@ from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
+from wireglot.dialects.turns import WrittenTurn, WrittenTurns
 from wireglot.dialects.unknown_fields import merge
-from wireglot.dialects.written_turns import WrittenTurn, WrittenTurns
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
@@ -68,6 +69,10 @@ def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], memor
     return written(memory, request.tools, (OWN, "tools"), rendered) if rendered else rendered
 
 
+_Placed = tuple[Part, int, dict[str, Any]]
+"""A part of a message, its place there, and what it is written as."""
+
+
 class _Content:
     """One content being put together out of neighbouring messages of a role."""
 
@@ -81,7 +86,8 @@ class _Content:
         """Its parts stand otherwise than in the message."""
         self.known: WrittenTurn | None = None
         """What was written of its first message before."""
-        self.parts: list[tuple[Part, str, dict[str, Any]]] = []
+        self.parts: list[tuple[Part, int, int, dict[str, Any]]] = []
+        """Each with the numbers of its message and of its place there."""
 
 
 def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, list[Any]]:
@@ -89,16 +95,17 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
     leading: Message | None = None
     contents: list[_Content] = []
     turns: list[_Content] = []
-    turn = WrittenTurns(renderer.context, renderer.names, renderer.losses, OWN)
+    turn = WrittenTurns(request.messages, renderer.context, renderer.names, renderer.losses, OWN)
+    make = partial(_turn_parts, renderer)
     for index, message in enumerate(request.messages):
         if message.role == "system" and not contents:
             leading = leading or message
             _declare_message(message, f"$.messages[{index}]", renderer)
-            parts = _render_parts(message, f"$.messages[{index}]", renderer)
-            instruction += [rendered for _, _, rendered in parts]
+            for _, _, rendered in _render_parts(message, f"$.messages[{index}]", renderer):
+                instruction.append(rendered)
             continue
         role = "model" if message.role == "assistant" else "user"
-        known, parts = _turn_parts(message, index, renderer, turn)
+        parts, known = turn.write(message, index, make, as_json=False)
         form = own_form(message.extra, OWN)
         empty = form.get("parts") in ("empty", "absent") and not message.content
         if not parts and not empty:
@@ -107,7 +114,7 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
             contents.append(_Content(role, message))
             contents[-1].known = known
         contents[-1].messages += 1
-        contents[-1].parts += parts
+        contents[-1].parts += [(part, index, position, rendered) for part, position, rendered in parts]
     native = request.extra is not None and request.extra.dialect == OWN
     for content in contents:
         if content.role == "user" and not (native and content.messages == 1):
@@ -126,22 +133,11 @@ def _declare_message(message: Message, path: str, renderer: PartRenderer) -> Non
         renderer.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
 
 
-def _turn_parts(
-    message: Message, index: int, renderer: PartRenderer, turn: WrittenTurns
-) -> tuple[WrittenTurn | None, list[tuple[Part, str, dict[str, Any]]]]:
-    known = turn.find(message, index)
+def _turn_parts(renderer: PartRenderer, message: Message, index: int) -> list[_Placed]:
     path = f"$.messages[{index}]"
-    if known is not None:
-        return known, [(part, f"{path}.content[{at}]", rendered) for part, at, rendered in known.items]
-    began = None if message.role == "system" else turn.begin(message)
     _declare_message(message, path, renderer)
-    if message.role == "system":
-        return None, _reminder(message, path, renderer)
     parts = _render_parts(message, path, renderer)
-    if began is not None:
-        places = {f"{path}.content[{position}]": position for position in range(len(message.content))}
-        known = turn.keep(message, index, began, [(part, places[place], said) for part, place, said in parts])
-    return known, parts
+    return parts if message.role != "system" else _reminder(parts, path, renderer)
 
 
 def _finished(content: _Content, turn: WrittenTurns) -> Any:
@@ -152,21 +148,17 @@ def _finished(content: _Content, turn: WrittenTurns) -> Any:
     return known.whole[0] if known.whole else turn.finish(known, content.message, _finish(content))
 
 
-def _render_parts(
-    message: Message, path: str, renderer: PartRenderer
-) -> list[tuple[Part, str, dict[str, Any]]]:
+def _render_parts(message: Message, path: str, renderer: PartRenderer) -> list[_Placed]:
     parts = []
-    for index, part in enumerate(message.content):
-        place = f"{path}.content[{index}]"
-        rendered = renderer.render(part, place)
+    for position, part in enumerate(message.content):
+        rendered = renderer.render(part, f"{path}.content[{position}]")
         if rendered is not None:
-            parts.append((part, place, rendered))
+            parts.append((part, position, rendered))
     return parts
 
 
-def _reminder(message: Message, path: str, renderer: PartRenderer) -> list[tuple[Part, str, dict[str, Any]]]:
+def _reminder(parts: list[_Placed], path: str, renderer: PartRenderer) -> list[_Placed]:
     """System text in the middle has no place of its own: it joins the user's turn, marked as what it is."""
-    parts = _render_parts(message, path, renderer)
     if parts:
         detail = "marked text in the user's turn"
         renderer.losses.append(Loss(path, "system.position", "approximated", detail))
@@ -183,7 +175,7 @@ def _results_first(content: _Content, turns: list[_Content], out: list[Loss]) ->
     results = [item for item in content.parts if type(item[0]) is ToolResult]
     if not results:
         return
-    calls = [part.id for part, _, _ in turns[-1].parts if type(part) is ToolCall] if turns else []
+    calls = [part.id for part, *_ in turns[-1].parts if type(part) is ToolCall] if turns else []
     order = {identifier: place for place, identifier in reversed(list(enumerate(calls)))}
     ordered = sorted(results, key=lambda item: order.get(getattr(item[0], "call_id", ""), len(order)))
     arranged = ordered + [item for item in content.parts if type(item[0]) is not ToolResult]
@@ -192,7 +184,7 @@ def _results_first(content: _Content, turns: list[_Content], out: list[Loss]) ->
             content.arranged = True
             out.append(
                 Loss(
-                    item[1],
+                    f"$.messages[{item[1]}].content[{item[2]}]",
                     "content.position",
                     "approximated",
                     "results stand first, in the order of the calls",
@@ -222,7 +214,7 @@ def _system(instruction: list[dict[str, Any]], leading: Message | None) -> Any:
 def _finish(content: _Content) -> dict[str, Any]:
     extra = content.message.extra
     form = own_form(extra, OWN)
-    parts = [rendered for _, _, rendered in content.parts]
+    parts = [rendered for *_, rendered in content.parts]
     finished: dict[str, Any] = {}
     role = content.role if content.message.role == "system" else form.get("role", content.role)
     if role != "absent":

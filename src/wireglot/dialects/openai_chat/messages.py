@@ -41,10 +41,9 @@ _CALLS_ONLY = frozenset({"role", "tool_calls"})
 _PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
 
 
-class _Read(msgspec.Struct, frozen=True):
-    """What a message comes to: what it says, and what it changes for those behind it."""
+class _Mark(msgspec.Struct, frozen=True):
+    """What a message changes for those after it."""
 
-    message: Message
     calls: tuple[ToolCall, ...]
     prefill: str
     answered: str
@@ -55,7 +54,7 @@ class Conversation:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._messages: list[Message] = []
+        self.messages: list[Message] = []
         self._calls: dict[str, ToolCall] = {}
         self._open: dict[str, ToolCall] = {}  # calls without an answer so far
         self._ordinal = 0
@@ -64,62 +63,59 @@ class Conversation:
         """Those that messages declare."""
         self._made: list[ToolCall] = []
         """The calls of the newest message."""
+        self._answered = ""  # the call that it answers
+        self._declared = 0  # how many declarations there were before it
         self._prefill = ""  # the prefill flag of the newest message; empty if it has none
 
     def finish(self) -> tuple[Message, ...]:
         if self._prefill:  # an assistant message at the end is a prefill: the flag says nothing more
-            last = self._messages[-1]
+            last = self.messages[-1]
             extra = last.extra
             assert extra is not None
             fields = {key: value for key, value in extra.fields.items() if key != self._prefill}
             form = {**extra.form, "prefill": self._prefill}
-            self._messages[-1] = Message(last.role, last.content, last.name, Extra(NAME, fields, form))
-        return tuple(self._messages)
+            self.messages[-1] = Message(last.role, last.content, last.name, Extra(NAME, fields, form))
+        return tuple(self.messages)
 
-    def read_all(self, fields: Fields) -> None:
-        memory = self._context.memory
-        if memory is None:
-            for index, item in enumerate(fields.array("messages")):
-                if type(item) is not dict or not self._plain(item):
-                    self.read(Fields(item, f"$.messages[{index}]"))
-            return
-        scope = self._context.scope(NAME)
-        for index, item in enumerate(fields.array("messages")):
-            key = self._key(item, scope)
-            known: _Read | None = memory.find(item, key) if key is not None else None
-            if known is not None:
-                self._again(known)
-                continue
-            declared = self._declarations
-            self._made = []
-            if type(item) is not dict or not self._plain(item):
-                self.read(Fields(item, f"$.messages[{index}]"))
-            if key is not None and declared == self._declarations:
-                answered = item["tool_call_id"] if item["role"] == "tool" else ""
-                last = self._messages[-1]
-                memory.keep(item, key, _Read(last, tuple(self._made), self._prefill, answered), shared=last)
+    def read_message(self, item: Any, index: int) -> None:
+        self._made, self._answered = [], ""
+        self._declared = self._declarations
+        if type(item) is not dict or not self._plain(item):
+            self.read(Fields(item, f"$.messages[{index}]"))
 
-    def _key(self, item: Any, scope: int) -> Hashable:
-        """All on which it depends how a message is read; None where that is much."""
+    def state(self, item: Any) -> Hashable:
         match item.get("role") if type(item) is dict else None:
             case "user" | "system" | "developer":
-                return scope
+                return ""
             case "assistant":  # a call without an id gets one by its number
-                return (scope, self._ordinal)
+                return self._ordinal
             case "tool" if type(identifier := item.get("tool_call_id")) is str and identifier:
                 call = self._calls.get(identifier)
-                return (scope, call.kind if call is not None else "function")
+                return call.kind if call is not None else "function"
         return None
 
-    def _again(self, known: _Read) -> None:
-        self._messages.append(known.message)
-        self._prefill = known.prefill
-        for call in known.calls:
+    def mark(self) -> _Mark | None:
+        if self._declarations != self._declared:
+            return None
+        return _Mark(tuple(self._made), self._prefill, self._answered)
+
+    def go_on(self, mark: _Mark) -> None:
+        self._prefill = mark.prefill
+        for call in mark.calls:
             self._ordinal += 1
             self._calls[call.id] = call
             self._open[call.id] = call
-        if known.answered:
-            self._open.pop(known.answered, None)
+        if mark.answered:
+            self._open.pop(mark.answered, None)
+
+    def snapshot(self) -> Any:
+        if self._declarations:
+            return None
+        return self._ordinal, self._prefill, dict(self._calls), dict(self._open)
+
+    def restore(self, snapshot: Any) -> None:
+        self._ordinal, self._prefill, calls, open_calls = snapshot
+        self._calls, self._open = dict(calls), dict(open_calls)
 
     def _plain(self, value: dict[str, Any]) -> bool:
         """Read a message as nearly all are, with no field too many, the short way, as `read` would."""
@@ -130,7 +126,7 @@ class Conversation:
         if size == 2:
             if not said or role not in ("user", "assistant", "system"):
                 return False
-            self._messages.append(Message(role, (Text(content),)))
+            self.messages.append(Message(role, (Text(content),)))
         elif size != 3:
             return False
         elif role == "tool":
@@ -138,11 +134,12 @@ class Conversation:
             if not said or type(identifier) is not str or not identifier:
                 return False
             self._open.pop(identifier, None)
+            self._answered = identifier
             call = self._calls.get(identifier)
             result = ToolResult(
                 identifier, (Text(content),), kind=call.kind if call is not None else "function"
             )
-            self._messages.append(Message("user", (result,)))
+            self.messages.append(Message("user", (result,)))
         elif role == "assistant" and (said or (content is None and "content" in value)):
             calls = plain_calls(value.get("tool_calls"))
             if not calls:
@@ -151,7 +148,7 @@ class Conversation:
             for each in calls:
                 self._call(each, parts)
             extra = None if said else keep(value, _CALLS_ONLY)
-            self._messages.append(Message("assistant", tuple(parts), extra=extra))
+            self.messages.append(Message("assistant", tuple(parts), extra=extra))
         else:
             return False
         self._prefill = ""
@@ -185,7 +182,7 @@ class Conversation:
             content.append(self._declaration(message))
         _mark_last(value, content, taken)
         name = self._name(message, taken)
-        self._messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
+        self.messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
 
     def _declaration(self, message: Fields) -> Foreign:
         """Kimi: tools declared on the way. What is no list of functions stays as it is: Kimi refuses it."""
@@ -260,7 +257,7 @@ class Conversation:
         name = self._name(message, taken)
         extra = keep(value, taken, form)
         self._prefill = next((key for key in _PREFILLS if value.get(key) is True), "")
-        self._messages.append(Message("assistant", tuple(parts), name, extra))
+        self.messages.append(Message("assistant", tuple(parts), name, extra))
 
     def _images(self, message: Fields, taken: set[str]) -> list[Part]:
         """Pictures that the model made, as OpenRouter's clients send them back."""
@@ -337,6 +334,7 @@ class Conversation:
             if mark is not None:
                 taken.add("cache_control")
         self._open.pop(identifier, None)
+        self._answered = identifier
         call = self._calls.get(identifier)
         result = ToolResult(
             identifier,
@@ -346,7 +344,7 @@ class Conversation:
             cache=mark,
             extra=keep(message.value, taken, form),
         )
-        self._messages.append(Message("user", (result,)))
+        self.messages.append(Message("user", (result,)))
 
 
 def _mark_last(message: dict[str, Any], parts: list[Part], taken: set[str]) -> None:

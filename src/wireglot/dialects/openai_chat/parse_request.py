@@ -19,6 +19,7 @@ from wireglot.dialects.openai_chat.tools import (
     parse_search,
     parse_tool,
 )
+from wireglot.dialects.turns import read_turns
 from wireglot.ir.content import CacheMark, Extra, Foreign
 from wireglot.ir.request import (
     EFFORTS,
@@ -331,9 +332,10 @@ class _Body:
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     read = _Body(body)
     conversation = Conversation(context)
-    if not read.fields.array("messages"):
+    turns = read.fields.array("messages")
+    if not turns:
         raise read.fields.fault("expected at least one message", "$.messages")
-    conversation.read_all(read.fields)
+    read_turns(conversation, turns, context, NAME)
     if body.get("stream") is True:
         read.form["stream"] = True
     if "stream_options" in body:

@@ -31,7 +31,7 @@ from wireglot.dialects.openai_chat.reasoning import (
 from wireglot.dialects.openai_chat.render_plain import plain_turn
 from wireglot.dialects.openai_chat.render_results import render_result
 from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call, render_tool
-from wireglot.dialects.written_turns import WrittenTurns, count_opening, written
+from wireglot.dialects.turns import WrittenTurns, count_opening
 from wireglot.ir.content import (
     Foreign,
     Media,
@@ -43,7 +43,7 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import MIDWAY, AnyTool, Request, Tool
+from wireglot.ir.request import MIDWAY, Request, Tool
 
 Placed = tuple[str, Part]
 """A part with its path."""
@@ -51,66 +51,61 @@ Placed = tuple[str, Part]
 
 def render_messages(request: Request, native: bool, context: Context, losses: list[Loss]) -> list[Any]:
     joined = frozenset(own_form(request.extra, NAME).get("joined", ()))
-    return _Renderer(native, context, losses, request.tools, joined=joined).run(request.messages)
+    return _Renderer(request, native, context, losses, joined).run(request.messages)
 
 
 class _Renderer:
     def __init__(
-        self,
-        native: bool,
-        context: Context,
-        losses: list[Loss],
-        tools: tuple[AnyTool, ...],
-        *,
-        joined: frozenset[str],
+        self, request: Request, native: bool, context: Context, losses: list[Loss], joined: frozenset[str]
     ) -> None:
         self._joined = joined
-        self._tools = tools
+        self._tools = request.tools
         self._native = native
         self._context = context
         self._losses = losses
         self._out: list[Any] = []
         self._calls: dict[str, ToolCall] = {}
-        self._written = WrittenTurns(context, self._calls, losses, NAME, native, joined)
+        self._written = WrittenTurns(request.messages, context, self._calls, losses, NAME, native, joined)
 
     def run(self, messages: tuple[Message, ...]) -> list[Any]:
         behind = 0
         opening = count_opening(messages)
-        remembers = settles = self._context.memory is not None
+        settles = True
         while behind < len(messages):
-            if remembers and behind == opening:
+            if behind == opening:
                 together = self._written.together(messages, opening, len(self._out))
                 if together is not None and not self._goes_on(messages, together.behind):
                     behind = self._written.take(together, self._out)
             elif settles and behind > opening:
                 self._written.settle(behind, self._out)
             start, behind = behind, self._end_of_turn(messages, behind)
-            message = messages[start]
-            if message.role == "system" and start > opening:
+            is_system = messages[start].role == "system"
+            if is_system and start > opening:
                 settles = False  # it may show tools, which are the request's
             if behind > start + 1:
                 self._turn(messages, start, behind)
-                continue
-            began = None
-            if remembers:
-                known = self._written.find(message, start)
-                if known is not None:
-                    self._out += known.items
-                    continue
-                began = None if message.role == "system" else self._written.begin(message)
-            before = len(self._out)
-            plain = None if self._native else plain_turn(message, self._calls, self._joined)
-            if plain is not None:
-                self._out += plain
+            elif is_system:
+                self._out += self._one(messages[start], start)
             else:
-                self._turn(messages, start, behind)
-            if began is not None:
-                self._out[before:] = map(written, self._out[before:])
-                self._written.keep(message, start, began, self._out[before:])
+                self._out += self._written.write(messages[start], start, self._one)[0]
         return self._out
 
+    def _one(self, message: Message, index: int) -> list[Any]:
+        """What a message by itself is written as."""
+        if not self._native:
+            plain = plain_turn(message, self._calls, self._joined)
+            if plain is not None:
+                return plain
+        count = len(self._out)
+        self._run([(f"$.messages[{index}]", message)])
+        items = self._out[count:]
+        del self._out[count:]
+        return items
+
     def _turn(self, messages: tuple[Message, ...], start: int, behind: int) -> None:
-        run = [(f"$.messages[{index}]", messages[index]) for index in range(start, behind)]
+        self._run([(f"$.messages[{index}]", messages[index]) for index in range(start, behind)])
+
+    def _run(self, run: list[tuple[str, Message]]) -> None:
         role = run[0][1].role
         for path, message in run:
             losses_of_extra(message.extra, NAME, path, self._losses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from wireglot.dialects.openai_responses.mcp import parse_made_call
 from wireglot.dialects.openai_responses.settings import parse_output, parse_thinking, parse_tier
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.tools import parse_tool_choice, parse_tools
+from wireglot.dialects.turns import read_turns
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Signature, Text, ToolCall
 from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking, Tool
@@ -83,7 +84,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     instructions = fields.text_or_none("instructions")
     if instructions is not None:
         extra = Extra(NAME, form={"instructions": True})
-        messages.list.append(Message("system", (Text(instructions),), extra=extra))
+        messages.messages.append(Message("system", (Text(instructions),), extra=extra))
     messages.read_input(fields)
 
     if "tools" in body and not tools:
@@ -126,7 +127,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         telling = {**rest.fields, **telling}
     return Request(
         fields.text_or("model"),
-        tuple(messages.list),
+        tuple(messages.messages),
         tools=tuple(tools) if messages.brought else stated,
         tool_choice=parse_tool_choice(choice, "$.tool_choice", tools) if choice is not None else None,
         parallel_tools=fields.boolean("parallel_tool_calls"),
@@ -240,7 +241,7 @@ class _Messages:
 
     def __init__(self, context: Context, tools: Sequence[AnyTool]) -> None:
         self.context = context
-        self.list: list[Message] = []
+        self.messages: list[Message] = []
         self.brought: list[AnyTool] = []
         self.hosted_shell = any(isinstance(tool, HostedTool) and tool.kind == "shell" for tool in tools)
         self.hosted_calls: set[str] = set()
@@ -256,31 +257,31 @@ class _Messages:
             return
         if type(value) is str:
             extra = Extra(NAME, form={"item": "message", "input": True})
-            self.list.append(Message("user", (Text(value),), extra=extra))
+            self.messages.append(Message("user", (Text(value),), extra=extra))
             return
         if type(value) is not list:
             raise fields.wrong("input", "a string or an array of items")
         if not value and fields.value.keys().isdisjoint(_INSTEAD[1:]):
             raise fields.fault("expected at least one item", "$.input")
-        memory = self.context.memory
-        if memory is None:
-            for number, item in enumerate(value):
-                self.read_item(Fields(item, f"$.input[{number}]"))
-            return
-        scope = self.context.scope(NAME)
-        for number, item in enumerate(value):
-            # A call without an id gets one by its number; a signature that waits belongs to the next call.
-            key = (scope, self.calls)
-            plain = self.waiting is None and _is_alone(item)
-            known = memory.find(item, key) if plain else None
-            if known is not None:
-                message, self.calls = known
-                self.list.append(message)
-                continue
-            before = len(self.list)
-            self.read_item(Fields(item, f"$.input[{number}]"))
-            if plain and self.waiting is None and len(self.list) == before + 1:
-                memory.keep(item, key, (self.list[-1], self.calls), shared=self.list[-1])
+        read_turns(self, value, self.context, NAME, self.hosted_shell)
+
+    def read_message(self, item: Any, index: int) -> None:
+        self.read_item(Fields(item, f"$.input[{index}]"))
+
+    def state(self, item: Any) -> Hashable:
+        """A call without an id gets one by its number; a signature that waits belongs to the next call."""
+        return self.calls if self.waiting is None and _is_alone(item) else None
+
+    def mark(self) -> int | None:
+        return self.calls if self.waiting is None else None
+
+    def go_on(self, mark: int) -> None:
+        self.calls = mark
+
+    def snapshot(self) -> int | None:
+        return None if self.waiting is not None or self.brought or self.hosted_calls else self.calls
+
+    restore = go_on
 
     def read_item(self, item: Fields) -> None:
         kind = item.text_or_none("type")
@@ -296,14 +297,14 @@ class _Messages:
                 if message.role != "assistant":
                     self.waiting = None
                 extra = Extra(NAME, message.fields, message.form)
-                self.list.append(Message(message.role, message.parts, extra=extra))
+                self.messages.append(Message(message.role, message.parts, extra=extra))
             case "function_call" | "custom_tool_call":
                 self.calls += 1
                 call = parse_call(item, self.context, str(self.calls))
                 self.add(self.signed(call))
             case "function_call_output" | "custom_tool_call_output":
                 self.waiting = None
-                self.list.append(Message("user", (parse_result(item),)))
+                self.messages.append(Message("user", (parse_result(item),)))
             case "reasoning":
                 reasoning = parse_reasoning(item, Origin(NAME), self.context)
                 if isinstance(reasoning, Carried):
@@ -315,7 +316,7 @@ class _Messages:
             case "mcp_call" if (made := parse_made_call(item)) is not None:
                 call, result = made
                 self.add(self.signed(call))
-                self.list.append(Message("user", (result,)))
+                self.messages.append(Message("user", (result,)))
             case _ if kind in CLIENT_CALLS and self.is_client_call(item.value):
                 self.calls += 1
                 self.add(self.signed(parse_client_call(item, self.context, str(self.calls))))
@@ -323,7 +324,7 @@ class _Messages:
                 self.waiting = None
                 if kind == "tool_search_output":
                     self.bring(item, kind)
-                self.list.append(Message("user", (parse_client_result(item),)))
+                self.messages.append(Message("user", (parse_client_result(item),)))
             case _:
                 if kind == "additional_tools":
                     self.bring(item, kind)
@@ -347,13 +348,13 @@ class _Messages:
         return False
 
     def add(self, part: Part) -> None:
-        self.list.append(Message("assistant", (part,)))
+        self.messages.append(Message("assistant", (part,)))
 
     def add_foreign(self, item: Fields, kind: str) -> None:
         # The tools that it brings are among the request's.
         foreign = Foreign(NAME, kind, item.value, stands_elsewhere=kind == "additional_tools")
         extra = Extra(NAME, form={"item": "foreign"})
-        self.list.append(Message(foreign_role(item.value, kind), (foreign,), extra=extra))
+        self.messages.append(Message(foreign_role(item.value, kind), (foreign,), extra=extra))
 
     def signed(self, call: ToolCall) -> ToolCall:
         signature, self.waiting = self.waiting, None
@@ -364,10 +365,10 @@ class _Messages:
         if carried.holder == "call":
             self.waiting = carried.signature
             return
-        if not self.list or self.list[-1].role != "assistant" or not self.list[-1].content:
+        if not self.messages or self.messages[-1].role != "assistant" or not self.messages[-1].content:
             return
-        message = self.list[-1]
+        message = self.messages[-1]
         last = message.content[-1]
         if isinstance(last, Text | Media):
             signed = replace(last, signature=carried.signature)
-            self.list[-1] = replace(message, content=(*message.content[:-1], signed))
+            self.messages[-1] = replace(message, content=(*message.content[:-1], signed))

@@ -27,9 +27,8 @@ from wireglot.dialects.openai_responses.settings import render_output, render_th
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
+from wireglot.dialects.turns import WrittenTurns
 from wireglot.dialects.unknown_fields import WITHOUT
-from wireglot.dialects.written_turns import WrittenTurns
-from wireglot.dialects.written_turns import written as written_once
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
@@ -227,7 +226,9 @@ class _Input:
         """Whether items of the answer that is being written may have ids: OpenAI refuses the id of an item
         that comes without the reasoning it was made with."""
         self.written = {
-            reasoned: WrittenTurns(context, self.names, losses, NAME, self.native, unstored, reasoned)
+            reasoned: WrittenTurns(
+                request.messages, context, self.names, losses, NAME, self.native, unstored, reasoned
+            )
             for reasoned in (False, True)
         }
 
@@ -275,17 +276,16 @@ class _Input:
         if message.role != "assistant":
             self.reasoned = not self.unstored
         written = self.written[self.reasoned]
-        known = written.find(message, number)
+        items, known = written.write(message, number, self.items_of, told=lambda: self.reasoned)
+        self.items += items
         if known is not None:
-            self.items += known.items
             self.reasoned = known.told
-            return
-        began = written.begin(message)
-        before = len(self.items)
+
+    def items_of(self, message: Message, number: int) -> list[Any]:
+        before, self.items = self.items, []
         self.write_message(message, f"$.messages[{number}]")
-        if began is not None:
-            self.items[before:] = map(written_once, self.items[before:])
-            written.keep(message, number, began, self.items[before:], told=self.reasoned)
+        items, self.items = self.items, before
+        return items
 
     def write_message(self, message: Message, path: str) -> None:
         self.declare(message, path)

@@ -73,8 +73,8 @@ def fit(
         request = join_declared_tools(request, losses, trail)
     messages = place_system(request.messages, limits, losses, trail, dialect)
     if regroup and (seen.neighbours or messages is not request.messages):
-        messages = merge_neighbours(messages, dialect, losses, trail, join_known(context.memory))
-        if messages is not request.messages and context.memory is not None:
+        messages = merge_neighbours(messages, dialect, losses, trail, join_known(settled.memory))
+        if messages is not request.messages and settled.memory is not None:
             settled = Settled(messages, context.memory)
     if in_pieces:
         messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)

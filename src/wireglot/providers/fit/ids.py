@@ -68,7 +68,7 @@ def fit_call_ids(
         detail = "rewritten to the form this provider takes"
     losses.append(Loss("$.messages", "tool_call.id", "emulated", detail))
     return msgspec.structs.replace(
-        request, messages=tuple([_renamed(m, renames, trail, context.memory) for m in request.messages])
+        request, messages=tuple([_renamed(m, renames, trail, settled.memory) for m in request.messages])
     )
 
 

@@ -41,11 +41,13 @@ def join_known(memory: Memory | None) -> Callable[[list[Message]], Message]:
 class Settled:
     """What is known of the turns of a conversation that have come before, while they are as they came."""
 
-    __slots__ = ("_messages", "row")
+    __slots__ = ("_messages", "memory", "row")
 
     def __init__(self, messages: tuple[Message, ...], memory: Memory | None) -> None:
         self._messages = messages
-        self.row: Final = row_of(memory, messages)
+        self.memory: Final = memory.for_turns(messages) if memory is not None else None
+        """Where some of them are known."""
+        self.row: Final = row_of(self.memory, messages)
 
     def holds(
         self,

@@ -108,6 +108,7 @@ def read_history(messages: Sequence[Message], memory: Memory | None = None) -> H
     In `memory` stands what comes of each message behind what was said before it: a conversation that comes
     again is not hashed again.
     """
+    memory = memory.for_turns(messages) if memory is not None else None
     chain = _Chain() if memory is None else _NOTHING
     turns: list[Turn] = []
     index = 0

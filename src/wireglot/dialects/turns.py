@@ -1,4 +1,8 @@
-"""Turns of a conversation as they were written to an upstream once (see `wire/memory.py`).
+"""The turns of a conversation, read from a client and written to an upstream: where codecs meet the cache.
+
+A dialect knows how to read and write one message, and what else of the request that depends on. Turns that
+were read or written before, and nearly all of a conversation that came before, are taken from the cache (see
+`wire/memory.py`).
 
 What is written of a message follows from the message, from the context, from what is known of the calls that
 it answers, and, where something is lost, from its place: losses tell that. All of it is in the name under
@@ -7,8 +11,8 @@ which it is found, or compared here.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -20,6 +24,62 @@ from wireglot.wire.known_row import KnownRow, row_of
 
 _OBJECTS_BYTES: Final = 3
 """A turn that is written at the end is held as its writer's own objects too: about so many times its text."""
+
+
+class TurnReader(Protocol):
+    """Reads turns in their order and appends them to `messages`."""
+
+    messages: list[Message]
+
+    def read_message(self, item: Any, index: int) -> None: ...
+
+    def state(self, item: Any) -> Hashable:
+        """All that the reading of this item depends on beside it; None if it is to be read each time."""
+
+    def mark(self) -> Any:
+        """What the last message that was read changes for those after it, and what `go_on` needs for that."""
+
+    def go_on(self, mark: Any) -> None:
+        """The last message has been read, and came to this."""
+
+    def snapshot(self) -> Any:
+        """All of the reader but its messages, for `restore`; None if it cannot be told."""
+
+    def restore(self, snapshot: Any) -> None: ...
+
+
+def read_turns(reader: TurnReader, items: Sequence[Any], context: Context, *told: Hashable) -> None:
+    """`told`: the dialect, and all of the request that any of its turns may depend on."""
+    memory = context.memory.for_turns(items) if context.memory is not None else None
+    if memory is None:
+        for index, item in enumerate(items):
+            reader.read_message(item, index)
+        return
+    scope = context.scope(*told)
+    messages = reader.messages
+    leading = len(messages)
+    start = 0
+    row = row_of(memory, items)
+    if row is not None and (known := row.reached(("read", scope))) is not None:
+        start, (read, snapshot) = known
+        messages += read
+        reader.restore(snapshot)
+    for index in range(start, len(items)):
+        if row is not None and index == len(row.values) and (snapshot := reader.snapshot()) is not None:
+            row.settle(("read", scope), (tuple(messages[leading:]), snapshot))
+        item = items[index]
+        state = reader.state(item)
+        key = (scope, state)
+        known = memory.find(item, key) if state is not None else None
+        if known is not None:
+            message, mark = known
+            messages.append(message)
+            reader.go_on(mark)
+            continue
+        count = len(messages)
+        reader.read_message(item, index)
+        if state is not None and len(messages) == count + 1 and (mark := reader.mark()) is not None:
+            memory.keep(item, key, (messages[-1], mark), shared=messages[-1])
 
 
 class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
@@ -58,11 +118,18 @@ class WrittenTurns:
 
     __slots__ = ("_before", "_calls", "_losses", "_memory", "_row", "_scope")
 
-    def __init__(self, context: Context, calls: dict[str, Any], losses: list[Loss], *told: Any) -> None:
-        self._memory = context.memory
+    def __init__(
+        self,
+        messages: tuple[Message, ...],
+        context: Context,
+        calls: dict[str, Any],
+        losses: list[Loss],
+        *told: Any,
+    ) -> None:
+        self._memory = context.memory.for_turns(messages) if context.memory is not None else None
         self._calls = calls
         self._losses = losses
-        self._scope = context.scope("written", *told) if context.memory is not None else 0
+        self._scope = context.scope("written", *told) if self._memory is not None else 0
         self._row: KnownRow | None = None
         self._before = (0, 0, 0)
         """How many messages, items and losses there were before the turns that are settled."""
@@ -70,6 +137,8 @@ class WrittenTurns:
     def together(self, messages: tuple[Message, ...], start: int, items: int) -> WrittenTogether | None:
         """What was written of the first turns from `start` on, as far as they came before; so many items were
         written of the messages before them."""
+        if self._memory is None:
+            return None
         row = self._row = row_of(self._memory, messages)
         self._before = (start, items, len(self._losses))
         known = row.reached(("written", self._scope)) if row is not None else None
@@ -97,11 +166,36 @@ class WrittenTurns:
             lost = tuple(self._losses[losses:])
             row.settle(key, WrittenTogether(start, behind, texts, dict(self._calls), losses=lost))
 
-    def find(self, message: Message, index: int) -> WrittenTurn | None:
-        """What was written of it; its calls and losses are told as they were."""
+    def write(
+        self,
+        message: Message,
+        index: int,
+        make: Callable[[Message, int], list[Any]],
+        *,
+        as_json: bool = True,
+        told: Callable[[], bool] | None = None,
+    ) -> tuple[list[Any] | tuple[Any, ...], WrittenTurn | None]:
+        """What `make` writes of a message, and the turn under which it is known, if it may come again.
+        `as_json`: it is written to its end; otherwise its own writer goes on with it, and nobody may change
+        anything of it. `told`: whatever else there is to say, once it is made."""
         memory = self._memory
         if memory is None:
-            return None
+            return make(message, index), None
+        found = self._find(message, index)
+        if found is not None:
+            return found.items, found
+        if not memory.is_known(message):
+            return make(message, index), None
+        began = self._begin(message)
+        items = make(message, index)
+        if as_json:
+            items = [written(item) for item in items]
+        return items, self._keep(message, index, began, items, told=told is not None and told())
+
+    def _find(self, message: Message, index: int) -> WrittenTurn | None:
+        """What was written of it; its calls and losses are told as they were."""
+        memory = self._memory
+        assert memory is not None
         found: WrittenTurn | None = memory.find(message, self._scope)
         if found is None:
             found = memory.find(message, (self._scope, index))
@@ -115,10 +209,8 @@ class WrittenTurns:
         self._losses += found.losses
         return found
 
-    def begin(self, message: Message) -> Beginning | None:
-        """Before a message is written that may come again; None: it cannot be known by then."""
-        if self._memory is None or not self._memory.is_known(message):
-            return None
+    def _begin(self, message: Message) -> Beginning:
+        """Before a message is written that may come again."""
         known = self._calls.get
         answers: list[tuple[str, Any]] = []
         for part in message.content:
@@ -128,7 +220,7 @@ class WrittenTurns:
                 answers.append((part.id, known(part.id)))
         return Beginning(tuple(answers), len(self._losses))
 
-    def keep(
+    def _keep(
         self, message: Message, index: int, began: Beginning, items: Iterable[Any], *, told: bool = False
     ) -> WrittenTurn:
         """`items`: what was written, as JSON or for its own writer alone."""
