@@ -6,12 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+import msgspec
+
 SPACE: Final = re.compile(rb"[ \t\n\r]*")
 SPACES: Final = b" \t\n\r"
 
 Span = tuple[int, int]
 
 _WORDS_BYTES: Final = 64
+_MAX_MET: Final = 64
+"""Conversations that have begun lately, and of which nothing else is known."""
 
 
 class Piece(NamedTuple):
@@ -25,7 +29,18 @@ class Piece(NamedTuple):
 class BodyFrame:
     """Its head ends where the first turn begins, its tail begins where the last one ends."""
 
-    __slots__ = ("after", "before", "head", "openings", "size", "start", "tail", "tail_bytes", "turns")
+    __slots__ = (
+        "_met",
+        "after",
+        "before",
+        "head",
+        "openings",
+        "size",
+        "start",
+        "tail",
+        "tail_bytes",
+        "turns",
+    )
 
     def __init__(
         self, body: bytes, spans: Mapping[str, Span], known: Mapping[str, tuple[int, int]], turns: str
@@ -53,7 +68,18 @@ class BodyFrame:
         self.tail_bytes: Final = len(body) - tail_starts
         self.openings: Final[list[int]] = []
         """The numbers of the turns that conversations in this frame have begun with, the latest first."""
+        self._met: Final[dict[int, None]] = {}
         self.size: Final = sum([len(piece.text) for piece in (*self.head, *self.tail) if piece.text])
+
+    def has_met(self, turn: msgspec.Raw) -> bool:
+        """Whether a conversation in this frame has begun with this turn before. From now on one has."""
+        key = hash(bytes(turn))
+        if key in self._met:
+            return True
+        self._met[key] = None
+        if len(self._met) > _MAX_MET:
+            del self._met[next(iter(self._met))]
+        return False
 
 
 class KnownRun:

@@ -90,6 +90,7 @@ class Outline:
         if memory is None:
             return {key: _decode_member(raw, inside) for key, raw in self._values.items()}
         grown = self._grown
+        learn = memory.learns
         texts: dict[str, KnownText] = {}
         document: dict[str, Any] = {}
         for key, raw in self._values.items():
@@ -97,13 +98,18 @@ class Outline:
                 document[key] = _decode_member(raw, inside)
             elif key == turns:
                 known = grown if grown is not None and grown.frame.turns == turns else None
-                document[key] = _decode_turns(raw, inside, memory, known)
+                if known is not None and 2 * known.fresh > len(raw):  # another conversation, or a question
+                    learn = known.frame.has_met(known.rest[0]) and learn
+                if learn or (known is not None and known.turns):
+                    document[key] = _decode_turns(raw, inside, memory, known, learn)
+                else:
+                    document[key] = _decode_member(raw, inside)
             else:
                 text = grown.texts.get(grown.spans[key][0]) if grown is not None else None
                 if text is not None and text.depth == inside:
                     document[key] = memory.recall(text)
                     continue
-                document[key] = value = memory.decode(raw, inside)
+                document[key] = value = memory.decode(raw, inside, learn=learn)
                 text = memory.text_of(value)
                 if text is not None:
                     texts[key] = text
@@ -148,7 +154,7 @@ def _decode_member(raw: msgspec.Raw, depth: int) -> Any:
     return _decode_long(raw, depth) if len(raw) > _LONG_BYTES else decode(memoryview(raw), depth)
 
 
-def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory, grown: Grown | None) -> Any:
+def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory, grown: Grown | None, learn: bool) -> Any:
     """An array whose items are found one by one: a conversation grows at its end."""
     turns: list[Any] = []
     times: dict[int, int] = {}
@@ -165,13 +171,13 @@ def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory, grown: Grown | N
         except (ValueError, RecursionError):
             return decode(text, depth)  # which tells what is wrong, or reads an object
     for item in items:
-        value = memory.decode(item, depth - 1)
+        value = memory.decode(item, depth - 1, learn=learn)
         if type(value) is dict or type(value) is list:
             first, again = id(value), times.get(id(value), 0)
             while id(value) in times and again <= _EQUAL_MOST:
                 # Two turns of the same words are two: places in a conversation are told by identity. With
                 # spaces behind it, it is another text of the same value.
-                value = memory.decode(bytes(item) + b" " * again, depth - 1)
+                value = memory.decode(bytes(item) + b" " * again, depth - 1, learn=learn)
                 again += 1
             if id(value) in times:
                 value = decode(memoryview(item), depth - 1)

@@ -121,9 +121,11 @@ def test_callers_never_meet_what_others_have_sent() -> None:
         ScriptedUpstream() as upstream,
         LiveGateway.before(upstream, "openai-chat", table) as gateway,
     ):
-        for key in [*keys.values()] * 2:  # what came once is not remembered yet
+        for turns, key in [
+            (turns, key) for turns in (8, 9) for key in keys.values()
+        ]:  # what came once is not yet
             headers = {"x-api-key": key}
-            answered = post(gateway.port, "/v1/messages", encode(_conversation(3)), headers)
+            answered = post(gateway.port, "/v1/messages", encode(_conversation(turns)), headers)
             assert answered.status == 200, answered.body
         memories = gateway.process.gateway.memories
         one, two = memories.of("one"), memories.of("two")

@@ -65,32 +65,37 @@ def test_a_body_that_has_another_number_in_each_of_its_texts_does_not():
 
 def test_what_another_caller_sent_is_not_known():
     sightings = Sightings()
+    first, second = _conversation("a", 20), _conversation("a", 21)
+    assert not _again(sightings, first)
+    assert not _again(sightings, second, "two")
+    assert _again(sightings, second)
+
+
+def test_a_body_that_is_only_repeated_is_one_when_it_comes_a_third_time():
+    sightings = Sightings()
     body = _conversation("a", 20)
-    assert not _again(sightings, body)
-    assert not _again(sightings, body, "two")
-    assert _again(sightings, body)
+    assert [_again(sightings, body) for _ in range(4)] == [False, False, True, True]
 
 
 def test_what_a_memory_would_have_forgotten_meanwhile_is_not_worth_it():
     bodies = [_conversation(name, 20) for name in "abcdefgh"]
-    all_of_them = sum(map(len, bodies))
+    grown = [_conversation(name, 21) for name in "abcdefgh"]
+    all_of_them = sum(map(len, grown))
     for within, expected in ((all_of_them, True), (all_of_them // 2, False)):
         sightings = Sightings()
         for body in bodies:
             _again(sightings, body, within=within)
-        for body in bodies:
+        for body in grown:
             assert _again(sightings, body, within=within) is expected
 
 
 def test_each_caller_has_its_own_share_of_what_is_remembered():
     sightings = Sightings()
-    bodies = [_conversation(name, 20) for name in "abcd"]
-    for _ in range(2):
-        again = [
-            sightings.comes_again("one", body, within=10**9, within_own=len(bodies[0])) for body in bodies
-        ]
-        assert not any(again)
-    assert sightings.comes_again("one", bodies[-1], within=10**9, within_own=len(bodies[0]))
+    own = len(_conversation("a", 22))
+    for turns in (20, 21):
+        bodies = [_conversation(name, turns) for name in "abcd"]
+        assert not any(sightings.comes_again("one", body, within=10**9, within_own=own) for body in bodies)
+    assert sightings.comes_again("one", _conversation("d", 22), within=10**9, within_own=own)
 
 
 def test_very_long_bodies_are_looked_at_from_both_sides_only():
@@ -105,10 +110,10 @@ def test_what_is_held_has_a_bound():
     sightings = Sightings()
     for number in range(2000):
         _again(sightings, encode([number, "x" * 20 * _KIB, number]), f"caller {number}")
-    assert len(sightings._seen) <= 4096
+    assert len(sightings._seen) <= 8192
     assert len(sightings._bytes_of) <= 1024
-    body = _conversation("a", 20)
-    assert [_again(sightings, body, "caller 7") for _ in range(2)] == [False, True]
+    bodies = [_conversation("a", turns) for turns in (20, 21)]
+    assert [_again(sightings, body, "caller 7") for body in bodies] == [False, True]
 
 
 def test_nothing_of_a_body_that_came_once_is_remembered():
@@ -116,6 +121,6 @@ def test_nothing_of_a_body_that_came_once_is_remembered():
     memories = Memories(lambda: now, ByteAccount(now.buffered))
     assert memories.for_body("one", b"x" * 100_000) is None
     assert len(memories) == 0
-    assert memories.for_body("one", b"x" * 100_000) is memories.of("one") is not None
+    assert memories.for_body("one", b"x" * 100_100) is memories.of("one") is not None
     small = b"y" * 8000
     assert [memories.for_body("one", small) for _ in range(2)] == [None, None]

@@ -39,13 +39,17 @@ class Memories:
         if not limits.remembered or len(body) < _LEAST_BYTES:
             return None
         memory = self._of.get(caller)
-        if memory is not None and memory.may_know(body):
-            self._sightings.pass_by(caller, len(body))
-            return self.of(caller)
+        if memory is not None:
+            memory.sent(len(body))
+            if memory.may_know(body):
+                self._sightings.pass_by(caller, len(body))
+                return self.of(caller)
         within = limits.remembered // _HELD_FOR_BYTE
         within_own = min(limits.remembered, limits.remembered_per_key) // _HELD_FOR_BYTE
-        again = self._sightings.comes_again(caller, body, within=within, within_own=within_own)
-        return self.of(caller) if again else None
+        if not self._sightings.comes_again(caller, body, within=within, within_own=within_own):
+            return None
+        worth = memory is None or memory.learns or memory.may_frame(body)
+        return self.of(caller) if worth else None
 
     def of(self, caller: str) -> Memory | None:
         """The caller's own; None where nothing is to be remembered."""

@@ -1,10 +1,10 @@
-"""Whether a body comes again: only then is it worth remembering.
+"""Whether a body continues one that came before: only then is it worth caching.
 
-To remember a body costs as much as to read it once more, and pays when it is sent again. A conversation is; a
-document that somebody asks about is not, although its system text or its tools may be. So a body comes again
-where a good part of it, from its beginning on and from its end, stood at the same places of one before, and
-where that is not so long ago that a memory would have forgotten it meanwhile: then nothing is ever found, and
-all of it is paid for.
+To cache a body costs one to three times as much as reading it, and pays when it is sent again. A conversation
+is; a template with other ids in it is not, nor is a document with a question. So a body is cached where most
+of it, from its beginning and from its end, is equal to one before, byte for byte, and has grown since. A body
+that was sent twice unchanged is a repetition, not a conversation: it is cached when it comes a third time.
+None of this counts if it was so long ago that the cache has dropped it meanwhile: nothing would be found.
 """
 
 from __future__ import annotations
@@ -13,23 +13,18 @@ from collections import OrderedDict
 from typing import Final
 
 _FIRST_BYTES: Final = 4096
-"""The first piece on either side; each further one ends twice as far."""
-_LOOKED_AT_BYTES: Final = 512
-"""Of each piece, all over it: to read it whole is much for no more than a guess, and of one place a template
-with other words in it would be the same again."""
-_REACH_BYTES: Final = 256 * 1024
-"""So far from either side is looked."""
-_PART: Final = 3
-"""One of so many bytes must have come before: of pieces that double, the last one mostly does not fit."""
-_PIECES_MOST: Final = 4096
-"""Of some 400 conversations of 100 KB, more than are remembered: a megabyte."""
-_CALLERS_MOST: Final = 1024
+"""The first piece on either side; each further one ends a quarter further."""
+_HEAD_BYTES: Final = 256 * 1024
+_TAIL_BYTES: Final = 128 * 1024
+"""How far is compared from either side: hashing 100 KB takes a twentieth of a millisecond."""
+_MAX_PIECES: Final = 8192
+"""Of some 250 conversations of 100 KB, more than are cached: two megabytes."""
+_MAX_CALLERS: Final = 1024
 
 
 class Sightings:
-    """Bodies themselves are not held, only what tells their pieces apart, and not all of a piece is looked
-    at: a mistake would cost time, and nothing else. What one caller sent says nothing about what another
-    sends."""
+    """Bodies are not held, only hashes of their pieces: a collision would cost time, and nothing else. What
+    one caller sent says nothing about what another sends."""
 
     __slots__ = ("_bytes", "_bytes_of", "_seen")
 
@@ -38,35 +33,58 @@ class Sightings:
         """Of all bodies so far."""
         self._bytes_of: dict[str, int] = {}
         """The same of each caller."""
-        self._seen: OrderedDict[int, tuple[int, int]] = OrderedDict()
-        """When a piece came last: after so many bytes of all, and of its caller."""
+        self._seen: OrderedDict[int, tuple[int, int, int]] = OrderedDict()
+        """When a piece came last, after how many bytes of all and of its caller, and how often it came."""
 
     def pass_by(self, caller: str, size: int) -> tuple[int, int]:
         """A body of this size has come. How many bytes there were so far, of all and of its caller."""
         self._bytes += size
         own = self._bytes_of[caller] = self._bytes_of.get(caller, 0) + size
-        if len(self._bytes_of) > _CALLERS_MOST:
-            del self._bytes_of[next(iter(self._bytes_of))]  # begins anew: what it sent seems a little fresher
+        if len(self._bytes_of) > _MAX_CALLERS:
+            del self._bytes_of[
+                next(iter(self._bytes_of))
+            ]  # starts again: what it sent seems a little fresher
         return self._bytes, own
 
     def comes_again(self, caller: str, body: bytes, *, within: int, within_own: int) -> bool:
-        """Whether much of it came before, no more than so many bytes of all and of its caller ago."""
+        """Whether three fifths of it came before, at most that many bytes of all and of its caller ago."""
         now = self.pass_by(caller, len(body))
-        since, since_own = now[0] - len(body) - within, now[1] - len(body) - within_own
-        known = 0
-        for is_end in (False, True):
-            fits = True
-            start, end = 0, _FIRST_BYTES
-            while end <= min(len(body), _REACH_BYTES):
-                at = len(body) - end if is_end else start
-                long = end - start
-                key = hash((caller, is_end, end, body[at : at + long : long // _LOOKED_AT_BYTES]))
-                last = self._seen.pop(key, None)
-                self._seen[key] = now
-                fits = fits and last is not None and last[0] >= since and last[1] >= since_own
-                if fits:
-                    known += end - start
-                start, end = end, 2 * end
-        while len(self._seen) > _PIECES_MOST:
+        since = now[0] - len(body) - within, now[1] - len(body) - within_own
+        head, head_key = self._known(hash((caller, "head")), body, min(len(body), _HEAD_BYTES), now, since)
+        tail_key = hash((caller, "tail"))
+        tail, tail_key = self._known(tail_key, body, min(len(body), _TAIL_BYTES), now, since, from_end=True)
+        times = self._look(hash((head_key, tail_key, len(body))), now, since)
+        while len(self._seen) > _MAX_PIECES:
             self._seen.popitem(last=False)
-        return known * _PART >= min(len(body), _REACH_BYTES)
+        compared = min(len(body), _HEAD_BYTES + _TAIL_BYTES)
+        return head > 0 and times != 1 and 5 * (head + tail) >= 3 * compared
+
+    def _known(
+        self,
+        key: int,
+        body: bytes,
+        reach: int,
+        now: tuple[int, int],
+        since: tuple[int, int],
+        *,
+        from_end: bool = False,
+    ) -> tuple[int, int]:
+        """How many bytes of one side came before, and the hash of all that was compared."""
+        known, fits = 0, True
+        start, end = 0, _FIRST_BYTES
+        while end <= reach:
+            piece = body[len(body) - end : len(body) - start] if from_end else body[start:end]
+            key = hash((key, piece))  # a chain: equal where everything before it is equal, too
+            fits = self._look(key, now, since) > 0 and fits
+            if fits:
+                known = end
+            start, end = end, end + end // 4
+        return known, key
+
+    def _look(self, key: int, now: tuple[int, int], since: tuple[int, int]) -> int:
+        """How often it came before, lately enough; noted as seen now."""
+        last, last_own, times = self._seen.pop(key, (-1, -1, 0))
+        if last < since[0] or last_own < since[1]:
+            times = 0
+        self._seen[key] = (*now, times + 1)
+        return times
