@@ -115,15 +115,13 @@ def repair_pairs(
     losses: list[Loss],
     trail: Trail,
     unique_id: Callable[[str, int], str],
-    paired: Callable[[tuple[Message, ...]], bool] = is_paired,
 ) -> tuple[Message, ...]:
     """Every call answered exactly once, directly behind its turn and in call order.
 
     `unique_id(id, ordinal)` names the second and later calls that repeat an id (Kimi's ids recur every turn).
-    Calls of the very last turn stay open: they are not lost, they are the question. `paired`: for whoever
-    knows a part of them.
+    Calls of the very last turn stay open: they are not lost, they are the question.
     """
-    if paired(messages):
+    if is_paired(messages):
         return messages
     return _Repair(messages, losses, trail, unique_id).run()
 

@@ -8,7 +8,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import surface
 from wireglot.dialects.surface import Surface
 from wireglot.ir.loss import Feature, Loss
-from wireglot.ir.request import Request, Sampling
+from wireglot.ir.request import Request, Sampling, Thinking
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import merge_neighbours, repair_pairs
 from wireglot.providers.fit.declared import apply_tool_changes, join_declared_tools
@@ -21,10 +21,27 @@ from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.pieces import join_pieces
 from wireglot.providers.fit.spelling import join_texts, spell_for
 from wireglot.providers.fit.state import refuse_nothing, without_files, without_state
-from wireglot.providers.fit.survey import survey
+from wireglot.providers.fit.survey import (
+    CALLS,
+    CHOICE,
+    FIELDS,
+    FOREIGN,
+    MARKED,
+    MEDIA,
+    MIDWAY,
+    NO_LIMIT,
+    OUTPUT,
+    OWN_FIELDS,
+    SAMPLING,
+    SETTING_FIELDS,
+    STOP,
+    TOOLS,
+    asks,
+    survey,
+)
 from wireglot.providers.fit.switches import declare_switches
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
-from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
+from wireglot.providers.fit.tools import NO_ALIASES, fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
 from wireglot.providers.fit.words import tell_in_words
 from wireglot.providers.limits import (
@@ -51,72 +68,90 @@ def fit(
     losses: list[Loss] = []
     trail = Trail(request)
     settled = Settled(request.messages, context.memory)
-    seen = survey(request.messages, settled.row)
+    conversation = survey(request.messages, settled.row)
+    seen = conversation.seen | asks(request)
     if not regroup and not limits.media_urls:
         # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
         limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
-        if request.max_tokens is not None and request.max_tokens < 0:
+        if seen & NO_LIMIT:
             request = _without_limit(request, losses)
-        declare_switches(request, dialect, losses, trail, seen.fields)
-        if seen.foreign and client is not None and client.client.tool_changes is not None:
+        if seen & (OWN_FIELDS | SETTING_FIELDS | FIELDS):
+            declare_switches(request, dialect, losses, trail, bool(seen & FIELDS))
+        if seen & FOREIGN and client is not None and client.client.tool_changes is not None:
             request = apply_tool_changes(request, client.client.tool_changes, losses, trail)
-        request = without_state(request, losses, trail, seen)
-    if seen.media:
+        if seen & (OWN_FIELDS | FOREIGN | FIELDS):
+            request = without_state(request, losses, trail, bool(seen & (FOREIGN | FIELDS)))
+    if seen & MEDIA:
         issuer = client.issuer if client is not None else ""
         request = without_files(
             request, losses, trail, issuer, surface(dialect).issuer, limits, own=not regroup
         )
-    if regroup and seen.foreign:
-        request = tell_in_words(request, dialect, losses, trail)
-    if seen.foreign and (regroup or not limits.midway_tools):
-        request = join_declared_tools(request, losses, trail)
-    messages = place_system(request.messages, limits, losses, trail, dialect)
-    if regroup and (seen.neighbours or messages is not request.messages):
+    if seen & FOREIGN:
+        if regroup:
+            request = tell_in_words(request, dialect, losses, trail)
+        if regroup or not limits.midway_tools:
+            request = join_declared_tools(request, losses, trail)
+    messages = request.messages
+    if seen & (MIDWAY | FOREIGN):
+        messages = place_system(messages, limits, losses, trail, dialect)
+    if regroup and (conversation.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail, join_known(settled.memory))
         if messages is not request.messages and settled.memory is not None:
             settled = Settled(messages, context.memory)
     if in_pieces:
         messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)
-    messages = repair_pairs(
-        messages,
-        losses,
-        trail,
-        lambda call_id, ordinal: context.lasting_id("call", call_id, str(ordinal)),
-        settled.paired,
-    )
+    if not settled.paired(messages):
+        messages = repair_pairs(
+            messages,
+            losses,
+            trail,
+            lambda call_id, ordinal: context.lasting_id("call", call_id, str(ordinal)),
+        )
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)
-    if not seen.suits(limits):
+    if not conversation.suits(limits):
         request = fit_messages(
             request, limits, context, dialect, losses=losses, trail=trail, native=not regroup
         )
-    refuse_nothing(request, losses)
-    foreign = regroup and (client is None or client.family != dialect)
-    request, aliases = fit_tools(
-        request, limits, losses, trail, dialect, memory=context.memory, settled=settled, foreign=foreign
-    )
-    request = fit_call_ids(request, limits, losses, context, trail, settled=settled)
-    if limits.call_signatures:
-        request = sign_calls(request, context, losses, trail)
+    if losses:
+        refuse_nothing(request, losses)
+    aliases = NO_ALIASES
+    if seen & (TOOLS | CALLS | CHOICE | FOREIGN):
+        foreign = regroup and (client is None or client.family != dialect)
+        request, aliases = fit_tools(
+            request, limits, losses, trail, dialect, memory=context.memory, settled=settled, foreign=foreign
+        )
+    if seen & CALLS:
+        request = fit_call_ids(request, limits, losses, context, trail, settled=settled)
+        if limits.call_signatures:
+            request = sign_calls(request, context, losses, trail)
     asked = request.thinking
     if limits.thinking_in_loop and asked.mode != "off" and (regroup or limits.thinking_own == "fit"):
         request = stop_thinking_in_loop(request, losses)
-    request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
-    request = fit_tool_choice(request, limits, losses, thinks(asked, request.thinking, limits))
-    request = _fit_settings(request, limits, losses)
-    request = _fit_sampling(request, limits, losses)
-    request = _fit_stop(request, limits, losses)
-    request = _fit_max_tokens(request, limits, losses)
+    if limits.thinking is not None and request.thinking != _NO_THINKING:
+        request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
+    if seen & CHOICE:
+        request = fit_tool_choice(request, limits, losses, thinks(asked, request.thinking, limits))
+    if limits.service_tiers is not None or limits.settings != ALL_SETTINGS:
+        request = _fit_settings(request, limits, losses)
+    if seen & SAMPLING:
+        request = _fit_sampling(request, limits, losses)
+    if seen & STOP:
+        request = _fit_stop(request, limits, losses)
+    if limits.max_tokens or limits.max_tokens_default:
+        request = _fit_max_tokens(request, limits, losses)
     if dialect == "openai-chat":
         request = spell_for(request, limits, losses, trail, foreign=regroup, settled=settled)
-    request, wrapped = fit_output_schema(request, limits, losses)
-    if wrapped:
-        aliases = msgspec.structs.replace(aliases, unwraps=True)
-    request = ask_for_output(request, limits, losses)
-    request = fit_cache_markers(request, limits, losses, trail, seen.markers)
-    if limits.marker_field and dialect == "openai-chat" and seen.markers:
-        request = respell_markers(request, limits.marker_field, trail)
+    if seen & OUTPUT:
+        request, wrapped = fit_output_schema(request, limits, losses)
+        if wrapped:
+            aliases = msgspec.structs.replace(aliases, unwraps=True)
+        request = ask_for_output(request, limits, losses)
+    if conversation.markers or seen & MARKED:
+        request = fit_cache_markers(request, limits, losses, trail, conversation.markers)
+        if limits.marker_field and dialect == "openai-chat" and conversation.markers:
+            request = respell_markers(request, limits.marker_field, trail)
     if dialect == "openai-chat" and limits.text_parts != ALL_TEXT_ROLES:
         request = join_texts(request, limits, losses, foreign=regroup)
     ends = fit_ends(request.messages, limits, losses, trail, dialect, foreign=regroup)
@@ -124,6 +159,8 @@ def fit(
         request = msgspec.structs.replace(request, messages=ends)
     return Fitted(request, aliases, trail, tuple(losses))
 
+
+_NO_THINKING = Thinking()
 
 _SAMPLING_FEATURES: dict[str, Feature] = {
     "temperature": "sampling.temperature",

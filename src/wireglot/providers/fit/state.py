@@ -15,7 +15,6 @@ from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
-from wireglot.providers.fit.survey import Survey
 from wireglot.providers.limits import Limits
 
 _DETAIL = "the earlier turns are held by the provider that minted this id"
@@ -47,14 +46,15 @@ _BUCKETS: Final = ("ms://",)
 _WEB: Final = ("http://", "https://", "data:")
 
 
-def without_state(request: Request, losses: list[Loss], trail: Trail, seen: Survey) -> Request:
-    """The request without its references to what is held elsewhere, each declared."""
+def without_state(request: Request, losses: list[Loss], trail: Trail, in_messages: bool) -> Request:
+    """The request without its references to what is held elsewhere, each declared. `in_messages`: whether
+    there can be any in the conversation."""
     extra = request.extra
     held = [] if extra is None or not extra.fields else [name for name in _FIELDS if extra.fields.get(name)]
     if extra is not None and held:
         losses.extend(Loss(f"$.{name}", "conversation_state", "dropped", _FIELDS[name]) for name in held)
         request = msgspec.structs.replace(request, extra=_without(extra, held))
-    if not seen.foreign and not seen.fields:
+    if not in_messages:
         return request
     messages = tuple(
         kept

@@ -1,6 +1,6 @@
-"""One look at a conversation before it is fitted, so that passes with nothing to do are not made.
+"""One look at a request before it is fitted, so that passes with nothing to do are not made.
 
-What it tells holds while the request is fitted: no pass puts anything there that a later one would change.
+What it reports holds while the request is fitted: no pass puts anything there that a later one would change.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.request import Request, Sampling, Tool
 from wireglot.providers.limits import ALL_MEDIA, Limits
 from wireglot.wire.known_row import KnownRow
 
@@ -20,21 +21,6 @@ class Survey(msgspec.Struct, frozen=True):
     neighbours: bool
     """Whether two turns of one speaker follow each other."""
     markers: int
-
-    @property
-    def foreign(self) -> bool:
-        """Whether there are parts of one dialect alone. Notes to its vendor, which are only left out, do not
-        count."""
-        return self.seen & FOREIGN != 0
-
-    @property
-    def media(self) -> bool:
-        return self.seen & MEDIA != 0
-
-    @property
-    def fields(self) -> bool:
-        """Whether a message or a part of one has fields of its dialect alone."""
-        return self.seen & FIELDS != 0
 
     def suits(self, limits: Limits) -> bool:
         """Whether no part has to change for an endpoint of these limits."""
@@ -55,6 +41,7 @@ class Survey(msgspec.Struct, frozen=True):
 
 # What is seen of a message: media and foreign parts inside of results count.
 FOREIGN: Final = 1
+"""A part of one dialect alone. Notes to its vendor, which are only left out, do not count."""
 REASONING: Final = 2
 MEDIA: Final = 4
 SIGNED: Final = 8
@@ -62,12 +49,33 @@ SIGNED: Final = 8
 BLANK: Final = 16
 """A turn of nothing, or a text of nothing but white space."""
 FIELDS: Final = 32
+"""A message or a part of one has fields of its dialect alone."""
 NAMED: Final = 64
-_MARKER: Final = 256
+CALLS: Final = 128
+MIDWAY: Final = 256
+"""A system text after the first turn."""
+
+# What else a request asks for.
+NO_LIMIT: Final = 512
+"""A negative number of tokens."""
+OWN_FIELDS: Final = 1024
+"""The request has fields of its dialect alone."""
+SETTING_FIELDS: Final = 2048
+"""A setting or a tool has."""
+TOOLS: Final = 4096
+CHOICE: Final = 8192
+STOP: Final = 16384
+SAMPLING: Final = 32768
+OUTPUT: Final = 65536
+MARKED: Final = 131072
+"""The request or a tool has a mark of the cache."""
+
+_MARKER: Final = 1 << 20
 """One mark of the cache; their number stands above all else."""
 
 _KINDS: Final[dict[type, int]] = {Foreign: FOREIGN, Reasoning: REASONING, Media: MEDIA}
 
+_NO_SAMPLING: Final = Sampling()
 _SURVEY = "survey"
 _NOTHING = Survey(0, neighbours=False, markers=0)
 
@@ -90,12 +98,44 @@ def _behind(found: Survey, messages: tuple[Message, ...], speaker: str = "") -> 
     for message in messages:
         if message.role == speaker != "system":
             neighbours = True
+        elif message.role == "system" and speaker and speaker != "system":
+            seen |= MIDWAY
         speaker = message.role
         look = _look(message)
         if look:
             seen |= look % _MARKER
             markers += look // _MARKER
     return Survey(seen, neighbours, markers)
+
+
+def asks(request: Request) -> int:
+    """What a request asks for beside its conversation."""
+    seen = 0
+    if request.max_tokens is not None and request.max_tokens < 0:
+        seen |= NO_LIMIT
+    if request.extra is not None and request.extra.fields:
+        seen |= OWN_FIELDS
+    if request.tool_choice is not None or request.parallel_tools is not None:
+        seen |= CHOICE
+    if request.stop:
+        seen |= STOP
+    if request.output is not None:
+        seen |= OUTPUT
+    if request.cache is not None:
+        seen |= MARKED
+    if request.sampling != _NO_SAMPLING:
+        seen |= SAMPLING
+    for setting in (request.thinking, request.output, request.tool_choice):
+        if setting is not None and setting.extra is not None and setting.extra.fields:
+            seen |= SETTING_FIELDS
+    for tool in request.tools:
+        seen |= TOOLS
+        if type(tool) is Tool:
+            if tool.cache is not None:
+                seen |= MARKED
+            if tool.extra is not None and tool.extra.fields:
+                seen |= SETTING_FIELDS
+    return seen
 
 
 def _look(message: Message) -> int:
@@ -114,8 +154,7 @@ def _look(message: Message) -> int:
             if not part.text or part.text.isspace():
                 seen |= BLANK
         elif type(part) is ToolCall:
-            if part.signature is not None:
-                seen |= SIGNED
+            seen |= CALLS if part.signature is None else CALLS | SIGNED
         elif type(part) is ToolResult:
             for item in part.content:
                 if type(item) is not Text:

@@ -54,7 +54,8 @@ def fit_tools(
     """The request with every tool in the endpoint's own shape, and the way back to the client's. `foreign`:
     it came from another dialect."""
     disguise = _Disguise(limits, losses, trail, dialect)
-    tools = disguise.known_tools(request.tools, memory) or disguise.tools(request.tools)
+    tools = disguise.known_tools(request.tools, memory) if memory is not None else None
+    tools = tools or disguise.tools(request.tools)
     messages = disguise.history(request.messages, settled)
     choice = request.tool_choice
     if choice is not None and choice.narrows:
@@ -162,7 +163,7 @@ def _undisguised(
     return Undisguised(memory.share(fitted, tools), disguise.owners, changed)
 
 
-_NO_ALIASES: Final = Aliases()
+NO_ALIASES: Final = Aliases()
 
 
 class _Disguise:
@@ -191,13 +192,13 @@ class _Disguise:
 
     def aliases(self) -> Aliases:
         if not self.upstream and not self.custom:
-            return _NO_ALIASES
+            return NO_ALIASES
         names = {upstream: key for key, upstream in self.upstream.items()}
         return Aliases(names, frozenset(self.custom))
 
-    def known_tools(self, tools: tuple[AnyTool, ...], memory: Memory | None) -> tuple[AnyTool, ...] | None:
+    def known_tools(self, tools: tuple[AnyTool, ...], memory: Memory) -> tuple[AnyTool, ...] | None:
         """What `tools` gives, known from an earlier turn; None where it has to be asked."""
-        if memory is None or not memory.is_known(tools):
+        if not memory.is_known(tools):
             return None
         limits = self.limits
         key = (
@@ -253,7 +254,7 @@ class _Disguise:
         namespace = tool.namespace if limits.namespaces else ""
         if tool.kind == "custom" and not limits.custom_tools:
             return self._freeform(tool, name, namespace)
-        strict = self._strict(tool)
+        strict = self._strict(tool) if tool.strict else tool.strict
         enforced = strict and limits.tool_schema == "openai"
         schema = self._schema(tool, "openai-strict" if enforced else limits.tool_schema)
         if (
@@ -315,8 +316,6 @@ class _Disguise:
         )
 
     def _strict(self, tool: Tool) -> bool | None:
-        if not tool.strict:
-            return tool.strict
         if not self.limits.strict_tools:
             detail = "this provider does not enforce schemas"
             self.losses.append(Loss(f"{self.trail.of(tool)}.strict", "tool.strict", "dropped", detail))

@@ -16,8 +16,10 @@ _GO_ON = "Continue from exactly where your last message ended."
 
 def _is_wordless(message: Message, dialect: str) -> bool:
     """Whether it has only parts of another dialect: the renderer reports them, and writes nothing."""
-    content = message.content
-    return bool(content) and all(type(part) is Foreign and part.dialect != dialect for part in content)
+    for part in message.content:
+        if type(part) is not Foreign or part.dialect == dialect:
+            return False
+    return bool(message.content)
 
 
 def place_system(
@@ -29,7 +31,7 @@ def place_system(
     head = 0
     while head < len(messages) and messages[head].role == "system":
         head += 1
-    if all(message.role != "system" for message in messages[head:]):
+    if "system" not in [message.role for message in messages[head:]]:
         return messages
     placed = list(messages[:head])
     held: list[Message] = []
@@ -102,12 +104,11 @@ def fit_ends(
 def _begun_by_user(
     messages: tuple[Message, ...], losses: list[Loss], trail: Trail, dialect: str
 ) -> tuple[Message, ...]:
-    spoken = (
-        index
-        for index, message in enumerate(messages)
-        if message.role != "system" and not _is_wordless(message, dialect)
-    )
-    first = next(spoken, None)
+    first = None
+    for index, message in enumerate(messages):
+        if message.role != "system" and not _is_wordless(message, dialect):
+            first = index
+            break
     if first is not None and messages[first].role == "assistant":
         detail = "a user turn was put before the first answer"
         losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
