@@ -1,7 +1,7 @@
 """Read or replace top-level keys of a JSON object and leave every other byte as it was."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -20,13 +20,13 @@ _SHORT_BYTES = 1024
 """Members up to here are decoded sooner than found."""
 _EQUAL_MOST = 128
 """So many equal turns of one conversation are remembered, any more are decoded anew."""
+_BACKSLASH = ord("\\")
 _BRACKET = ord("[")
 _NESTED = b"[{"
 
 _KEY = re.compile(rb'[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*")[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
 _AFTER_VALUE = re.compile(rb"[ \t\n\r]*([,}])")
 _OPENING = re.compile(rb"[ \t\n\r]*\{")
-_EMPTY = re.compile(rb"[ \t\n\r]*\}")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 
@@ -34,7 +34,7 @@ _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 class Outline:
     """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
 
-    __slots__ = ("_grown", "_spans", "_values", "body", "repeated")
+    __slots__ = ("_spans", "_values", "body", "grown", "repeated")
 
     def __init__(
         self, body: bytes, memory: Memory | None = None, turns: str = "", grown: Grown | None = None
@@ -46,10 +46,11 @@ class Outline:
         """The keys that stand there more than once."""
         if grown is None and memory is not None and memory.frames:
             grown = compare(body, memory, turns)
-        self._grown = grown
+        self.grown = grown
+        """What was known of it."""
         self._spans: dict[str, Span] | None
-        if self._grown is not None:
-            self._spans = self._grown.spans
+        if self.grown is not None:
+            self._spans = self.grown.spans
             text = memoryview(body)
             self._values = {key: msgspec.Raw(text[start:end]) for key, (start, end) in self._spans.items()}
             return
@@ -57,11 +58,6 @@ class Outline:
         self._spans = _compact_spans(readable, self._values) or _spaced_spans(readable, self._values)
         if self._spans is None:
             self._spans, self.repeated = _found_spans(readable, self._values)
-
-    @property
-    def grown(self) -> Grown | None:
-        """What was known of it."""
-        return self._grown
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -89,7 +85,7 @@ class Outline:
         inside = depth - 1
         if memory is None:
             return {key: _decode_member(raw, inside) for key, raw in self._values.items()}
-        grown = self._grown
+        grown = self.grown
         learn = memory.learns
         texts: dict[str, KnownText] = {}
         document: dict[str, Any] = {}
@@ -98,10 +94,11 @@ class Outline:
                 document[key] = _decode_member(raw, inside)
             elif key == turns:
                 known = grown if grown is not None and grown.frame.turns == turns else None
+                grows = learn
                 if known is not None and 2 * known.fresh > len(raw):  # another conversation, or a question
-                    learn = known.frame.has_met(known.rest[0]) and learn
-                if learn or (known is not None and known.turns):
-                    document[key] = _decode_turns(raw, inside, memory, known, learn)
+                    grows = known.frame.has_met(known.rest[0]) and learn
+                if grows or (known is not None and known.turns):
+                    document[key] = _decode_turns(raw, inside, memory, known, grows)
                 else:
                     document[key] = _decode_member(raw, inside)
             else:
@@ -120,7 +117,7 @@ class Outline:
         """For the next body that is this one and a little more."""
         if type(found) is not list or not found:
             return
-        grown = self._grown
+        grown = self.grown
         if grown is not None:
             memory.follow(grown.frame, found, len(grown.turns))
         elif self._spans is not None and memory.text_of(found[0]) is not None:
@@ -278,23 +275,28 @@ def _found_spans(
     return None if repeated else spans, repeated
 
 
-def _members(
-    readable: bytes, start: int, values: Mapping[str, msgspec.Raw]
-) -> Iterator[tuple[str, int, int]]:
+def _members(readable: bytes, start: int, values: Mapping[str, msgspec.Raw]) -> list[tuple[str, int, int]]:
     """Each key with where its value begins and ends, repeated ones too."""
+    members: list[tuple[str, int, int]] = []
     at = start
-    while not _EMPTY.match(readable, at):
+    while values:
         key_found = _KEY.match(readable, at)
         assert key_found is not None, "msgspec has read a key here"
-        key = decode(key_found[1])
+        quoted = key_found[1]
+        key = decode(quoted) if _BACKSLASH in quoted else quoted[1:-1].decode()
         value_start = key_found.end()
-        value_end = _value_end(readable, value_start, values[key])
-        yield key, value_start, value_end
-        after = _AFTER_VALUE.match(readable, value_end)
+        value = bytes(values[key])  # that of the last one, where the key is there several times
+        value_end = value_start + len(value)
+        after = _AFTER_VALUE.match(readable, value_end) if readable.startswith(value, value_start) else None
+        if after is None:
+            value_end = _skip_value(readable, value_start)
+            after = _AFTER_VALUE.match(readable, value_end)
         assert after is not None, "msgspec has read a value before this"
+        members.append((key, value_start, value_end))
         if after[1] == b"}":
             break
         at = after.end()
+    return members
 
 
 def _values(body: bytes) -> tuple[dict[str, msgspec.Raw], bytes]:
@@ -307,15 +309,6 @@ def _values(body: bytes) -> tuple[dict[str, msgspec.Raw], bytes]:
         return _decode_raw(readable), readable
     except (ValueError, RecursionError) as fault:
         raise bad_json(body, fault) from None
-
-
-def _value_end(body: bytes, start: int, expected: msgspec.Raw) -> int:
-    """Where the value at `start` ends: `expected`, unless the key stands there several times."""
-    value = bytes(expected)
-    end = start + len(value)
-    if body.startswith(value, start) and _AFTER_VALUE.match(body, end):
-        return end
-    return _skip_value(body, start)
 
 
 def _skip_value(body: bytes, start: int) -> int:
