@@ -21,6 +21,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
 from wireglot.wire.json import encode_text
 
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SPACE = " \t\n\r"
 _IN_STRING = re.compile(r'[^"\\\x00-\x1f]*')
 _NUMBER_START = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.(?:\d+(?:[eE][+-]?\d*)?)?|[eE][+-]?\d*)?)?")
@@ -86,6 +87,14 @@ class ArgumentStream:
 
     def feed(self, text: str) -> str:
         self._raw.append(text)
+        if self._place == _ROOT and text[:1] == "{" and text[-1] == "}" and len(self._raw) == 1:
+            try:
+                whole = _decode(text)
+            except (ValueError, RecursionError):
+                pass  # read character by character
+            else:
+                self._place, self._key_count, self.opened = _DONE, len(whole), True
+                return text[:-1]
         if self._place == _DONE and text.strip(_SPACE):
             self._broken = True  # something follows the last brace
         if self._broken or self._place == _DONE:

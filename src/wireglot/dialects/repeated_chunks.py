@@ -36,7 +36,8 @@ class RepeatedChunks(ABC):
     """The shape of the last frame, where a text was all it said: a frame of the same shape repeats it."""
 
     __slots__ = (
-        "_end", "_index", "_last", "_most", "_place", "_said", "_shape", "_strings", "_tries", "is_between",
+        "_end", "_index", "_most", "_place", "_said", "_shape", "_strings", "_tries", "is_between",
+        "last",
     )  # fmt: skip
 
     varying: ClassVar[re.Pattern[bytes]]
@@ -47,7 +48,7 @@ class RepeatedChunks(ABC):
         self.is_between = False
         """Whether what comes next begins a frame; its reader tells."""
         self._most = most
-        self._last = b""
+        self.last = b""
         self._shape: Shape | None = None
         self._end = b""  # of such a frame, with the blank line behind it
         self._place = 0  # of the text among the values
@@ -70,8 +71,8 @@ class RepeatedChunks(ABC):
         return None
 
     def last_told(self) -> dict[str, Any] | None:
-        """The last frame that was not read in full, now read; asked again, there is none."""
-        last, self._last = self._last, b""
+        """The last frame that was not read in full (`last`), now read; asked again, there is none."""
+        last, self.last = self.last, b""
         if not last:
             return None
         block = last.removesuffix(_GAP)
@@ -127,7 +128,7 @@ class RepeatedChunks(ABC):
             if self.tells_again(said, text):
                 return None
             said.append(text)
-        self._last = data
+        self.last = data
         self._tries = _TRIES
         return Delta(self._index, text)
 

@@ -39,7 +39,13 @@ class Unasked:
         return replace(response, content=self._shown(response.content), others=others)
 
     def events(self, events: list[Event]) -> list[Event]:
-        return [shown for event in events if (shown := self._event(event)) is not None]
+        shown: list[Event] = []
+        for event in events:
+            if type(event) is Delta and self._moved.get(event.index) == event.index:
+                shown.append(event)
+            elif (moved := self._event(event)) is not None:
+                shown.append(moved)
+        return shown
 
     def _event(self, event: Event) -> Event | None:
         kind = type(event)

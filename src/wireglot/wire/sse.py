@@ -70,6 +70,8 @@ class SseDecoder:
 
     def frame(self, block: bytes) -> Frame | None:
         """What the text of a frame says; None for a comment."""
+        if block[:6] == b"data: " and _LF not in block:
+            return Frame("", block[6:])
         frames = self._read([block])
         return frames[0] if frames else None
 
@@ -89,7 +91,7 @@ class SseDecoder:
             raise self._fault
         block = bytes(self._pending)
         self._pending.clear()
-        return self._read([block])
+        return self._read([block]) if block else []
 
     def _open(self, data: bytes) -> bytes:
         assert self._opening is not None

@@ -37,13 +37,13 @@ def call_id(identifier: str, response_id: str, context: Context) -> str:
 class AnswerBlocks:
     """Renders toward a client. `native`: the answer came from this dialect and is told as it came."""
 
-    __slots__ = ("_context", "_native", "_response_id", "losses")
+    __slots__ = ("_context", "losses", "native", "response_id")
 
     def __init__(self, context: Context, losses: list[Loss], response_id: str, native: bool) -> None:
         self._context = context
         self.losses = losses
-        self._response_id = response_id
-        self._native = native
+        self.response_id = response_id
+        self.native = native
 
     def content(self, parts: tuple[Part, ...], path: str) -> list[Block]:
         blocks: list[Block] = []
@@ -74,7 +74,7 @@ class AnswerBlocks:
 
     def _text(self, part: Text, path: str, blocks: list[Block]) -> None:
         self.declare(part, path)
-        if not part.text and not self._native:
+        if not part.text and not self.native:
             if part.signature is not None:
                 self.losses.append(
                     Loss(
@@ -96,16 +96,16 @@ class AnswerBlocks:
         blocks.append(put_back(block, part.extra, path, self.losses))
 
     def call_id(self, identifier: str) -> str:
-        return call_id(identifier, self._response_id, self._context)
+        return call_id(identifier, self.response_id, self._context)
 
     def empty_text(self) -> Block:
         """A text block to be filled. The vendor requires `citations`, null where there are none."""
         return (
-            {"type": "text", "text": ""} if self._native else {"type": "text", "text": "", "citations": None}
+            {"type": "text", "text": ""} if self.native else {"type": "text", "text": "", "citations": None}
         )
 
     def call(self, part: ToolCall, path: str) -> Block:
-        identifier = call_id(part.id, self._response_id, self._context)
+        identifier = call_id(part.id, self.response_id, self._context)
         if identifier != part.id:
             detail = "the provider's id has letters this dialect refuses"
             self.losses.append(Loss(f"{path}.id", "tool_call.id", "emulated", detail))
@@ -113,12 +113,12 @@ class AnswerBlocks:
         arguments = render_input(part, path, self.losses)
         if arguments is not None:
             block["input"] = arguments
-        if not self._native:
+        if not self.native:
             block["caller"] = {"type": "direct"}  # required by the vendor's OpenAPI document
         if part.namespace in TOOLSETS:
             block["toolset_name"] = part.namespace
         self.declare(part, path)
-        return put_back(block, part.extra, path, self.losses)
+        return block if part.extra is None else put_back(block, part.extra, path, self.losses)
 
     def reasoning(self, part: Reasoning, path: str) -> Block | None:
         if part.redacted:

@@ -119,7 +119,8 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
     raw = usage.raw
     if raw is not None and raw.dialect == NAME and parse_usage(raw.form) == usage:
         return dict(raw.form)
-    losses_of_usage(raw, NAME, path, losses)
+    if raw is not None:
+        losses_of_usage(raw, NAME, path, losses)
     if usage.tool_prompt:
         losses.append(Loss(f"{path}.tool_prompt", "usage.detail", "approximated", "counted as input"))
     written = usage.cache_write + usage.cache_write_long
@@ -157,6 +158,10 @@ def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
 
 def overwrite_estimate(estimate: Usage, usage: dict[str, Any]) -> None:
     """What message_start said about cache writes and thinking holds unless the final usage says it again."""
+    raw = estimate.raw
+    counted = estimate.cache_write or estimate.cache_write_long or estimate.reasoning
+    if not counted and (raw is None or raw.dialect != NAME):
+        return
     told = render_usage(estimate, "$.usage", [])
     if told.get("cache_creation") is not None and usage.get("cache_creation") is None:
         usage["cache_creation"] = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}

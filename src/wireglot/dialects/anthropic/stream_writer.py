@@ -45,12 +45,13 @@ from wireglot.wire.json import encode
 from wireglot.wire.sse import frame
 
 _DELTA_END = b"}}\n\n"
+_BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 
 
 class _Waiting:
     """A part that is not written to its end: only one block is open at a time, so others wait behind it."""
 
-    __slots__ = ("arguments", "end", "index", "opened", "part", "pieces", "scored")
+    __slots__ = ("arguments", "end", "index", "opened", "part", "path", "pieces", "scored")
 
     def __init__(self, index: int, part: Part) -> None:
         self.index = index
@@ -60,10 +61,7 @@ class _Waiting:
         self.opened = False
         self.scored = False  # whether its logprobs were declared
         self.arguments: ArgumentStream | None = None
-
-    @property
-    def path(self) -> str:
-        return f"$.content[{self.index}]"
+        self.path = f"$.content[{index}]"
 
 
 class MessageWriter:
@@ -146,7 +144,7 @@ class MessageWriter:
         native = is_own(start.extra)
         self._start = start
         self._usage = start.usage
-        self._blocks = AnswerBlocks(self._context, self.losses, start.id, native)
+        self._blocks.response_id, self._blocks.native = start.id, native
         # A first estimate; the final account overwrites it and declares what it cannot say.
         usage = render_usage(start.usage or Usage(), "$.usage", [])
         usage.setdefault("input_tokens", 0)
@@ -162,7 +160,8 @@ class MessageWriter:
             **({} if native else {"stop_details": None, "container": None}),
             "usage": usage,
         }
-        put_back(message, start.extra if native else None, "$", self.losses)
+        if native:
+            put_back(message, start.extra, "$", self.losses)
         self._event("message_start", {"type": "message_start", "message": message}, out)
 
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
@@ -209,7 +208,7 @@ class MessageWriter:
                 self._event(event.type, {**value, "index": self._next - 1}, out)
                 return
         elif event.dialect == NAME:
-            self._event(event.type, value, out)
+            out.append(frame(encode(value), event.type.encode("utf-8", "replace")))
             return
         self._foreign_events.declare(event)
 
@@ -293,9 +292,9 @@ class MessageWriter:
                     if part.signature is not None:
                         self._carry(carrier(part.signature, "text", self._context), out)
                     block = self._blocks.empty_text()
-                    self._open(
-                        waiting, put_back(block, part.extra if is_own(part.extra) else None, "", []), out
-                    )
+                    if is_own(part.extra):
+                        put_back(block, part.extra, "", [])
+                    self._open(waiting, block, out)
                     self._go_live(waiting, "text_delta", "text")
                 out.append(self._prefix + encode(text) + _DELTA_END)
             case Reasoning() if not part.redacted:
@@ -313,7 +312,9 @@ class MessageWriter:
         if waiting.opened:
             return
         block: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
-        self._open(waiting, put_back(block, part.extra if is_own(part.extra) else None, "", []), out)
+        if is_own(part.extra):
+            put_back(block, part.extra, "", [])
+        self._open(waiting, block, out)
         self._go_live(waiting, "thinking_delta", "thinking")
 
     def _end(self, waiting: _Waiting, end: PartEnd, out: list[bytes]) -> None:
@@ -330,10 +331,11 @@ class MessageWriter:
                 self._end_call(waiting, part, end, out)
             case _:
                 pass
-        if not isinstance(part, Media):  # which is declared as a whole
-            losses_of_extra(end.extra or getattr(part, "extra", None), NAME, waiting.path, self.losses)
+        extra = end.extra or getattr(part, "extra", None)
+        if extra is not None and not isinstance(part, Media):  # which is declared as a whole
+            losses_of_extra(extra, NAME, waiting.path, self.losses)
         if waiting.opened:
-            self._event("content_block_stop", {"type": "content_block_stop", "index": self._next - 1}, out)
+            out.append(_BLOCK_STOP % (self._next - 1))
 
     def _end_text(self, waiting: _Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None or (part.signature is not None and not waiting.opened):
@@ -347,8 +349,9 @@ class MessageWriter:
                 Loss(f"{waiting.path}.citations", "citations", "dropped", "there is no text they support")
             )
             return
-        for citation in render_citations(citations, waiting.path, self.losses, echoable=False):
-            self._block_delta({"type": "citations_delta", "citation": citation}, out)
+        if citations:
+            for citation in render_citations(citations, waiting.path, self.losses, echoable=False):
+                self._block_delta({"type": "citations_delta", "citation": citation}, out)
 
     def _end_reasoning(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
         whole = finish_part(part, "", (), end)
@@ -374,7 +377,8 @@ class MessageWriter:
             self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
         if waiting.arguments is not None:
             rest = waiting.arguments.finish()
-            declare_arguments(waiting.arguments.form, waiting.path, self.losses)
+            if waiting.arguments.form:
+                declare_arguments(waiting.arguments.form, waiting.path, self.losses)
         else:
             whole = "".join(waiting.pieces)
             detail = 'the text stands in {"input": ...}'
@@ -401,7 +405,7 @@ class MessageWriter:
         start = {"type": "content_block_start", "index": index, "content_block": {**block, "signature": ""}}
         self._event("content_block_start", start, out)
         self._block_delta({"type": "signature_delta", "signature": signature}, out)
-        self._event("content_block_stop", {"type": "content_block_stop", "index": index}, out)
+        out.append(_BLOCK_STOP % index)
 
     def _open(self, waiting: _Waiting, block: dict[str, Any], out: list[bytes]) -> None:
         start = {"type": "content_block_start", "index": self._next, "content_block": block}
@@ -422,4 +426,5 @@ class MessageWriter:
         self._event("content_block_delta", event, out)
 
     def _event(self, name: str, value: dict[str, Any], out: list[bytes]) -> None:
-        out.append(frame(encode(value), name.encode("utf-8", "replace")))
+        """`name`: one of this dialect, without a line end; in JSON there is none either."""
+        out.append(b"event: %b\ndata: %b\n\n" % (name.encode(), encode(value)))

@@ -53,10 +53,11 @@ class Framing:
     def close(self) -> list[bytes]:
         """What the end of the bytes completes: a frame without its blank line, or the whole object."""
         if self.kind == "sse":
-            lines = self.sse.pending.split(b"\n")
+            pending = self.sse.pending
             last = [frame.data for frame in self.sse.close()]
-            # A frame began if anything but a comment did; "dat" and "data: " are frames without their data.
-            self.cut = not any(last) and any(line and not line.startswith(b":") for line in lines)
+            if pending and not any(last):
+                # A frame began if anything but a comment did: "dat" and "data: " are some without their data.
+                self.cut = any(line and not line.startswith(b":") for line in pending.split(b"\n"))
             return last
         self.cut = self.kind == "array" and not self._array.complete
         return [bytes(self._pending)] if self.kind == "object" else []

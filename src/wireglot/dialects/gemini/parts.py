@@ -71,6 +71,10 @@ class PartParser:
             return Text(value)
         if type(value) is dict and len(value) == 1 and type(text := value.get("text")) is str and text:
             return Text(text)
+        if type(value) is dict and len(value) == 1 and type(call := value.get("functionCall")) is dict:
+            plain = self._plain_call(call)
+            if plain is not None:
+                return plain
         part = names.PART.read(value, path, self.fault)
         given = part.value
         if given.get("functionCall") is not None:
@@ -117,6 +121,25 @@ class PartParser:
         if given.get("thought") is True or redacted:
             return Reasoning(text, signature, redacted, part.rest(_THOUGHT, OWN, form))
         return Text(text, signature=signature, extra=part.rest(_TEXT, OWN, form))
+
+    def _plain_call(self, call: dict[str, Any]) -> ToolCall | None:
+        """A call as nearly all are, unsigned and with no field too many; None: it takes a closer look."""
+        name, args, identifier = call.get("name"), call.get("args"), call.get("id", "")
+        if (
+            type(name) is not str
+            or not name
+            or name.startswith(_PREFIXES)
+            or type(args) is not dict
+            or type(identifier) is not str
+            or len(call) != (3 if identifier else 2)
+        ):
+            return None
+        arguments = arguments_text(args)
+        extra = None if identifier else Extra(OWN, {}, {"id": "absent"})
+        plain = ToolCall(identifier or self.mint(name, arguments), name, arguments, extra=extra)
+        self.calls += 1
+        self.results.pending.append(plain)
+        return plain
 
     def _call(self, part: Fields) -> Part:
         call = names.FUNCTION_CALL.child(part, "functionCall")

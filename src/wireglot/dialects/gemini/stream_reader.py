@@ -50,6 +50,9 @@ _OPEN_CALL = "a call begins before the last one has ended"
 _LEFT_OUT = frozenset(
     {"content", "finishReason", "index", "groundingMetadata", "citationMetadata", "logprobsResult"}
 )
+_UNSTATED = ("", "FINISH_REASON_UNSPECIFIED")
+_PIECES = frozenset({"willContinue", "will_continue", "partialArgs", "partial_args"})
+"""Fields of a call that comes in pieces."""
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 
 
@@ -63,7 +66,7 @@ class GeminiReader(AnswerReader):
         self._texts: list[str] = []  # of the open text, for citations that count its bytes
         super().__init__(self._framing.sse, GeminiChunks(context.max_frame, self._texts))
         self._started = False
-        self._parser = PartParser(context, UpstreamFault, context.origin(OWN))
+        self._parser: PartParser  # of the answer, once it has started
         self._parts = 0
         # A text that is signed takes no more; one with a tail is followed by a part that only signs.
         self._open: Literal["", "text", "thought", "signed", "tail"] = ""
@@ -90,7 +93,7 @@ class GeminiReader(AnswerReader):
 
     def _take_usage(self) -> None:
         """What the last of the chunks told that were not read in full."""
-        last = self._repeated.last_told()
+        last = self._repeated.last_told() if self._repeated.last else None
         if last is not None and "usageMetadata" in last:
             self._chunk({"usageMetadata": last["usageMetadata"]}, [])
 
@@ -145,7 +148,7 @@ class GeminiReader(AnswerReader):
             raise UpstreamFault("expected a chunk object")
         if "error" in chunk and self._fails(chunk, events):
             return
-        if self._unwrap is not None:
+        if self._unwrap is not None and "response" in chunk:
             chunk = self._unwrap(chunk)
             if "error" in chunk and self._fails(chunk, events):
                 return
@@ -217,7 +220,7 @@ class GeminiReader(AnswerReader):
             raise UpstreamFault("expected an object", "$.candidates[0].content")
         if len(candidate) > 1 or content is None:
             stated = candidate.get("finishReason")
-            if names.enum_name(stated, FINISH_NUMBERS) not in ("", "FINISH_REASON_UNSPECIFIED"):
+            if stated is not None and names.enum_name(stated, FINISH_NUMBERS) not in _UNSTATED:
                 self._finish = stated
             for key, value in candidate.items():
                 if key not in ("content", "finishReason", "index") and value is not None:
@@ -233,10 +236,11 @@ class GeminiReader(AnswerReader):
                 if len(part) == 2 and part.get("thought") is True:
                     self._prose("thought", text, events, logprobs)
                     return
-            elif part.get("functionCall", part.get("function_call")) is not None and self._read_partial(
-                part, events
-            ):
-                return
+            else:
+                call = part.get("functionCall", part.get("function_call"))
+                whole = self._partial is None and type(call) is dict and _PIECES.isdisjoint(call)
+                if call is not None and not whole and self._read_partial(part, events):
+                    return
         self._whole_part(self._parser.parse(part, "$.candidates[0].content.parts"), events, logprobs)
 
     def _prose(
@@ -262,7 +266,7 @@ class GeminiReader(AnswerReader):
         if self._open:
             events.append(PartEnd(self._parts - 1, None, citations))
             self._open = ""
-            self._told += sum(len(text.encode("utf-8", "replace")) for text in self._texts)
+            self._told += len("".join(self._texts).encode("utf-8", "replace"))
             self._texts.clear()
         if self._tail is not None:
             events += (PartStart(self._parts, self._tail), PartEnd(self._parts))

@@ -105,7 +105,7 @@ def _check_numbers(told: Numbers) -> list[str]:
     found = []
     if told.get("read", 0) > told.get("input", 0):
         found.append(CACHED)
-    parts = sum(told.get(name, 0) for name in ("input", "output", "reasoning", "tools"))
+    parts = told.get("input", 0) + told.get("output", 0) + told.get("reasoning", 0) + told.get("tools", 0)
     if "total" in told and told["total"] != parts:
         found.append(TOTAL)
     return found
