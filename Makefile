@@ -43,6 +43,8 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 	$(BIN)/wireglot demo
 
 # Each worker begins with a part of its own, so that what a folder shares is set up once, and takes over what is left.
+# What is compiled is kept, whatever the shell says: hundreds of processes would each compile it anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev ## Run the tests: of large tables some of each kind, with WIREGLOT_WHOLE=1 all
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
