@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded
+from tests.tiers import rows
 from tools import architecture, blocks, config_tables, metric_table
 from wireglot.cli.parser import build_parser
 from wireglot.cli.serve.privileges import DEBUGGABLE
@@ -39,7 +40,7 @@ WRITTEN = {name: text for name, text in PAGES.items() if "Do not edit" not in te
 SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
 GATEWAY, OPERATIONS = PAGES["docs/gateway.md"], PAGES["docs/operations.md"]
 ROUTES = Routes(surfaces())
-pages = pytest.mark.parametrize("page", PAGES)
+pages = rows("page", PAGES)
 
 
 def without_code(text):
@@ -240,7 +241,7 @@ def shell_commands(text):
             yield shlex.split(re.sub(r"[<>] *\S+|&$", "", given), comments=True)
 
 
-@pytest.mark.parametrize("page", WRITTEN)
+@rows("page", WRITTEN)
 def test_commands_in_the_pages_can_be_given(page):
     for given in shell_commands(WRITTEN[page]):
         parser().parse_args(given)
@@ -280,7 +281,7 @@ def test_every_toml_example_is_toml(page):
         tomllib.loads(example)
 
 
-@pytest.mark.parametrize("page", WRITTEN)
+@rows("page", WRITTEN)
 def test_models_named_with_their_provider_are_known_to_it(page):
     """`kimi/kimi-k3` in an example must be a model one can ask for."""
     for name, model in re.findall(r"(?<![\w/-])([a-z][a-z-]+)/((?!v\d)[a-z][\w.-]*\d[\w.-]*)", WRITTEN[page]):
@@ -309,7 +310,7 @@ def test_a_setting_without_a_meaning_is_told():
         config_tables.settings_table(Limits)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "text"),
     [
         (64 * 1024 * 1024, "64 MiB"),

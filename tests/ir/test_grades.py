@@ -2,8 +2,7 @@
 
 from typing import get_args
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.ir.content import Extra, Origin, Signature
 from wireglot.ir.grades import GRADE_MEANINGS, GRADES, Grade, grade_of
 from wireglot.ir.loss import (
@@ -27,8 +26,8 @@ def test_the_table_is_well_formed():
     assert tuple(GRADE_MEANINGS) == get_args(Grade)
 
 
-@pytest.mark.parametrize("action", get_args(Action))
-@pytest.mark.parametrize("feature", get_args(Feature))
+@rows("action", get_args(Action))
+@rows("feature", get_args(Feature))
 def test_whatever_happens_to_a_feature_has_a_grade(feature, action):
     """[X25] Totality: also what no code declares yet."""
     grade, reason = grade_of(feature, action)
@@ -42,8 +41,8 @@ def test_what_an_extension_names_itself_is_taken_seriously():
     assert grade_of("acme.whistle", "emulated")[0] == "harmless"
 
 
-@pytest.mark.parametrize("feature", ["cache_key", "cache_marker", "service_tier"])
-@pytest.mark.parametrize("action", get_args(Action))
+@rows("feature", ["cache_key", "cache_marker", "service_tier"])
+@rows("action", get_args(Action))
 def test_what_only_costs_money_or_time_is_harmless(feature, action):
     assert grade_of(feature, action)[0] == "harmless"
 
@@ -122,11 +121,11 @@ def test_fields_of_another_dialect_are_declared_where_they_say_something():
     assert [loss.feature for loss in losses] == ["response.extra", "usage.detail"]
 
 
-@pytest.mark.parametrize("value", [None, False, 0, 0.0, "", [], {}])
+@rows("value", [None, False, 0, 0.0, "", [], {}])
 def test_what_is_blank_says_nothing(value):
     assert is_blank(value)
 
 
-@pytest.mark.parametrize("value", [True, 1, -1, "0", " ", [None], {"a": None}])
+@rows("value", [True, 1, -1, "0", " ", [None], {"a": None}])
 def test_what_says_something_is_not_blank(value):
     assert not is_blank(value)

@@ -2,10 +2,10 @@
 
 import tracemalloc
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.content import Text
@@ -45,7 +45,7 @@ def test_an_answer_that_is_collected_takes_little_more_memory_than_its_words() -
     assert held_bytes(Folding().add, OPENED) < MOST
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows("name", NAMES)
 def test_a_writer_holds_little_more_than_the_words_of_its_stream(name) -> None:
     writer = dialect(name).stream_writer(Context(), None)
     assert held_bytes(writer.write, OPENED) < MOST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.ir.content import Media, Message, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily, offered, read_calls
 from wireglot.ir.outcome import Response, Stop, StopReason
@@ -84,7 +85,7 @@ def test_those_of_deepseek_get_an_id(text: str) -> None:
     assert (call.name, call.arguments, call.id[:5]) == ("weather", PARIS, "call_")
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 28, 1000])
+@rows("size", [1, 2, 3, 7, 28, 1000])
 def test_leaked_calls_of_a_stream_are_calls_however_it_is_cut(size: int) -> None:
     """[K5] Not a letter of the tokens goes out."""
     passed = streamed("Well < <| ok? " + KIMI, size)
@@ -111,7 +112,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("text", BROKEN)
+@rows("text", BROKEN)
 def test_tokens_that_are_no_calls_make_a_malformed_answer(text: str) -> None:
     """[K5] They are retried, and never shown as words."""
     assert read_calls(text, "kimi", "") is read_calls(text, "deepseek", "") is None
@@ -135,8 +136,8 @@ MENTIONED = [
 ]
 
 
-@pytest.mark.parametrize("text", MENTIONED)
-@pytest.mark.parametrize("size", [1, 5, 1000])
+@rows("text", MENTIONED)
+@rows("size", [1, 5, 1000])
 def test_a_token_that_is_only_mentioned_is_a_word(text: str, size: int) -> None:
     """[K5] Also from a provider that leaks calls: neither a call nor an error."""
     assert whole(Text(text)).content == (Text(text),)
@@ -152,8 +153,8 @@ def test_words_behind_a_mention_do_not_wait_for_the_end() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", [KIMI, DEEPSEEK, DEEPSEEK_31, *BROKEN, *MENTIONED, "TAGGED"])
-@pytest.mark.parametrize("request_", [ASKED, None], ids=["asked", "unknown"])
+@rows("text", [KIMI, DEEPSEEK, DEEPSEEK_31, *BROKEN, *MENTIONED, "TAGGED"])
+@rows("request_", [ASKED, None], ids=["asked", "unknown"])
 def test_a_text_of_any_other_provider_is_a_text(text: str, request_: Request | None) -> None:
     """[K5] It may quote a hostile document: no call is made of it, and it is no error."""
     text = f"I will not run this: {TAGGED}" if text == "TAGGED" else text
@@ -165,8 +166,8 @@ def test_a_text_of_any_other_provider_is_a_text(text: str, request_: Request | N
         assert found.stop.reason == "end"
 
 
-@pytest.mark.parametrize("reason", ["length", "refused", "paused", "context_full", "other"])
-@pytest.mark.parametrize("text", [KIMI, "x " + KIMI, KIMI[:-60]])
+@rows("reason", ["length", "refused", "paused", "context_full", "other"])
+@rows("text", [KIMI, "x " + KIMI, KIMI[:-60]])
 def test_an_answer_that_did_not_end_by_itself_has_no_leaked_calls(reason: StopReason, text: str) -> None:
     """A filter or a limit stopped the model: its last words are no call."""
     response = Response("r", "m", (Text(text),), Stop(reason, "raw", "x"))
@@ -229,7 +230,7 @@ def call(name: str, arguments: str = "{}") -> str:
     return f"<|tool_call_begin|>{name}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "id", "name", "arguments"),
     [
         (call("functions.weather:0"), "functions.weather:0", "weather", "{}"),
@@ -358,7 +359,7 @@ def test_tagged_calls_to_offered_tools_are_calls(size: int) -> None:
     assert folded.content[1] == Text("Let me see.\n")
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "Calls look like <tool_call> in Qwen's template.",
@@ -511,7 +512,7 @@ def test_a_call_that_is_in_the_answer_with_other_nulls_is_not_doubled(family: Le
             assert answered(response) == response
 
 
-@pytest.mark.parametrize("before", ["", " ", "\n", "Well.\n", "Well.\r\n", "`a`\n \t", "a <tool_call> b\n\n"])
+@rows("before", ["", " ", "\n", "Well.\n", "Well.\r\n", "`a`\n \t", "a <tool_call> b\n\n"])
 def test_a_tagged_call_begins_a_line(before: str) -> None:
     found = answered(said(Text(before + TAGGED)))
     assert shown(found.content) == [("weather", PARIS)]

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.ir.content import (
     CacheMark,
     Citation,
@@ -49,7 +50,7 @@ LIKELY, UNLIKELY = TokenLogprob("a", -1), TokenLogprob("b", -2)
 CITED, CITED_TOO = Citation("https://a.example"), Citation("https://b.example")
 
 
-@pytest.mark.parametrize(
+@rows(
     "events",
     [
         [START, FINISH],
@@ -66,7 +67,7 @@ def test_what_the_grammar_allows(events):
     assert list(check(events)) == events
 
 
-@pytest.mark.parametrize(
+@rows(
     ("events", "why"),
     [
         ([], "no Finish"),
@@ -98,7 +99,7 @@ def folded(start: Part, end: PartEnd, *deltas: Delta) -> tuple[Part, ...]:
     return fold([START, PartStart(0, start), *deltas, end, FINISH]).content
 
 
-@pytest.mark.parametrize(
+@rows(
     ("start", "end", "whole"),
     [
         (Text("a"), PartEnd(0), Text("abc")),
@@ -240,7 +241,7 @@ def of(part: Part) -> list[Event]:
     return list(unfold(replace(WHOLE, content=(part,), others=())))[1:-1]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("part", "events"),
     [
         # The word that says what a text is to the answer is known when it begins; a proof only at its end.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.ir.content import Message, Text, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request, Tool
@@ -48,7 +49,7 @@ def test_parts_of_a_result_have_places_of_their_own():
     assert trail.of(result) == "$.messages[0].content[1]"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "told"),
     [
         ("$.messages[1]", "$.messages[0]"),

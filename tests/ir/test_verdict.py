@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
 from wireglot.ir.request import Request
@@ -48,17 +49,13 @@ def both(response: Response, request: Request | None = ASKED) -> object:
     return found
 
 
-@pytest.mark.parametrize(
-    "text", ['{"a": "b', '{"a": 1', "{", '{"a": {"b": 1}', '{"a": tru', '[1, "', '{"a":']
-)
+@rows("text", ['{"a": "b', '{"a": 1', "{", '{"a": {"b": 1}', '{"a": tru', '[1, "', '{"a":'])
 def test_arguments_that_end_too_early_are_cut(text: str) -> None:
     """[X7] By their syntax alone."""
     assert is_cut(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  ", "{}", '{"a": 1}', "oops", '{"a": 1]', '{"a": 1}}', "null", "\ud800"]
-)
+@rows("text", ["", "  ", "{}", '{"a": 1}', "oops", '{"a": 1]', '{"a": 1}}', "null", "\ud800"])
 def test_what_is_whole_or_broken_otherwise_is_not_cut(text: str) -> None:
     """[X7] Others mend or wrap it."""
     assert not is_cut(text)
@@ -77,7 +74,7 @@ def test_nothing_is_no_answer_to_a_user() -> None:
     assert both(answer("tool_calls")) == EMPTY
 
 
-@pytest.mark.parametrize("reason", ["length", "context_full", "refused", "paused", "stop_sequence"])
+@rows("reason", ["length", "context_full", "refused", "paused", "stop_sequence"])
 def test_nothing_is_legal_where_the_reason_says_why(reason: StopReason) -> None:
     """[X6] The limit, a refusal, a pause, a stop sequence."""
     assert both(answer(reason)) == ()

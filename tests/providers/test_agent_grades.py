@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import translate_request, translate_response
 from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.loss import Loss
@@ -177,8 +178,8 @@ def test_context_management_that_keeps_everything_is_no_loss(provider: str) -> N
     assert "$.speed" not in paths
 
 
-@pytest.mark.parametrize("provider", _UPSTREAMS)
-@pytest.mark.parametrize(
+@rows("provider", _UPSTREAMS)
+@rows(
     "edit",
     [
         {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}},

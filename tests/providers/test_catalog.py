@@ -11,6 +11,7 @@ import pytest
 from anthropic.types.model import Model as ClaudeModel
 from openai.types.shared import AllModels, ChatModel
 
+from tests.tiers import rows
 from wireglot.dialects.registry import NAMES, surface
 from wireglot.gateway.config.provider_table import LoginTable
 from wireglot.logins.login import LoginKind
@@ -20,7 +21,7 @@ from wireglot.providers.list_price import price_list
 from wireglot.providers.spec import Source, UnknownProvider, limits_for, names, provider, provider_for
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names())
 def test_every_file_loads_and_names_known_dialects_and_limits(name: str) -> None:
     spec = provider(name)
     assert spec.name == name
@@ -42,7 +43,7 @@ def test_an_unknown_provider_names_the_known_ones() -> None:
         provider("nobody")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "model", "expected"),
     [
         ("openai-chat", "kimi-k3", "kimi"),
@@ -148,7 +149,7 @@ def test_the_catalog_names_everyone_promised() -> None:
     assert set(REQUIRED) <= set(names())
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names())
 def test_every_url_of_a_file_is_one_that_may_be_called(name: str) -> None:
     spec = provider(name)
     for dialect in spec.dialects:
@@ -166,7 +167,7 @@ def test_every_url_of_a_file_is_one_that_may_be_called(name: str) -> None:
             assert local == (spec.auth == "none")
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names())
 def test_the_fields_of_a_file_fit_together(name: str) -> None:
     spec = provider(name)
     for spoken in (spec.base_urls, spec.dialect_limits, spec.counts, spec.forms):
@@ -235,7 +236,7 @@ def test_names_of_the_sdks_are_current_ones() -> None:
     assert listed - gpt == {"gpt-5.4-pro"}  # OpenAI serves and prices it; the SDK names its neighbours only
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "model", "expected"),
     [
         ("openai-chat", "gpt-6-sol", "openai"),
@@ -281,7 +282,7 @@ def stated(name: str) -> set[str]:
     return {limit for table in tables for limit in table}
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names())
 def test_every_limit_names_its_source_and_date(name: str) -> None:
     """[X15] A limit belongs to an endpoint, and whoever doubts it can look it up: none without a source and
     its date, and no source for what the file does not say."""
@@ -302,7 +303,7 @@ def test_a_source_without_a_date_is_refused() -> None:
             msgspec.convert(source, Source)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "dialect", "model"),
     [
         ("bedrock", "anthropic", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
@@ -320,7 +321,7 @@ def test_a_model_is_its_vendors_wherever_it_is_served(name: str, dialect: str, m
         assert getattr(here, limit) == getattr(there, limit), limit
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "dialect", "operation", "model", "expected"),
     [
         (
@@ -393,7 +394,7 @@ def test_a_context_window_is_stated_once() -> None:
     assert twice == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "model", "context", "most", "output"),
     [
         ("anthropic", "claude-opus-4-6", 1_000_000, 1_000_000, 128_000),

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from tests.tiers import rows
 from tools.prices.build import live
 from wireglot.providers.list_price import ListPrice, Rates, price_list
 from wireglot.providers.prices import list_price, why_unpriced
@@ -25,7 +26,7 @@ PRICED = [
 ]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=names())
+@rows("spec", SPECS, ids=names())
 def test_every_live_model_has_a_price_or_a_reason_why_it_has_none(spec: ProviderSpec) -> None:
     for model in live(spec):
         priced = spec.free or list_price(spec, model, NOW) is not None
@@ -39,7 +40,7 @@ def test_most_of_the_catalog_is_priced() -> None:
     assert len(priced) >= 0.8 * len(models)
 
 
-@pytest.mark.parametrize(("spec", "entry"), PRICED)
+@rows(("spec", "entry"), PRICED)
 def test_a_price_is_plausible(spec: ProviderSpec, entry: ListPrice) -> None:
     """A slip of the decimal point, or dollars where millionths are meant, would show here."""
     if f"{spec.name}/{entry.model}" in FREE:
@@ -64,7 +65,7 @@ def test_a_price_is_plausible(spec: ProviderSpec, entry: ListPrice) -> None:
         before = rates
 
 
-@pytest.mark.parametrize(("spec", "entry"), PRICED)
+@rows(("spec", "entry"), PRICED)
 def test_a_price_is_for_a_known_name_with_a_source_and_a_date(spec: ProviderSpec, entry: ListPrice) -> None:
     assert entry.model in live(spec), "of models that are in service, by their names"
     assert entry.source.startswith("https://")
@@ -77,7 +78,7 @@ def test_a_price_is_for_a_known_name_with_a_source_and_a_date(spec: ProviderSpec
     assert all(start < end for start, end in entry.hours)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=names())
+@rows("spec", SPECS, ids=names())
 def test_nothing_stands_by_hand_that_the_generated_list_has(spec: ProviderSpec) -> None:
     generated = price_list().of(spec.name)
     by_hand = spec.prices[len(generated) :]

@@ -6,6 +6,7 @@ import pytest
 
 from tests.gateway.kit import catalogued, own, settings
 from tests.providers.own_dialect_asks import claude_code
+from tests.tiers import rows
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Provider
@@ -209,7 +210,7 @@ def contents(value: dict[str, Any]) -> dict[str, Any]:
     return {message["role"]: message.get("content") for message in value["messages"]}
 
 
-@pytest.mark.parametrize(("name", "model", "joined"), CHAT_PROVIDERS)
+@rows(("name", "model", "joined"), CHAT_PROVIDERS)
 def test_blocks_are_joined_by_a_blank_line_where_lists_are_not_known_to_be_taken(
     name: str, model: str, joined: set[str]
 ) -> None:
@@ -306,8 +307,8 @@ def choice_and_temperature(value: dict[str, Any]) -> tuple[Any, Any, Any]:
     return value.get("tool_choice"), value.get("temperature"), value.get("top_p")
 
 
-@pytest.mark.parametrize(("name", "model"), KIMI_ELSEWHERE)
-@pytest.mark.parametrize("renamed", [False, True])
+@rows(("name", "model"), KIMI_ELSEWHERE)
+@rows("renamed", [False, True])
 def test_moonshots_limits_are_not_those_of_other_hosts(name: str, model: str, renamed: bool) -> None:
     """[X15] Open weights at another host take what that host takes: a temperature, a forced choice."""
     listed = catalogued(name, "k")
@@ -317,10 +318,8 @@ def test_moonshots_limits_are_not_those_of_other_hosts(name: str, model: str, re
     assert not {"tool_choice", "sampling.temperature", "sampling.top_p"} & features(out)
 
 
-@pytest.mark.parametrize(
-    "model", ["kimi-k2.6", "moonshotai/kimi-k3", "deepseek-v4-pro", "glm-5.3", "gpt-oss-120b"]
-)
-@pytest.mark.parametrize("source", ["anthropic", "openai-chat"])
+@rows("model", ["kimi-k2.6", "moonshotai/kimi-k3", "deepseek-v4-pro", "glm-5.3", "gpt-oss-120b"])
+@rows("source", ["anthropic", "openai-chat"])
 def test_an_unlisted_servers_open_weights_have_no_limits_of_their_vendors_api(
     model: str, source: str
 ) -> None:

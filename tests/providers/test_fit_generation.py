@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.providers.asks import assistant, features, fitted, request, user
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import (
@@ -152,7 +153,7 @@ def test_settings_a_provider_does_not_know_are_not_sent() -> None:
     assert features(outcome) == [("verbosity", "dropped"), ("service_tier", "dropped")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("source", "body"),
     [
         ("anthropic", {"max_tokens": 77}),
@@ -162,9 +163,7 @@ def test_settings_a_provider_does_not_know_are_not_sent() -> None:
         ("openai-chat", {"max_tokens": 77}),
     ],
 )
-@pytest.mark.parametrize(
-    "provider", ["mistral", "deepseek", "zai", "ollama", "together", "qwen", "llama-cpp"]
-)
+@rows("provider", ["mistral", "deepseek", "zai", "ollama", "together", "qwen", "llama-cpp"])
 def test_the_output_limit_has_the_name_that_the_provider_reads(
     source: DialectName, body: dict[str, Any], provider: str
 ) -> None:

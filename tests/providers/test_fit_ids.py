@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-import pytest
-
 from tests.providers.asks import features, fitted, pair, request, user
+from tests.tiers import rows
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import (
@@ -67,9 +66,9 @@ def test_models_that_pair_by_order_get_no_ids() -> None:
     assert call == result
 
 
-@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
-@pytest.mark.parametrize("blank", [{"call_id": ""}, {"call_id": None}, {}], ids=["empty", "null", "absent"])
-@pytest.mark.parametrize("provider", ["", "openrouter"])
+@rows("target", ["anthropic", "openai-chat", "openai-responses"])
+@rows("blank", [{"call_id": ""}, {"call_id": None}, {}], ids=["empty", "null", "absent"])
+@rows("provider", ["", "openrouter"])
 def test_a_call_that_came_without_an_id_goes_out_with_that_of_its_result(
     target: DialectName, blank: dict[str, Any], provider: str
 ) -> None:

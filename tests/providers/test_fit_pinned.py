@@ -9,11 +9,11 @@ import os
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES
 from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, HISTORY, PROVIDER, TOOLS, Endpoint
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request, Tool
@@ -64,7 +64,7 @@ def _json(value: Any) -> str:
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
 
 
-@pytest.mark.parametrize("name", CONVERSATIONS)
+@rows("name", CONVERSATIONS)
 def test_a_conversation_reaches_endpoints_like_this(name):
     """Of endpoints that get the same, all are named, but those who get what most do."""
     seen: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ def test_a_conversation_reaches_endpoints_like_this(name):
     pinned(name.replace(": ", " ").replace(" ", "-"), lines)
 
 
-@pytest.mark.parametrize("name", CONVERSATIONS)
+@rows("name", CONVERSATIONS)
 def test_what_was_asked_is_not_touched(name):
     before = msgspec.to_builtins(CONVERSATIONS[name])
     for to in ENDPOINTS.values():
@@ -114,7 +114,7 @@ def remembering(tools: tuple[Any, ...]) -> Context:
     return replace(CONTEXT, memory=memory)
 
 
-@pytest.mark.parametrize("tools", [TOOLS, *((tool,) for tool in TOOLS), TOOLS[:2], (TOOLS[3], TOOLS[4])])
+@rows("tools", [TOOLS, *((tool,) for tool in TOOLS), TOOLS[:2], (TOOLS[3], TOOLS[4])])
 def test_tools_that_came_before_are_fitted_like_any(tools):
     """An agent sends them with every turn: what was found out is remembered for each kind of endpoint."""
     asked = Request("m", HISTORY, tools)

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import DialectName
 
@@ -21,15 +20,15 @@ def lost(source: DialectName, target: DialectName, **more: object) -> list[str]:
     return [loss.path for loss in sent.losses if loss.feature == "unknown_field"]
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-@pytest.mark.parametrize("value", [True, False, 0, ""], ids=repr)
+@rows(("source", "target"), PAIRS)
+@rows("value", [True, False, 0, ""], ids=repr)
 def test_an_unknown_switch_is_declared_whichever_way_it_is_set(source, target, value):
     """[X9] Off is an answer too: `false`, `0` and "" are declared like `true`."""
     assert lost(source, target, x_new_switch=value) == ["$.x_new_switch"]
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-@pytest.mark.parametrize("value", [None, [], {}], ids=repr)
+@rows(("source", "target"), PAIRS)
+@rows("value", [None, [], {}], ids=repr)
 def test_a_null_and_an_empty_list_say_nothing(source, target, value):
     """[X9] Nulls stay silent: SDKs write them for what nobody set."""
     assert lost(source, target, x_new_switch=value) == []

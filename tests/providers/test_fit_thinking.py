@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.providers.asks import CLAUDE, assistant, features, fitted, pair, request, user
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import (
@@ -21,7 +22,7 @@ from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for
 
 
-@pytest.mark.parametrize(
+@rows(
     ("thinking", "limits", "expected", "told"),
     [
         (Thinking(effort="high"), Limits(thinking="budget"), Thinking("on", budget=24576), "thinking.effort"),
@@ -173,7 +174,7 @@ def test_thinking_stops_for_a_tool_loop_whose_thinking_is_lost() -> None:
 MANUAL = {"type": "enabled", "budget_tokens": 4000}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("provider", "model"),
     [
         ("openrouter", "anthropic/claude-sonnet-4.5"),
@@ -186,7 +187,7 @@ MANUAL = {"type": "enabled", "budget_tokens": 4000}
         ("zai", "glm-5.3"),
     ],
 )
-@pytest.mark.parametrize("thinking", [MANUAL, {"type": "adaptive"}])
+@rows("thinking", [MANUAL, {"type": "adaptive"}])
 def test_a_wish_in_the_providers_own_dialect_goes_as_it_was_put(
     provider: str, model: str, thinking: dict[str, Any]
 ) -> None:
@@ -301,7 +302,7 @@ def test_what_stands_beside_a_templates_switch_is_a_loss() -> None:
     assert ("$.chat_template_kwargs", "unknown_field") in {(loss.path, loss.feature) for loss in out.losses}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("target", "provider", "model"),
     [
         ("gemini", "gemini", "gemini-3-pro-preview"),

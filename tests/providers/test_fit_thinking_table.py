@@ -8,6 +8,7 @@ import pytest
 
 from tests.providers.asks import request
 from tests.providers.test_fit_pinned import pinned
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss
@@ -138,7 +139,7 @@ MANY_WISHES = [
 ]
 
 
-@pytest.mark.parametrize("model", [name for name, limits in MODELS.items() if limits.thinking is not None])
+@rows("model", [name for name, limits in MODELS.items() if limits.thinking is not None])
 def test_how_much_to_think_is_never_ignored_in_silence(model):
     """An effort and a budget may stand together, and beside `off`: what does not decide is declared."""
     silent = []
@@ -157,8 +158,8 @@ def test_how_much_to_think_is_never_ignored_in_silence(model):
     assert silent == []
 
 
-@pytest.mark.parametrize("most", [0, 1, 64, 1023, 1024, 1025, 4000, 8192, 32_000])
-@pytest.mark.parametrize("wish", ["effort max", "budget 400", "budget 4000", "budget -1", "off"])
+@rows("most", [0, 1, 64, 1023, 1024, 1025, 4000, 8192, 32_000])
+@rows("wish", ["effort max", "budget 400", "budget 4000", "budget -1", "off"])
 def test_a_budget_leaves_room_for_the_answer(most, wish):
     """Anthropic refuses a budget that is not below `max_tokens`, and one below its least."""
     limits = Limits(thinking="budget", budget_min=1024, max_tokens_default=2000)
@@ -194,7 +195,7 @@ def test_a_budget_needs_no_room_where_no_limit_is_demanded():
     assert fit_thinking(asked, limits, [], "gemini") is asked
 
 
-@pytest.mark.parametrize(
+@rows(
     ("budget", "effort"),
     [
         (0, "none"),
@@ -215,7 +216,7 @@ def test_the_effort_that_a_budget_stands_for(budget, effort):
     assert effort_of_budget(budget) == effort
 
 
-@pytest.mark.parametrize(
+@rows(
     ("effort", "budget"),
     [("minimal", 512), ("low", 1024), ("medium", 8192), ("high", 24_576), ("xhigh", 32_768), ("max", 32_768)],
 )
@@ -237,7 +238,7 @@ def test_the_nearest_effort_is_the_strongest_that_is_not_above():
     assert nearest_effort("low", ("none", "minimal", "low")) == "low"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("asked", "fitted", "limits", "expected"),
     [
         (Thinking(), Thinking(), Limits(), False),

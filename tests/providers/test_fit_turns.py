@@ -3,6 +3,7 @@
 import pytest
 
 from tests.providers.asks import assistant, features, fitted, request, user
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import (
@@ -182,7 +183,7 @@ def test_a_prefill_is_asked_for_in_words_where_the_model_would_begin_a_new_answe
     assert fit(wanted, limits, Context(), "openai-chat", regroup=False).request.messages == wanted.messages
 
 
-@pytest.mark.parametrize(
+@rows(
     ("target", "model", "provider", "continued"),
     [
         ("openai-chat", "gpt-5.5", "openai", False),

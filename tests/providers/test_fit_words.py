@@ -4,6 +4,7 @@ import base64
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.ir.content import Media
 from wireglot.providers.fit.words import document_text
@@ -36,8 +37,8 @@ def answered(*blocks: dict) -> dict:
     }
 
 
-@pytest.mark.parametrize("body", [asked(FOUND), answered(FOUND)], ids=["said", "found by a tool"])
-@pytest.mark.parametrize("target", OTHERS)
+@rows("body", [asked(FOUND), answered(FOUND)], ids=["said", "found by a tool"])
+@rows("target", OTHERS)
 def test_search_results_are_text_with_source_and_title(target, body):
     """[X4] A tool result of search results does not arrive empty."""
     sent = translate_request(body, source="anthropic", target=target, model="m")
@@ -61,8 +62,8 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("source", TEXTS, ids=lambda source: f"{source['type']} {source['media_type']}")
-@pytest.mark.parametrize("place", [asked, answered], ids=["said", "found by a tool"])
+@rows("source", TEXTS, ids=lambda source: f"{source['type']} {source['media_type']}")
+@rows("place", [asked, answered], ids=["said", "found by a tool"])
 def test_a_document_of_text_is_text_where_documents_are_not_taken(place, source):
     """[X5] Text is text: Kimi takes no documents, but it reads."""
     body = place({"type": "document", "source": source, "title": "numbers.csv"})
@@ -124,7 +125,7 @@ def test_a_resolution_that_openai_has_no_word_for_is_a_near_one(target):
     assert [loss.action for loss in sent.losses if loss.feature == "image.detail"] == ["approximated"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("mime", "name", "is_text"),
     [
         ("text/plain", "", True),
@@ -167,10 +168,8 @@ def test_what_cannot_be_told_in_words_is_not():
     assert document_text(Media("image", "text/plain", "aGVsbG8=")) is None
 
 
-@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
-@pytest.mark.parametrize(
-    ("mime", "form"), [("audio/flac", ""), ("audio/ogg", ""), ("audio/wav", "wav"), ("audio/mpeg", "mp3")]
-)
+@rows("target", ["openai-chat", "openai-responses"])
+@rows(("mime", "form"), [("audio/flac", ""), ("audio/ogg", ""), ("audio/wav", "wav"), ("audio/mpeg", "mp3")])
 def test_sound_in_a_form_that_openai_does_not_take_leaves_a_note(target, mime, form):
     sound = {"inlineData": {"mimeType": mime, "data": "AAAA"}}
     body = {"contents": [{"role": "user", "parts": [{"text": "Listen."}, sound]}]}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.base import Rendered
 from wireglot.dialects.registry import DialectName
@@ -118,7 +119,7 @@ def test_a_declaration_nobody_can_read_is_left_to_kimi() -> None:
 # Thinking
 
 
-@pytest.mark.parametrize(
+@rows(
     "thinking",
     [
         {"type": "enabled", "keep": "all", "effort": "high"},
@@ -281,7 +282,7 @@ def test_ids_that_are_missing_are_made() -> None:
     assert answered["tool_call_id"] == asked["tool_calls"][0]["id"] != ""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("form", "model", "said", "sent"),
     [
         ("openai-chat", "kimi-k3", {"thinkingBudget": 2048}, {"reasoning_effort": "low"}),

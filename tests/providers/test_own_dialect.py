@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.providers.own_dialect_asks import claude_code, codex, opencode
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name
@@ -133,7 +134,7 @@ def refused(name: str, speaks: str, model: str) -> set[str] | None:
     return fitting[-1] if fitting else None
 
 
-@pytest.mark.parametrize(("name", "speaks", "model"), list(spoken()))
+@rows(("name", "speaks", "model"), list(spoken()))
 def test_a_usual_request_in_the_providers_own_dialect_passes_as_it_is(
     name: str, speaks: str, model: str
 ) -> None:
@@ -148,14 +149,14 @@ def test_every_documented_refusal_is_one_of_a_provider_of_the_catalog() -> None:
     assert {(name, speaks) for name, speaks, _ in REFUSALS} <= met
 
 
-@pytest.mark.parametrize(("name", "speaks", "model"), [row for row in spoken() if row[1] == "openai-chat"])
+@rows(("name", "speaks", "model"), [row for row in spoken() if row[1] == "openai-chat"])
 def test_settings_at_their_defaults_are_never_a_loss(name: str, speaks: str, model: str) -> None:
     changes = {"temperature": 1, "n": 1, "frequency_penalty": 0, "presence_penalty": 0, "logprobs": False}
     made, _ = asked(name, speaks, model, **changes)
     assert {loss.feature for loss in made.losses} == (refused(name, speaks, model) or set())
 
 
-@pytest.mark.parametrize(("name", "speaks", "model"), [row for row in spoken() if row[1] == "openai-chat"])
+@rows(("name", "speaks", "model"), [row for row in spoken() if row[1] == "openai-chat"])
 def test_an_address_of_a_picture_that_stays_in_its_place_is_no_loss(
     name: str, speaks: str, model: str
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import DialectName
 from wireglot.ir.loss import Loss
@@ -120,7 +121,7 @@ def test_checked_arguments_are_a_field_of_geminis_and_not_the_choice(target: Dia
     assert (loss.feature, loss.grade) == ("unknown_field", "degraded")
 
 
-@pytest.mark.parametrize(
+@rows(
     "config",
     [
         {},

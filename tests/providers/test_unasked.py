@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.laws import neutral
 from tests.laws.cases import MAIN
+from tests.tiers import rows
 from wireglot.ir.content import Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stream import fold, unfold
@@ -23,8 +22,8 @@ def told(*content: Part, signs: bool = False) -> tuple[tuple[Part, ...], list[st
     return shown.content, [loss.feature for loss in unasked.losses]
 
 
-@pytest.mark.parametrize("signs", [False, True])
-@pytest.mark.parametrize(
+@rows("signs", [False, True])
+@rows(
     ("dialect", "answer"),
     [(dialect, answer) for dialect, _, answer in ANSWERS],
     ids=[f"{dialect}-{name}" for dialect, name, _ in ANSWERS],

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.ir.content import (
     CacheMark,
     Citation,
@@ -380,12 +381,12 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
+@rows(("one", "other"), SAME.values(), ids=SAME)
 def test_what_is_forgiven(one, other):
     assert canonical_request(one) == canonical_request(other)
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
+@rows(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
 def test_what_is_not_forgiven(one, other):
     assert canonical_request(one) != canonical_request(other)
 
@@ -394,7 +395,7 @@ def answered(**fields: Any) -> Response:
     return Response("", "", (), Stop("end"), **fields)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         (answered(service_tier="standard"), answered()),

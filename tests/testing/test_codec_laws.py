@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.testing.toy_dialect import CUT_OFF, TOY, Reader, ToyTap, Writer, frame, glance, parse_error, wire
+from tests.tiers import rows
 from wireglot.dialects.base import AnswerGlance, Context, Dialect, Rendered
 from wireglot.ir.content import Extra, Message, Text, ToolCall
 from wireglot.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault
@@ -208,7 +209,7 @@ def failing(event: Event) -> Event:
     return CUT_OFF if isinstance(event, Finish) else event
 
 
-@pytest.mark.parametrize(
+@rows(
     ("told", "match"),
     [
         (other_words, "HELLO THERE"),
@@ -559,7 +560,7 @@ def hears(**heard: Any) -> Dialect:
     return tapped(change)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("heard", "events", "match"),
     [
         ({"complete": False}, EVENTS, "the tap says that it is not"),
@@ -651,9 +652,7 @@ def test_a_ping_stands_between_all_events_however_their_lines_end():
         assert seen == [data, b": p\n\n" + data.replace(gap, gap + b": p\n\n")]
 
 
-@pytest.mark.parametrize(
-    "start", [b"event: a\n", b"data: 1\n\n", b": hello\n\n", b"id: 1\n", b"\n\ndata: 1\n\n"]
-)
+@rows("start", [b"event: a\n", b"data: 1\n\n", b": hello\n\n", b"id: 1\n", b"\n\ndata: 1\n\n"])
 def test_streams_of_events_are_pinged(start):
     def refuse(context: Context) -> Reader:
         raise LookupError

@@ -2,9 +2,9 @@
 
 from typing import Any, get_args
 
-import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response, Stop
@@ -53,17 +53,17 @@ def missing(source: Request, losses: tuple[Loss, ...] = (), target: Request | No
     return lost(source, said() if target is None else target, losses, "toy")
 
 
-@pytest.mark.parametrize(("source", "atom"), LOST.values(), ids=LOST)
+@rows(("source", "atom"), LOST.values(), ids=LOST)
 def test_what_is_not_there_is_told(source, atom):
     assert missing(source) == [atom]
 
 
-@pytest.mark.parametrize(("source", "atom"), LOST.values(), ids=LOST)
+@rows(("source", "atom"), LOST.values(), ids=LOST)
 def test_what_is_there_is_not_told(source, atom):
     assert missing(source, target=source) == []
 
 
-@pytest.mark.parametrize(("source", "atom"), LOST.values(), ids=LOST)
+@rows(("source", "atom"), LOST.values(), ids=LOST)
 def test_what_is_there_as_something_else_is_not_that(source, atom):
     """A tool's name among the words is no tool. Words, though, may stand anywhere words do."""
     prose = {"text", "refusal", "result", "media"}
@@ -73,8 +73,8 @@ def test_what_is_there_as_something_else_is_not_that(source, atom):
         assert missing(source, target=other) == [atom]
 
 
-@pytest.mark.parametrize("kind", ["text", "refusal", "result", "document"])
-@pytest.mark.parametrize(
+@rows("kind", ["text", "refusal", "result", "document"])
+@rows(
     "told",
     [
         lambda words: Text(f"[said] {words}."),
@@ -103,7 +103,7 @@ def test_calls_tools_and_stops_are_there_whole_or_not_at_all():
     assert missing(LOST["stop"][0], target=replace(said(), stop=("ENDING",)))
 
 
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         Text(""),
@@ -164,8 +164,8 @@ WHATEVER: set[Feature] = {"content.position", "foreign_part", "conversation_stat
 """Turns that are held elsewhere, moved or told by one dialect only: any piece may be in them."""
 
 
-@pytest.mark.parametrize("kind", EXCUSES)
-@pytest.mark.parametrize("feature", get_args(Feature))
+@rows("kind", EXCUSES)
+@rows("feature", get_args(Feature))
 def test_a_loss_excuses_what_it_is_about(kind, feature):
     source, atom = LOST[kind]
     excused = feature in EXCUSES[kind] | WHATEVER
@@ -176,7 +176,7 @@ NEAR = ("$.messages[1].content[0]", "$.messages[1]", "$.messages[1].content[0].t
 FAR = ("$.messages[0]", "$.messages[1].content[1]", "$.messages[10]", "$.messages[1].content[0]x", "$.tools")
 
 
-@pytest.mark.parametrize(("path", "excused"), [*((path, True) for path in NEAR), *((p, False) for p in FAR)])
+@rows(("path", "excused"), [*((path, True) for path in NEAR), *((p, False) for p in FAR)])
 def test_a_loss_excuses_its_own_place_what_is_in_it_and_what_it_is_in(path, excused):
     source, atom = LOST["text"]
     assert missing(source, (Loss(path, "prefill", "dropped"),)) == ([] if excused else [atom])

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.testing.toy_dialect import CUT_OFF, NAME, TOY, Reader, Writer, frame, wire
+from tests.tiers import rows
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.envelope import Holder, seal
 from wireglot.dialects.registry import register, unregister
@@ -183,7 +184,7 @@ CALL = ToolCall("1", "look", "{}")
 PICTURE = Media("image", data="aGk=")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("told", "meant"),
     [
         ([Text("a"), CALL, Reasoning("b")], [Text("a"), CALL, Reasoning("b")]),
@@ -244,7 +245,7 @@ def test_nothing_else_of_an_answer_is_touched_by_opening_it():
 # --- differences
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other", "found"),
     [
         ({"a": 1}, {"a": 1}, []),
