@@ -15,6 +15,9 @@ JOBS ?= 2
 # Recorded traffic: gzipped JSON lines, one exchange each.
 CORPUS ?= ../shared/corpus/dev
 
+# What is compiled is kept, whatever the shell says: tests start hundreds of processes, and each would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants same rolling clients clean
 
@@ -43,8 +46,6 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 	$(BIN)/wireglot demo
 
 # Each worker begins with a part of its own, so that what a folder shares is set up once, and takes over what is left.
-# What is compiled is kept, whatever the shell says: hundreds of processes would each compile it anew.
-test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev ## Run the tests: of large tables some of each kind, with WIREGLOT_WHOLE=1 all
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
