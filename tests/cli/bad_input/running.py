@@ -138,6 +138,6 @@ def _ended(process: subprocess.Popen[bytes], case: Case) -> tuple[bytes, bytes]:
             if left == 1:
                 process.kill()
                 raise
-            if case.signal:
+            if case.at or case.while_asking or case.until:
                 process.send_signal(getattr(signal, case.signal))
     raise AssertionError("never tried")
