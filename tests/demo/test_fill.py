@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.demo.fill import NODES_MAX, Hints, filled
 
 
@@ -219,7 +219,7 @@ def test_upper_case_types_and_sizes_as_strings_are_understood() -> None:
     assert filled(schema) == {"l": [1, 1]}
 
 
-@pytest.mark.parametrize("form", ["date-time", "date", "email", "uuid", "uri", "ipv4"])
+@rows("form", ["date-time", "date", "email", "uuid", "uri", "ipv4"])
 def test_formats_are_kept(form: str) -> None:
     made = filled({"type": "object", "properties": {"path": {"type": "string", "format": form}}}, Hints("/a"))
     assert made["path"] != "/a"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import demo
 from wireglot.demo.directives import Directives, parse_directives, without_directives
 from wireglot.demo.script import Script, answer, count
@@ -190,7 +191,7 @@ def test_stop_sequences_end_the_answer_before_them() -> None:
     assert (script.stop.reason, script.stop.sequence) == ("stop_sequence", "two")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("thinking", "thinks"),
     [
         (Thinking(), False),
@@ -262,7 +263,7 @@ def test_it_fails_and_refuses_on_request() -> None:
     assert [part.refusal for part in refused.content if isinstance(part, Text)] == [True]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("word", "ending"),
     [
         ("cut", "cut"),

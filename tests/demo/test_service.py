@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.demo.service import Target, serve, target_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -54,7 +54,7 @@ def test_a_body_that_makes_no_sense_is_an_error_and_no_exception(name: str, body
     assert serve(Target(name, "generate", "demo"), body).status in (200, 400)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "query", "target"),
     [
         ("/v1/messages", "beta=true", Target("anthropic", "generate")),

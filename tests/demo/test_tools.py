@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.demo.script import answer
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.request import Grammar, Request, Tool
@@ -82,7 +83,7 @@ def last_text(request: Request) -> str:
     return part.text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tools", "name", "arguments"),
     [
         pytest.param((AGENT, BASH, WRITE, READ), "Read", {"file_path": FILE}, id="claude-code"),

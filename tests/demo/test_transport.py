@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.demo.transport import DemoTransport
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -288,7 +289,7 @@ def test_models_are_listed_in_the_dialect_of_who_asks(
     assert "demo" in (model.get("id"), model.get("name", "").removeprefix("models/"))
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@rows("name", DIALECTS)
 def test_a_body_that_is_no_request_is_refused_in_the_dialect(name: str) -> None:
     for body in (b"{", b"[]", b'{"messages": 3, "input": 3, "contents": 3, "request": {"contents": 3}}'):
         request = Outbound("POST", endpoint(DEMO, name, "generate", "demo"), [], body)

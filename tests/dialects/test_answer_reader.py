@@ -1,7 +1,6 @@
 """What all stream readers do alike: tell a stream from a document, bear a byte-order mark, know an early end."""
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, first_byte, json_or_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -19,7 +18,7 @@ def _failure(name: str, *pieces: bytes) -> Failure:
     return failure
 
 
-@pytest.mark.parametrize(
+@rows(
     ("opening", "first"),
     [
         (b"", b""),
@@ -42,15 +41,15 @@ def test_a_document_that_is_no_json_is_text():
     assert json_or_text(b"<html>\xff") == "<html>\ufffd"
 
 
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("blanks", [b"", b" \r\n", b"\xef", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n\n"])
+@rows("name", DIALECTS)
+@rows("blanks", [b"", b" \r\n", b"\xef", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n\n"])
 def test_a_stream_of_nothing_is_cut_off(name, blanks):
     told = _failure(name, *(bytes([byte]) for byte in blanks))
     assert told.error.message == "the upstream stream ended before it was complete"
 
 
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\n \n"])
+@rows("name", DIALECTS)
+@rows("before", [b"", b"\xef\xbb\xbf", b"\n \n"])
 def test_an_error_that_came_instead_of_a_stream_is_read_however_it_is_cut(name, before):
     document = before + b'{"error": {"message": "no such model", "code": 404, "type": "not_found_error"}}'
     whole = _failure(name, document)
@@ -58,13 +57,13 @@ def test_an_error_that_came_instead_of_a_stream_is_read_however_it_is_cut(name, 
     assert _failure(name, *(bytes([byte]) for byte in document)) == whole
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@rows("name", DIALECTS)
 def test_a_document_without_end_is_given_up(name):
     told = _failure(name, b"{", b" " * MAX_DOCUMENT_BYTES)
     assert told.error.message == "the upstream sent what cannot be read: the answer is too large"
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@rows("name", DIALECTS)
 def test_a_frame_without_end_is_given_up(name):
     told = _failure(name, b"data: {", b" " * 1000)
     assert told.error.message == "the upstream sent what cannot be read: a frame is larger than 1000 bytes"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.dialects.arguments import PARSE_ERROR, RAW, read_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -57,13 +57,13 @@ UNCLEAR = [
 ]
 
 
-@pytest.mark.parametrize(("text", "meant"), MENDED)
+@rows(("text", "meant"), MENDED)
 def test_what_was_plainly_meant_is_mended(text: str, meant: dict[str, Any]) -> None:
     """[X21] C10, R-DB-16"""
     assert read_arguments(text) == (meant, "mended")
 
 
-@pytest.mark.parametrize("text", CUT)
+@rows("text", CUT)
 def test_what_is_merely_cut_is_never_mended(text: str) -> None:
     """[X21] What it lacks was never said."""
     value, form = read_arguments(text)
@@ -71,7 +71,7 @@ def test_what_is_merely_cut_is_never_mended(text: str) -> None:
     assert value[RAW] == text
 
 
-@pytest.mark.parametrize("text", UNCLEAR)
+@rows("text", UNCLEAR)
 def test_what_could_mean_several_things_is_wrapped(text: str) -> None:
     """[X21] C10"""
     value, form = read_arguments(text)
@@ -97,8 +97,8 @@ def answer(arguments: str) -> Response:
     return Response("r", "m", (ToolCall("c1", "f", arguments),), Stop("tool_calls"))
 
 
-@pytest.mark.parametrize(("text", "meant"), MENDED)
-@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+@rows(("text", "meant"), MENDED)
+@rows("name", ["anthropic", "gemini"])
 def test_clients_that_want_an_object_get_the_mended_one_and_are_told(
     name: str, text: str, meant: dict[str, Any]
 ) -> None:
@@ -117,8 +117,8 @@ def test_clients_that_want_an_object_get_the_mended_one_and_are_told(
         assert told == [("$.content[0].arguments", "approximated")]
 
 
-@pytest.mark.parametrize(("text", "meant"), MENDED)
-@pytest.mark.parametrize("name", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@rows(("text", "meant"), MENDED)
+@rows("name", ["anthropic", "openai-chat", "openai-responses", "gemini"])
 def test_arguments_are_json_for_every_client(name: str, text: str, meant: dict[str, Any]) -> None:
     """[X21] Whole and streamed, in whatever pieces the model wrote them, with one loss."""
     spoken = dialect(name)
@@ -139,8 +139,8 @@ def test_arguments_are_json_for_every_client(name: str, text: str, meant: dict[s
         assert [(loss.path, loss.action) for loss in losses] == [("$.content[0].arguments", "approximated")]
 
 
-@pytest.mark.parametrize("text", [*CUT, *UNCLEAR])
-@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
+@rows("text", [*CUT, *UNCLEAR])
+@rows("name", ["openai-chat", "openai-responses"])
 def test_clients_that_take_text_get_what_the_model_wrote(name: str, text: str) -> None:
     """[X21] C10: where it is not plain what was meant, the raw string is forwarded on string protocols."""
     rendered = dialect(name).render_response(answer(text), Context())

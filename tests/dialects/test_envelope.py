@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireglot
+from tests.tiers import rows
 from tools.lab.forms import open_envelope
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import (
@@ -249,7 +250,7 @@ def test_nothing_is_no_envelope() -> None:
     assert unseal_all(one + "x", _SECRET) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("secret", "owner", "old", "opens"),
     [
         (_SECRET, "ann", (), True),

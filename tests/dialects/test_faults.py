@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import (
     bare_message,
@@ -60,27 +61,25 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("message", OVERFLOWS)
+@rows("message", OVERFLOWS)
 def test_an_overflow_is_recognised_in_every_providers_words(message):
     """R-DD-02"""
     assert is_context_overflow(message)
     assert kind_of_message("invalid_request", message) == "context_overflow"
 
 
-@pytest.mark.parametrize("message", OTHERS)
+@rows("message", OTHERS)
 def test_throttling_and_other_limits_are_no_overflow(message):
     """R-DD-02"""
     assert not is_context_overflow(message)
 
 
-@pytest.mark.parametrize(
-    "kind", sorted(set(get_args(ErrorKind)) - {"invalid_request", "too_large", "server"})
-)
+@rows("kind", sorted(set(get_args(ErrorKind)) - {"invalid_request", "too_large", "server"}))
 def test_words_do_not_overrule_a_kind_that_is_certain(kind):
     assert kind_of_message(kind, "prompt is too long; content policy") == kind
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows("name", NAMES)
 def test_a_wrong_key_is_one_also_where_a_host_calls_it_a_bad_request(name):
     """xAI, in its own envelope."""
     said = "Incorrect API key provided: gs***tF. You can obtain an API key from https://console.x.ai."
@@ -94,9 +93,9 @@ def test_a_wrong_key_is_one_also_where_a_host_calls_it_a_bad_request(name):
     assert other.kind == "invalid_request"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("message", [OVERFLOWS[0], OVERFLOWS[3], OVERFLOWS[5]])
-@pytest.mark.parametrize("status", [400, 413, 500])
+@rows("name", NAMES)
+@rows("message", [OVERFLOWS[0], OVERFLOWS[3], OVERFLOWS[5]])
+@rows("status", [400, 413, 500])
 def test_every_dialect_recognises_the_overflow_of_every_other(name, message, status):
     for body in ({"error": {"message": message}}, {"message": message}, message):
         error = dialect(name).parse_error(body, status)
@@ -104,7 +103,7 @@ def test_every_dialect_recognises_the_overflow_of_every_other(name, message, sta
         assert (error.kind, error.message) == ("context_overflow", message)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "kind"),
     [
         (0, "server"),
@@ -150,8 +149,8 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("page", "told"), PAGES)
+@rows("name", NAMES)
+@rows(("page", "told"), PAGES)
 def test_a_page_of_a_proxy_becomes_a_readable_message(page, told, name):
     """R-DD-06"""
     assert is_page(page)
@@ -173,12 +172,12 @@ def test_a_page_that_says_nothing_or_too_much_is_still_one_short_line():
         assert "<" not in page_message(page)
 
 
-@pytest.mark.parametrize("text", ["", "upstream <html> error", "<upstream> is down", "{}", "<header-like>"])
+@rows("text", ["", "upstream <html> error", "<upstream> is down", "{}", "<header-like>"])
 def test_text_that_only_looks_like_markup_is_no_page(text):
     assert not is_page(text)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "message"),
     [
         ("  busy ", "busy"),
@@ -193,7 +192,7 @@ def test_a_body_that_is_no_object_has_a_message(body, message):
     assert bare_message(body, 503) == message
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "message"),
     [
         ({"message": "a", "detail": "b"}, "a"),
@@ -208,7 +207,7 @@ def test_a_message_is_found_under_any_of_its_names(error, message):
     assert stated_message(error) == message
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "seconds"),
     [
         ("Please try again in 7s.", 7.0),
@@ -228,7 +227,7 @@ def test_the_wait_is_read_from_the_message(text, seconds):
     assert wait_in_message(text) == seconds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "seconds"),
     [
         ({"retry_after": 3}, 3.0),
@@ -243,7 +242,7 @@ def test_a_stated_wait_wins_over_words_if_it_makes_sense(error, seconds):
     assert stated_wait(error, "try again in 7s") == seconds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("type_name", "code", "status", "kind"),
     [
         ("invalid_request_error", "", 404, "not_found"),
@@ -259,10 +258,8 @@ def test_code_then_type_then_status_tell_what_an_openai_error_is(type_name, code
     assert kind_of_envelope(type_name, code, status, "") == kind
 
 
-@pytest.mark.parametrize("kind", get_args(ErrorKind))
-@pytest.mark.parametrize(
-    "code", ["", "rate_limit_exceeded", "upstream_error", "UNAVAILABLE", "invalid_api_key"]
-)
+@rows("kind", get_args(ErrorKind))
+@rows("code", ["", "rate_limit_exceeded", "upstream_error", "UNAVAILABLE", "invalid_api_key"])
 def test_what_the_openai_envelope_tells_is_understood_again(kind, code):
     """The tables mirror each other, and a raw code never changes the kind."""
     type_name, told = type_and_code(ApiError(kind, "m", code=code))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Text
@@ -42,8 +43,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
 HOLLOW = [{}, {"message": None, "type": None, "code": None}, {"message": "", "code": 0}]
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-@pytest.mark.parametrize("error", HOLLOW)
+@rows("name", ANSWERS)
+@rows("error", HOLLOW)
 def test_a_hollow_error_beside_an_answer_is_none(name: str, error: dict[str, Any]) -> None:
     """[X22] Three paid attempts and a 500 for an answer that was good."""
     body = {"error": error, **ANSWERS[name]}
@@ -62,8 +63,8 @@ def test_an_error_that_says_something_stays_one(name: str) -> None:
     assert error.message == "no"
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-@pytest.mark.parametrize("error", HOLLOW[1:])
+@rows("name", ANSWERS)
+@rows("error", HOLLOW[1:])
 def test_a_hollow_error_alone_stays_one(name: str, error: dict[str, Any]) -> None:
     """[X22] Without an answer beside it there is nothing else it could mean."""
     assert dialect(name).parse_error({"error": error}) is not None

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context, RequestPlaces, answer_located
 from wireglot.dialects.json_path import PATH_LONGEST
 from wireglot.dialects.registry import dialect
@@ -84,7 +85,7 @@ def place(name: str, body: dict[str, Any], path: str, action: Action = "dropped"
     return loss.path
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "body", "neutral", "own"),
     [
         ("openai-chat", CHAT, "$.sampling.candidates", "$.n"),
@@ -234,7 +235,7 @@ def test_a_loss_of_an_answer_is_told_where_the_client_has_it():
     assert at("$") == "$"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "content", "stop"),
     [
         ("openai-chat", "$.choices[0].message", "$.choices[0].finish_reason"),

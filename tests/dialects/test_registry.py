@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tests.dialects import acme
 from tests.laws.cases import FIXTURES
+from tests.tiers import rows
 from wireglot import plugins, translate_request, translate_response
 from wireglot.dialects.base import Dialect
 from wireglot.dialects.paths import Paths, PathTaken
@@ -35,7 +36,7 @@ def registered():
     unregister(acme.NAME)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows("name", NAMES)
 def test_our_own_are_there_under_their_names(name):
     assert dialect(name).name == name
     assert dialect(name.replace("-", "_")) is dialect(name)

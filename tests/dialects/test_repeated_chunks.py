@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
+from tests.tiers import rows
 from wireglot.dialects.base import Context, StreamReader
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Reasoning, Text, ToolCall
@@ -56,7 +57,7 @@ def test_a_stream_says_what_it_says_read_in_full(name, data):
     _same(name, [*frames[:4], *several])
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_known_stream_says_what_it_says_read_in_full(case):
     _law(case)
 
@@ -85,9 +86,9 @@ def _told(name: str, part: Any, pieces: list[str]) -> list[bytes]:
 _PARTS = {"text": Text(""), "thoughts": Reasoning(""), "call": ToolCall("t", "f", "")}
 
 
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("kind", _PARTS)
-@pytest.mark.parametrize("name", MAIN)
+@rows("padded", [False, True])
+@rows("kind", _PARTS)
+@rows("name", MAIN)
 def test_most_of_a_stream_is_not_read_in_full(name, kind, padded, monkeypatch):
     if kind == "call" and name == "gemini":
         pytest.skip("its calls come whole")
@@ -155,9 +156,7 @@ _NUMBERED = (
 )
 
 
-@pytest.mark.parametrize(
-    "odd", [b"a\n\ndata: [DONE]\n\ndata: x", b"a\nb", b"a\rb", b"\xff", b"\x01", b"\x7f", b""]
-)
+@rows("odd", [b"a\n\ndata: [DONE]\n\ndata: x", b"a\nb", b"a\rb", b"\xff", b"\x01", b"\x7f", b""])
 def test_padding_that_is_no_text_is_told_however_the_stream_is_cut(odd):
     frames = [
         _PADDED % pair for pair in ((b"a", b"q"), (b"b", b"r"), (b"c", b"s"), (b"d", odd), (b"e", b"t"))
@@ -168,7 +167,7 @@ def test_padding_that_is_no_text_is_told_however_the_stream_is_cut(odd):
     assert whole == cut
 
 
-@pytest.mark.parametrize("odd", [b"007", b"00", b"-1", b"+1", b"1.0", b"0", b"1e3", b" 1"])
+@rows("odd", [b"007", b"00", b"-1", b"+1", b"1.0", b"0", b"1e3", b" 1"])
 def test_numbers_that_are_none_are_told_however_the_stream_is_cut(odd):
     frames = [
         _NUMBERED % pair for pair in ((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), (b"d", odd), (b"e", b"5"))

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from tests.dialects.schema_kit import CHANGING, MCP_SEARCH, TODO_WRITE, TREE, keywords, of
+from tests.tiers import rows
 from wireglot.dialects.schema import Projected, SchemaTarget, infer_type, project
 
 
-@pytest.mark.parametrize("target", CHANGING)
+@rows("target", CHANGING)
 def test_an_enum_without_a_type_survives_to_every_target(target: SchemaTarget) -> None:
     """R-A-14, C17"""
     status = project(TODO_WRITE, target).schema["properties"]["todos"]["items"]["properties"]["status"]
@@ -30,8 +31,8 @@ def test_json_schema_is_the_identity() -> None:
     assert project(False, "json-schema") == Projected({"not": {}})
 
 
-@pytest.mark.parametrize("target", CHANGING)
-@pytest.mark.parametrize(
+@rows("target", CHANGING)
+@rows(
     "garbage",
     [
         {"properties": ["x"]},
@@ -55,7 +56,7 @@ def test_garbage_is_dropped_with_a_note(target: SchemaTarget, garbage: dict[str,
     assert any(note.path.startswith("$.properties.a") for note in projected.notes)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("node", "kind"),
     [
         ({"type": "string"}, "string"),

@@ -4,32 +4,32 @@ import copy
 import json
 from typing import Any, get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dialects.schema_checks import check
 from tests.dialects.schema_strategies import GARBAGE, GOOD_ROOTS, ROOTS, VALUES
 from tests.dialects.schema_validator import Validator, without_nullable
+from tests.tiers import rows
 from wireglot.dialects.schema import SchemaTarget, infer_type, object_root, project
 
 TARGETS: tuple[SchemaTarget, ...] = get_args(SchemaTarget)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@rows("target", TARGETS)
 @given(schema=ROOTS)
 def test_only_what_the_target_takes_comes_out(target: SchemaTarget, schema: Any) -> None:
     """R-DB-09, R-DB-10, R-DB-11"""
     check(project(schema, target), target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@rows("target", TARGETS)
 @given(schema=GARBAGE)
 def test_garbage_never_raises_and_still_comes_out_valid(target: SchemaTarget, schema: Any) -> None:
     check(project(schema, target), target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@rows("target", TARGETS)
 @given(schema=ROOTS)
 def test_the_input_is_not_mutated(target: SchemaTarget, schema: Any) -> None:
     before = copy.deepcopy(schema)
@@ -39,14 +39,14 @@ def test_the_input_is_not_mutated(target: SchemaTarget, schema: Any) -> None:
     assert json.dumps(schema) == json.dumps(before)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@rows("target", TARGETS)
 @given(schema=ROOTS)
 def test_what_is_called_the_same_is_the_same(target: SchemaTarget, schema: Any) -> None:
     projected = project(schema, target)
     assert projected.same == (projected.schema == schema)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@rows("target", TARGETS)
 @given(schema=ROOTS)
 def test_projecting_twice_changes_nothing_more(target: SchemaTarget, schema: Any) -> None:
     once = project(schema, target)
@@ -55,7 +55,7 @@ def test_projecting_twice_changes_nothing_more(target: SchemaTarget, schema: Any
     assert {note.keyword for note in twice.notes} <= {note.keyword for note in once.notes}
 
 
-@pytest.mark.parametrize("target", [target for target in TARGETS if target != "json-schema"])
+@rows("target", [target for target in TARGETS if target != "json-schema"])
 @given(schema=GOOD_ROOTS, values=st.lists(VALUES, min_size=4, max_size=4))
 def test_no_notes_means_the_same_values_fit(target: SchemaTarget, schema: Any, values: list[Any]) -> None:
     if target == "gemini-openapi":

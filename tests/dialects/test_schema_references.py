@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.schema_kit import CHANGING, TREE, inside, keywords, of
+from tests.tiers import rows
 from wireglot.dialects.schema import SchemaTarget, project
 
 
@@ -39,10 +40,8 @@ def test_two_parents_with_one_common_base_are_not_taken_for_recursion() -> None:
     assert not projected.notes
 
 
-@pytest.mark.parametrize("target", CHANGING)
-@pytest.mark.parametrize(
-    "ref", ["#/$defs/gone", "https://example.org/s.json", "#anchor", "", "#/properties/a/type"]
-)
+@rows("target", CHANGING)
+@rows("ref", ["#/$defs/gone", "https://example.org/s.json", "#anchor", "", "#/properties/a/type"])
 def test_a_reference_to_nothing_is_noted_and_never_raises(target: SchemaTarget, ref: str) -> None:
     projected = project(of({"$ref": ref}), target)
     assert "$ref" in keywords(projected)
@@ -56,7 +55,7 @@ def test_a_reference_at_the_root_is_resolved_and_its_recursion_kept(target: Sche
     assert not projected.notes
 
 
-@pytest.mark.parametrize("target", CHANGING)
+@rows("target", CHANGING)
 def test_references_that_only_lead_to_each_other_end(target: SchemaTarget) -> None:
     loop = {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}, "C": {"allOf": [{"$ref": "#/$defs/C"}]}}
     project(of({"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/C"}]}) | {"$defs": loop}, target)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.dialects.schema_kit import CHANGING, TODO_WRITE, keywords
+from tests.tiers import rows
 from wireglot.dialects.schema import SchemaTarget, object_root, project
 
 OBJECTS_ONLY: tuple[SchemaTarget, ...] = (
@@ -16,10 +15,8 @@ OBJECTS_ONLY: tuple[SchemaTarget, ...] = (
 )
 
 
-@pytest.mark.parametrize("target", CHANGING)
-@pytest.mark.parametrize(
-    "schema", [None, True, {}, {"$schema": "https://json-schema.org/draft/2020-12/schema"}]
-)
+@rows("target", CHANGING)
+@rows("schema", [None, True, {}, {"$schema": "https://json-schema.org/draft/2020-12/schema"}])
 def test_no_schema_is_an_object_without_properties(target: SchemaTarget, schema: Any) -> None:
     root = project(schema, target).schema
     assert root.get("type", "object").lower() == "object"
@@ -31,7 +28,7 @@ def test_no_schema_needs_no_notes_even_when_objects_must_be_closed() -> None:
         assert project(None, target).notes == ()
 
 
-@pytest.mark.parametrize("target", OBJECTS_ONLY)
+@rows("target", OBJECTS_ONLY)
 def test_a_union_at_the_root_is_merged_into_one_object(target: SchemaTarget) -> None:
     """R-DB-11"""
     schema = {
@@ -57,7 +54,7 @@ def test_a_union_at_the_root_is_merged_into_one_object(target: SchemaTarget) -> 
         assert projected.schema["required"] == ["name"]
 
 
-@pytest.mark.parametrize("target", OBJECTS_ONLY)
+@rows("target", OBJECTS_ONLY)
 def test_a_root_that_is_no_object_is_wrapped_with_a_note(target: SchemaTarget) -> None:
     projected = project({"type": "array", "items": {"type": "string"}}, target)
     assert projected.schema["properties"]["value"] == {"type": "array", "items": {"type": "string"}}

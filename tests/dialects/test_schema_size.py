@@ -3,9 +3,9 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from tests.dialects.schema_kit import CHANGING, of
+from tests.tiers import rows
 from wireglot.dialects.schema import SchemaTarget, project
 
 
@@ -16,15 +16,15 @@ def nested(depth: int) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("target", CHANGING)
-@pytest.mark.parametrize("depth", [70, 900, 20_000])
+@rows("target", CHANGING)
+@rows("depth", [70, 900, 20_000])
 def test_any_depth_is_survived_and_noted(target: SchemaTarget, depth: int) -> None:
     projected = project(nested(depth), target)
     assert any("too deep" in note.detail for note in projected.notes)
     msgspec.json.encode(projected.schema)
 
 
-@pytest.mark.parametrize("target", CHANGING)
+@rows("target", CHANGING)
 def test_deep_unions_are_survived(target: SchemaTarget) -> None:
     for keyword in ("anyOf", "allOf", "oneOf", "not"):
         schema: dict[str, Any] = {"type": "object"}
@@ -33,7 +33,7 @@ def test_deep_unions_are_survived(target: SchemaTarget) -> None:
         project(schema, target)
 
 
-@pytest.mark.parametrize("target", CHANGING)
+@rows("target", CHANGING)
 def test_definitions_that_double_at_each_step_do_not_explode(target: SchemaTarget) -> None:
     definitions: dict[str, Any] = {"D0": {"type": "string"}}
     for at in range(1, 40):
@@ -43,7 +43,7 @@ def test_definitions_that_double_at_each_step_do_not_explode(target: SchemaTarge
     assert len(msgspec.json.encode(projected.schema)) < 5_000_000
 
 
-@pytest.mark.parametrize("target", CHANGING)
+@rows("target", CHANGING)
 def test_definitions_that_all_refer_to_one_another_do_not_explode(target: SchemaTarget) -> None:
     names = [f"N{at}" for at in range(12)]
     everyone = {name: {"$ref": f"#/$defs/{name}"} for name in names}
@@ -53,7 +53,7 @@ def test_definitions_that_all_refer_to_one_another_do_not_explode(target: Schema
     )
 
 
-@pytest.mark.parametrize("target", CHANGING)
+@rows("target", CHANGING)
 def test_unions_that_nest_beside_properties_do_not_explode(target: SchemaTarget) -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(30):

@@ -6,6 +6,7 @@ import pytest
 
 from tests.dialects import acme
 from tests.laws.cases import every_dialect, of_kind
+from tests.tiers import rows
 from wireglot.dialects.base import Context, ListedModel
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import NAMES, dialect, surface, surfaces
@@ -37,7 +38,7 @@ def nothing(name: str) -> str:
 # Paths.
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "name", "told"),
     [
         ("POST", "/v1/messages", "anthropic", ("generate", "", None, "", ())),
@@ -64,7 +65,7 @@ def test_a_path_means_one_thing_of_one_dialect(method, path, name, told):
     assert (match.operation, match.model, match.stream, match.verb, match.ids) == told
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path"),
     [
         ("GET", "/v1/messages"),
@@ -104,7 +105,7 @@ def test_the_methods_of_a_path_are_known(path, methods):
     assert PATHS.methods(path) == methods
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "headers", "key", "name"),
     [
         ("/v1/messages", (), "", "anthropic"),
@@ -147,13 +148,13 @@ def test_probes_of_a_dialects_own_clients_are_answered():
 # Streams that pass through.
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_tap_hears_what_the_reader_reads(case):
     laws.tap_hears_what_the_reader_reads(dialect(case.dialect), case.data)
     laws.cut_is_heard(dialect(case.dialect), case.data)
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_tap_hears_the_same_however_the_bytes_arrive(case):
     def heard(size: int) -> tuple[object, ...]:
         tap = surface(case.dialect).tap(1 << 20)
@@ -165,12 +166,12 @@ def test_a_tap_hears_the_same_however_the_bytes_arrive(case):
     assert heard(1) == heard(7) == heard(len(case.data))
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_ping_does_not_show(case):
     laws.ping_does_not_show(dialect(case.dialect), case.data)
 
 
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_a_glance_sees_what_the_parser_reads(case):
     laws.glance_sees_what_the_parser_reads(dialect(case.dialect), case.body)
 
@@ -209,7 +210,7 @@ def test_framing_is_told_by_the_query_where_there_are_two():
 # Errors.
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "error", "status"),
     [
         ("anthropic", ApiError("overloaded", "x"), 529),
@@ -232,7 +233,7 @@ def test_an_error_is_told_under_the_status_that_clients_expect(name, error, stat
 # Bodies.
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "body", "model", "stream"),
     [
         ("anthropic", {"model": "m", "stream": True}, "m", True),
@@ -267,7 +268,7 @@ def test_only_gemini_names_the_model_in_the_path():
     assert surface("gemini").client.glance is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "body", "output", "answers"),
     [
         ("anthropic", {"max_tokens": 5}, 5, 1),
@@ -291,7 +292,7 @@ def test_what_a_request_lets_a_model_say_is_found(name, body, output, answers):
 # Counts.
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_a_count_is_asked_so_that_its_own_side_understands_it(case):
     request = dialect(case.dialect).parse_request(case.body, Context())
     for each in surfaces():
@@ -359,7 +360,7 @@ def test_a_page_that_is_none_is_the_clients_fault(query):
 # Usage that cannot be.
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "fields", "found"),
     [
         ("anthropic", {"input_tokens": 1, "output_tokens": 2}, ()),
@@ -397,7 +398,7 @@ def test_capabilities_are_where_their_endpoints_are():
     assert [name for name, found in operations.items() if found] == ["openai-responses"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "store", "previous", "background", "refers"),
     [
         ({}, None, "", False, False),

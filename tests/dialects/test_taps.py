@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.dialects.base import Tap
 from wireglot.dialects.registry import surface
 from wireglot.wire.json import encode
@@ -58,7 +59,7 @@ def test_a_frame_larger_than_allowed_is_refused(name):
         surface(name).tap(1000).feed(_TEXT % (b"x" * 2000) + b"\n\n")
 
 
-@pytest.mark.parametrize("kind", [[], {}, ["error"], 7, None])
+@rows("kind", [[], {}, ["error"], 7, None])
 def test_an_event_whose_type_is_no_text_ends_nothing(kind):
     heard = surface("openai-responses").tap(1 << 20)
     heard.feed(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import ClientFault, translate_request
 
 TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini")
@@ -21,8 +22,8 @@ CONVERSATION = {
 }
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("source", EMPTY)
+@rows("target", TARGETS)
+@rows("source", EMPTY)
 def test_a_conversation_without_a_message_is_refused_by_the_name_of_its_field(source, target):
     """[X24] Empty `messages` are not forwarded for the upstream to complain about."""
     body, path = EMPTY[source]
@@ -43,8 +44,8 @@ SILENT: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("source", "body"), SILENT)
+@rows("target", TARGETS)
+@rows(("source", "body"), SILENT)
 def test_a_conversation_in_which_nothing_is_said_is_not_sent_empty(source, body, target):
     """[X24] Its turns have no place elsewhere; what is put there instead is declared."""
     sent = translate_request(body, source=source, target=target)
@@ -108,8 +109,8 @@ def test_a_flat_freeform_tool_becomes_a_function_where_there_are_only_functions(
     assert [tool["name"] for tool in sent.value["tools"]] == ["apply_patch"]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("source", ["openai-chat", "openai-responses", "gemini"])
+@rows("target", TARGETS)
+@rows("source", ["openai-chat", "openai-responses", "gemini"])
 def test_a_negative_limit_is_no_limit_elsewhere(source, target):
     """Servers that speak Chat take -1 for none; no other dialect takes it for anything."""
     bodies: dict[str, dict[str, Any]] = {

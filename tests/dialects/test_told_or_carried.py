@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -211,8 +212,8 @@ def test_two_fields_without_a_place_are_two_losses(target):
     assert "x_two" in told
 
 
-@pytest.mark.parametrize("named", [{}, {"document_name": "a.pdf"}], ids=["bare", "named"])
-@pytest.mark.parametrize(
+@rows("named", [{}, {"document_name": "a.pdf"}], ids=["bare", "named"])
+@rows(
     ("target", "where"), [("anthropic", "source"), ("openai-responses", "file_url"), ("gemini", "fileData")]
 )
 def test_documents_by_address_of_mistral_are_documents(target, where, named):
@@ -230,9 +231,9 @@ def test_documents_by_address_of_mistral_are_documents(target, where, named):
 FUNCTION = {"name": "t", "input_schema": {"type": "object"}}
 
 
-@pytest.mark.parametrize("tools", [[], [FUNCTION], [{"type": "novelty_1", "name": "n"}]])
-@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
-@pytest.mark.parametrize("kind", ["lottery", "auto", "none"])
+@rows("tools", [[], [FUNCTION], [{"type": "novelty_1", "name": "n"}]])
+@rows("target", ["openai-chat", "openai-responses", "gemini"])
+@rows("kind", ["lottery", "auto", "none"])
 def test_fields_of_a_choice_that_nobody_else_knows_are_declared(kind, target, tools):
     """Also where no tool is left that could be chosen."""
     _, losses = sent("anthropic", target, tools=tools, tool_choice={"type": kind, "odds": 3})

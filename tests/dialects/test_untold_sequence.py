@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, DialectName, dialect
@@ -30,7 +31,7 @@ def ended(name: DialectName) -> dict[str, object]:
     return dialect(name).render_response(stopped, Context(), None).value
 
 
-@pytest.mark.parametrize(("client", "server"), PAIRS, ids=[f"{a} over {b}" for a, b in PAIRS])
+@rows(("client", "server"), PAIRS, ids=[f"{a} over {b}" for a, b in PAIRS])
 def test_a_client_that_could_be_told_is_told_or_was_warned(client: DialectName, server: DialectName) -> None:
     codec = dialect(client)
     in_its_own = codec.parse_response(ended(client), Context()).stop
@@ -50,7 +51,7 @@ def test_nothing_is_told_twice_where_the_sequences_are_not_sent_at_all() -> None
     assert [loss.feature for loss in told("anthropic", "openai-responses")] == ["stop_sequences"]
 
 
-@pytest.mark.parametrize("client", [name for name in NAMES if name != "anthropic"])
+@rows("client", [name for name in NAMES if name != "anthropic"])
 def test_who_could_not_be_told_anyway_loses_nothing(client: DialectName) -> None:
     assert all(
         loss.feature != "stop_sequence"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
@@ -52,8 +53,8 @@ def losses(source: DialectName, key: str, usage: dict, target: DialectName) -> l
     return [loss.detail for loss in rendered.losses if loss.feature == "usage.detail"]
 
 
-@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini"])
-@pytest.mark.parametrize(("source", "key", "counts", "more"), ACCOUNTS)
+@rows("target", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@rows(("source", "key", "counts", "more"), ACCOUNTS)
 def test_what_is_no_count_is_declared(source, key, counts, more, target):
     """[X11] Cost, times, searches, modalities: carried in the own dialect, declared in every other."""
     expected = [] if source == target else [f"{name}: {source} only" for name in more]

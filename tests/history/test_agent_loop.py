@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.history.support import DIALECTS
+from tests.tiers import rows
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "agent_loop.py"
@@ -23,7 +22,7 @@ def agent(folder: Path, *given: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("dialect", DIALECTS)
 def test_the_agent_reads_the_file_and_answers_from_it_in_every_dialect(dialect, tmp_path):
     """R-U-01, R-U-06, R-U-07: the nonce proves that call and result were understood."""
     (tmp_path / "notes.txt").write_text("remember NONCE-0a1b2c3d", encoding="utf-8")

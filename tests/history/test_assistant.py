@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.history.support import FIXTURES, anthropic_call, anthropic_events, gemini_chunk, heard, stream
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect as codec
 from wireglot.history import Assistant, Message, Text
@@ -23,7 +24,7 @@ STREAMS = [
 ]
 
 
-@pytest.mark.parametrize("case", STREAMS, ids=lambda case: case.id)
+@rows("case", STREAMS, ids=lambda case: case.id)
 def test_reading_a_recorded_stream_amounts_to_folding_it(case):
     answer = heard(case.dialect, case.data)
     events = read_stream(codec(case.dialect), [case.data], Context())
@@ -104,7 +105,7 @@ def test_one_json_document_is_read_like_a_stream():
     assert (answer.text, answer.id, answer.stop and answer.stop.reason) == ("Hi", "r1", "end")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "status", "kind"),
     [
         ({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}, 429, "rate_limit"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.history.support import DIALECTS, MODELS, assert_presentable
+from tests.tiers import rows
 from wireglot.history import Assistant, History, Media, Message, Text, ToolCall, ToolResult, Unfinished
 from wireglot.history.pairs import boundaries, open_calls
 from wireglot.ir.content import Part, Reasoning
@@ -55,7 +56,7 @@ _ANY = st.one_of(
 histories = st.lists(_ANY, max_size=8).map(History)
 
 
-@pytest.mark.parametrize(("dialect", "model", "provider"), TARGETS)
+@rows(("dialect", "model", "provider"), TARGETS)
 @given(history=histories)
 def test_no_request_has_an_empty_part_or_an_orphan_whatever_was_appended(dialect, model, provider, history):
     """R-U-05 (C39), R-U-06, R-U-07"""
@@ -64,7 +65,7 @@ def test_no_request_has_an_empty_part_or_an_orphan_whatever_was_appended(dialect
     assert_presentable(dialect, asked.value)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("dialect", DIALECTS)
 @given(history=histories)
 def test_calls_that_end_a_history_are_answered_and_that_is_reported(dialect, history):
     """R-U-06: asked too early, the request is still one that the provider takes."""

@@ -18,6 +18,7 @@ from tests.history.support import (
     heard,
     stream,
 )
+from tests.tiers import rows
 from wireglot.history import History, Media, Thinking, Tool, ToolChoice
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ClientFault
@@ -103,7 +104,7 @@ def test_no_function_calling_mode_and_no_sampling_is_made_up():
     assert warm.value["generationConfig"] == {"temperature": 0.2, "maxOutputTokens": 50}
 
 
-@pytest.mark.parametrize(
+@rows(
     "tool",
     [
         READ,
@@ -195,8 +196,8 @@ def test_the_history_does_no_io_and_knows_no_wire_format():
 # Another provider in the middle.
 
 
-@pytest.mark.parametrize("first", ["anthropic", "openai-chat", "openai-responses", "gemini"])
-@pytest.mark.parametrize("second", DIALECTS)
+@rows("first", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@rows("second", DIALECTS)
 def test_the_provider_may_change_in_the_middle_of_a_tool_call(first, second):
     """R-E-04, R-D-03: the answer of one, the result to another."""
     (case,) = [

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.history.support import FIXTURES, anthropic_call, anthropic_events, assert_presentable, heard
+from tests.tiers import rows
 from wireglot.history import Assistant, History
 from wireglot.testing.chunking import every_cut
 
@@ -24,7 +25,7 @@ MATRIX = {
 }
 """R-AJ-19: the behaviour matrix, row by row; the other named shapes are variations of these."""
 
-every_shape = pytest.mark.parametrize("name", SHAPES)
+every_shape = rows("name", SHAPES)
 
 
 def answer_to(shape: dict, reason: str = "tool_use") -> Assistant:
@@ -130,7 +131,7 @@ def test_the_shape_survives_any_cutting_of_the_bytes(name):
 
 
 @every_shape
-@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@rows("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini"])
 def test_the_next_request_repeats_the_call_with_those_arguments(name, dialect):
     """R-AJ-09, R-U-07"""
     history = History()
@@ -170,7 +171,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MALFORMED)
+@rows("name", MALFORMED)
 def test_malformed_continuations_never_raise_and_name_the_json_problem(name):
     """R-AJ-05, R-AJ-14, R-AJ-22, C10: the raw text is kept, wrapped where an object is needed."""
     shape = MALFORMED[name]
@@ -184,7 +185,7 @@ def test_malformed_continuations_never_raise_and_name_the_json_problem(name):
     assert call.input == {"_parse_error": call.problem, "_raw": call.arguments}
 
 
-@pytest.mark.parametrize("name", MALFORMED)
+@rows("name", MALFORMED)
 def test_the_model_is_told_what_was_wrong_and_sees_what_it_wrote(name):
     """R-AJ-22, C10"""
     history = History()

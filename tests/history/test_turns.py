@@ -13,6 +13,7 @@ from tests.history.support import (
     heard,
     stream,
 )
+from tests.tiers import rows
 from wireglot.history import (
     Assistant,
     BadHistory,
@@ -50,7 +51,7 @@ def repairs(asked):
 # Complete turns.
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("dialect", DIALECTS)
 def test_a_turn_of_nothing_but_a_call_leaves_no_empty_parts(dialect):
     """R-U-06: kept as text alone, this turn was empty, and the next request failed."""
     history = asking()
@@ -96,7 +97,7 @@ def test_the_whole_answer_is_kept_never_its_text_alone():
     ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("dialect", DIALECTS)
 def test_the_next_request_includes_the_calls(dialect):
     """R-U-07"""
     history = asking()
@@ -221,7 +222,7 @@ def test_ids_that_recur_in_every_turn_are_answered_turn_by_turn():
     assert names == ["read", "list"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("dialect", DIALECTS)
 def test_lost_results_are_put_in_place_as_errors_and_reported(dialect):
     history = asking()
     history.user("Never mind.")
@@ -230,7 +231,7 @@ def test_lost_results_are_put_in_place_as_errors_and_reported(dialect):
     assert ("invented", "$.messages[2].content[0]") in repairs(asked)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("dialect", DIALECTS)
 def test_results_without_calls_are_left_out_and_reported(dialect):
     history = History()
     history.append(Message("user", (ToolResult("gone", (Text("x"),)), Text("Hi"))))
@@ -336,7 +337,7 @@ def test_a_bad_document_is_blamed_by_its_path():
     assert caught.value.path == "$.messages[0].role"
 
 
-@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
+@rows("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
 def test_a_conversation_can_begin_as_a_request_of_any_dialect(dialect):
     body = asking().request(dialect, model=MODELS[dialect]).value
     history = History.of(dialect, body)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.history import History, Media
 from wireglot.ir.content import Message, ToolCall
 
@@ -15,7 +16,7 @@ def asked() -> History:
     return history
 
 
-@pytest.mark.parametrize("text", [5, None, {"a": 1}, ["a"], b"a"])
+@rows("text", [5, None, {"a": 1}, ["a"], b"a"])
 def test_a_result_is_text(text: Any):
     history = asked()
     with pytest.raises(TypeError, match="text: expected a string"):

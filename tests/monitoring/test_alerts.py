@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.monitoring.known_metrics import checked, known, left
+from tests.tiers import rows
 from tools.monitoring.panels import ROWS
 from tools.monitoring.rules import FOLDER, RULES, TESTS, Alert, alerts
 
@@ -19,7 +20,7 @@ PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not here: make promtool")
 
 
-@pytest.mark.parametrize("alert", ALERTS, ids=[alert.name for alert in ALERTS])
+@rows("alert", ALERTS, ids=[alert.name for alert in ALERTS])
 def test_an_alert_asks_for_what_a_gateway_tells(alert: Alert) -> None:
     asked = checked(alert.expression)
     assert set(alert.annotations) == {"summary", "description"}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.monitoring.known_metrics import checked, known, left
+from tests.tiers import rows
 from tools.monitoring import dashboard
 from tools.monitoring.panels import ROWS, Panel, Query
 
@@ -28,7 +29,7 @@ def test_the_file_is_as_its_panels_are() -> None:
     )
 
 
-@pytest.mark.parametrize(("panel", "query"), ASKED)
+@rows(("panel", "query"), ASKED)
 def test_an_expression_asks_for_what_a_gateway_tells(panel: Panel, query: Query) -> None:
     asked = checked(query.expression)
     assert set(re.findall(r"{{(\w+)}}", query.legend)) <= left(asked), "a legend of a label that is not there"

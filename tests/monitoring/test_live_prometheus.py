@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.state.usage_kit import Refused, ask
+from tests.tiers import rows
 from tests.waiting import wait_until
 from tools.monitoring.panels import ROWS, Panel, Query
 from tools.monitoring.rules import RULES
@@ -125,7 +126,7 @@ def _traffic(gateway: LiveGateway, upstream: ScriptedUpstream) -> None:
         ask(gateway, "openai-chat", "n", False, **headers)
 
 
-@pytest.mark.parametrize(("panel", "query"), QUERIES)
+@rows(("panel", "query"), QUERIES)
 def test_the_dashboard_finds_something(prometheus: Prometheus, panel: Panel, query: Query) -> None:
     expression = re.sub(r"\$__(rate_interval|range)", "1m", query.expression)
     expression = expression.replace("$job", ".+").replace("$instance", ".+")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tiers import rows
 from tools.monitoring.promql import named
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expression", "metrics", "labels"),
     [
         ("a", {"a": set()}, None),

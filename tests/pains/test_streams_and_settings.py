@@ -7,6 +7,7 @@ import pytest
 
 from tests.laws.cases import FIXTURES, MAIN, MAIN_PAIRS
 from tests.laws.wires import ends_in
+from tests.tiers import rows
 from wireglot import StreamTranslator, StrictLoss, translate_request, translate_response
 from wireglot.ir.request import EFFORTS
 
@@ -26,7 +27,7 @@ def chat(**settings: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": "?"}], **settings}
 
 
-@pytest.mark.parametrize(("source", "target"), MAIN_PAIRS)
+@rows(("source", "target"), MAIN_PAIRS)
 def test_a_failure_in_the_middle_is_an_error_for_the_client(source, target):
     """A6: an upstream failure turned into an empty, successful answer."""
     translator = StreamTranslator(source=source, target=target)
@@ -78,7 +79,7 @@ def test_cache_markers_cross_where_the_target_has_them_and_are_declared_where_no
     assert any(loss.feature == "cache_marker" for loss in gemini.losses)
 
 
-@pytest.mark.parametrize(("source", "target"), MAIN_PAIRS)
+@rows(("source", "target"), MAIN_PAIRS)
 def test_no_cache_marker_is_ever_added(source, target):
     """R-DD-14, A30: caching duplicated by a proxy on top of the client's own."""
     path = FIXTURES / source / "requests" / "plain_text.json"
@@ -142,8 +143,8 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize("source", MAIN)
-@pytest.mark.parametrize("target", MAIN)
+@rows("source", MAIN)
+@rows("target", MAIN)
 def test_an_output_schema_crosses_in_every_direction(source, target):
     """A21: prose instead of JSON after a fallback."""
     asked: dict[str, dict[str, Any]] = {
@@ -175,8 +176,8 @@ def test_an_output_schema_crosses_in_every_direction(source, target):
     assert found["required"] == ["answer"]
 
 
-@pytest.mark.parametrize("effort", EFFORTS)
-@pytest.mark.parametrize(
+@rows("effort", EFFORTS)
+@rows(
     ("target", "model"),
     [
         ("anthropic", "claude-opus-4-8"),

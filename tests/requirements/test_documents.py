@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from tests.tiers import rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -52,7 +52,7 @@ def test_the_architecture_is_drawn():
         assert word in told
 
 
-@pytest.mark.parametrize(
+@rows(
     "subject",
     [
         "## Retries",

@@ -8,6 +8,7 @@ import pytest
 
 from tests.requirements.live import PATHS, STREAMS, ask, question, stage, words
 from tests.requirements.wire import MAIN
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour
 
@@ -48,7 +49,7 @@ def test_every_dialect_is_answered_in_a_stream(running, client):
     assert TOLD[client] in answer.body
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "body"),
     [
         ("/v1/gemini", {"model": "m1", "input": "hi"}),  # R-X-03, R-AF-01, R-AF-02
@@ -65,7 +66,7 @@ def test_the_other_paths_are_answered(running, path, body):
     assert ask(gateway, path, body).status == 200
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "headers", "place"),
     [
         ("/v1/models", {"x-api-key": "x", "anthropic-version": "2023-06-01"}, "data"),

@@ -4,6 +4,7 @@ import pytest
 
 import wireglot
 from tests.requirements.wire import ASKS, asked, chat, gemini, responses
+from tests.tiers import rows
 from wireglot.dialects.registry import dialect_name
 
 PLACES = {
@@ -50,7 +51,7 @@ def found(body: dict, place: str) -> object:
     return value
 
 
-@pytest.mark.parametrize(
+@rows(
     "setting",
     [
         "temperature",  # R-Y-07, R-Z-08, R-AC-11, R-AF-09
@@ -141,7 +142,7 @@ def test_a_json_answer_can_be_asked_for():
     assert (flat["type"], flat["name"], flat["schema"]) == ("json_schema", "n", schema)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("setting", "value", "feature"),
     [
         ("n", 2, "candidates"),  # R-AC-18, R-AH-11

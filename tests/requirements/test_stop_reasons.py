@@ -4,13 +4,14 @@ import pytest
 
 import wireglot
 from tests.requirements.wire import candidate, completion, frames, message, sse, streamed, told
+from tests.tiers import rows
 
 CALL = {"functionCall": {"name": "f", "args": {}}}
 TOOL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TEXT = {"text": "Hi"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("part", "finish", "stop"),
     [
         (TEXT, "STOP", "end_turn"),  # R-I-01

@@ -10,6 +10,7 @@ import pytest
 
 from tests.requirements.live import PATHS, STREAMS, ask, question, stage, words
 from tests.requirements.wire import MAIN
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -88,7 +89,7 @@ def test_an_upstream_that_never_streams_serves_streams(client):
     assert ENDS[client] in answer.body
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "chat", "claude"),
     [
         (400, (400, "invalid_request_error"), (400, "invalid_request_error")),

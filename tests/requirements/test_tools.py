@@ -20,6 +20,7 @@ from tests.requirements.wire import (
     streamed,
     told,
 )
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
@@ -44,8 +45,8 @@ def test_tools_of_every_client_are_geminis_declarations(source):
     assert body["tools"] == [DECLARED]
 
 
-@pytest.mark.parametrize("source", MAIN)
-@pytest.mark.parametrize("target", MAIN)
+@rows("source", MAIN)
+@rows("target", MAIN)
 def test_tools_reach_every_upstream_in_its_own_form(source, target):
     """R-Y-25, C22: nested for Chat, flat for Responses."""
     sent = asked({**ASKS[source], **TOOLS[source]}, source, target, model="m")["tools"]
@@ -83,8 +84,8 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=["auto", "none", "required", "one tool"])
-@pytest.mark.parametrize("source", MAIN)
+@rows("choice", CHOICES, ids=["auto", "none", "required", "one tool"])
+@rows("source", MAIN)
 def test_the_choice_has_one_meaning_in_every_dialect(source, choice):
     """R-Y-26, R-Z-06, R-AC-09, R-AF-04, C3, C22, R-DB-07"""
     said = choice[MAIN.index(source)]

@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 
+from tests.tiers import rows
 from tools import cli_page
 from wireglot.cli import exit_status
 from wireglot.cli.parser import build_parser
@@ -24,7 +25,7 @@ def sections():
     return {piece.split("`")[0]: piece for piece in pieces}
 
 
-@pytest.mark.parametrize("parser", list(parsers(build_parser())), ids=lambda parser: parser.prog)
+@rows("parser", list(parsers(build_parser())), ids=lambda parser: parser.prog)
 def test_every_option_stands_where_its_command_does(parser):
     if parser.prog == "wireglot":
         return

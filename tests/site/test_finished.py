@@ -1,7 +1,6 @@
 """A site that would ask somebody else for something is refused."""
 
-import pytest
-
+from tests.tiers import rows
 from tools.site.finished import problems
 
 
@@ -17,7 +16,7 @@ def test_a_site_of_its_own_is_well(tmp_path):
     assert problems(site(tmp_path, page, "a { background: url(data:,) }"), 1) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("page", "sheet", "problem"),
     [
         ('<script src="https://cdn.example.com/x.js"></script>', "", "which is elsewhere"),

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from tests.tiers import rows
 from tools.http_api.document import (
     ANSWER_HEADERS,
     ERROR_HEADERS,
@@ -152,7 +153,7 @@ def test_a_row_without_a_route_is_told(monkeypatch):
         document()
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names())
 def test_errors_are_as_their_schemas_say(name):
     """The errors of every class, as every dialect tells them."""
     spoken = dialect(name)

@@ -2,8 +2,7 @@
 
 import re
 
-import pytest
-
+from tests.tiers import rows
 from tools.site.diagrams import described, drawn, pictures, write
 from tools.site.links import Places, rewritten
 from tools.site.navigation import sections
@@ -19,7 +18,7 @@ PAGES = {
 PLACES = Places(PAGES, frozenset({"docs/figures/pairs.svg"}))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("page", "text", "expected"),
     [
         ("docs/gateway.md", "[codes](reference/errors.md#all)", "[codes](reference/errors.md#all)"),

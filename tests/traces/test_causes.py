@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from tests.traces.conversations import NAMES, PAIRS, SCHEMA, conversation
 from tests.traces.recorded import recorded
 from wireglot.dialects.base import Context
@@ -73,7 +74,7 @@ def streamed(source: str, target: str, words: str = "[[demo:text 12]]") -> Trace
     return replace(trace, answer=cut(trace.answer), attempts=attempts)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 def test_every_word_is_of_the_event_that_brought_it(source: str, target: str) -> None:
     trace = with_told(streamed(source, target))
     assert trace.answer.caused_by == "events"
@@ -89,7 +90,7 @@ def test_every_word_is_of_the_event_that_brought_it(source: str, target: str) ->
     assert said > 5
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 def test_every_event_that_says_something_has_become_one(source: str, target: str) -> None:
     trace = with_told(streamed(source, target, "[[demo:think]] [[demo:tools 2]]"))
     assert trace.answer.caused_by == "events"
@@ -111,7 +112,7 @@ def test_a_call_that_is_told_whole_is_of_all_its_pieces() -> None:
     assert set(pieces) <= set(call.causes)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 def test_keep_alives_are_of_nothing_and_shift_nothing(source: str, target: str) -> None:
     trace = streamed(source, target)
     plain = with_told(trace).answer.frames
@@ -214,7 +215,7 @@ def test_one_document_on_either_side_has_no_events_to_link() -> None:
         assert not any(frame.causes for frame in told.answer.frames)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "silent"),
     [
         (": ping\n\n", True),

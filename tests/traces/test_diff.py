@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.traces.diff import differences
 from wireglot.traces.pointer import found, pointer_of, resolve
 
 
-@pytest.mark.parametrize(
+@rows(
     ("before", "after", "told"),
     [
         ({"a": 1}, {"a": 1.0}, []),
@@ -27,7 +26,7 @@ def test_differences_are_told_by_their_pointers(before: Any, after: Any, told: l
     assert [str(each) for each in differences(before, after)] == told
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "pointer"),
     [
         ("$", ""),

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.traces import file
@@ -33,7 +34,7 @@ ROW = {"id": "r", "at": 1}
 WHOLE = {"format": "wireglot-trace/1", "row": ROW, "request": {}, "answer": {}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("data", "says"),
     [
         (b"", "expected the JSON of an exported trace: Input data was truncated"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.places import RequestPlaces
 from wireglot.dialects.registry import dialect
@@ -36,7 +36,7 @@ def translated(request: Request, source: str, target: str) -> tuple[dict[str, An
     return body, asked, request_links(source, body, where, asked.document)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 @settings(max_examples=EXAMPLES)
 @given(request=requests())
 def test_each_pointer_leads_to_something(source: str, target: str, request: Request) -> None:
@@ -49,7 +49,7 @@ def test_each_pointer_leads_to_something(source: str, target: str, request: Requ
         resolve(asked.document, link.upstream)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 @settings(max_examples=EXAMPLES)
 @given(request=requests())
 def test_a_call_is_linked_to_what_became_of_it(source: str, target: str, request: Request) -> None:
@@ -82,7 +82,7 @@ def test_a_call_is_linked_to_what_became_of_it(source: str, target: str, request
             assert any(each.name == part.name for each in calls), (mine, links)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 @settings(max_examples=EXAMPLES)
 @given(request=requests(plain=True))
 def test_every_message_that_goes_upstream_is_linked(source: str, target: str, request: Request) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from tests.traces.conversations import PAIRS, conversation
 from tests.traces.recorded import recorded
 from wireglot.traces.replay import replay
@@ -16,9 +16,9 @@ from wireglot.traces.trace import Trace
 ASKED = ("And in Lima?", "[[demo:tool get_weather]]", "[[demo:think]]", "[[demo:tools 2]]")
 
 
-@pytest.mark.parametrize("last", ASKED)
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows("last", ASKED)
+@rows("stream", [False, True])
+@rows(("source", "target"), PAIRS)
 def test_what_was_just_recorded_is_the_same_again(source: str, target: str, stream: bool, last: str) -> None:
     """R-DE-09"""
     again = replay(recorded(source, target, conversation(source, last), stream=stream))

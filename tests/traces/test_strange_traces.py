@@ -6,9 +6,9 @@ import json
 import random
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from tests.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace.show import Shown
@@ -75,9 +75,9 @@ def spoilt(trace: Trace, chance: random.Random) -> Trace:
     return replace(trace, attempts=[attempt])
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("target", NAMES)
-@pytest.mark.parametrize("source", NAMES)
+@rows("stream", [False, True])
+@rows("target", NAMES)
+@rows("source", NAMES)
 def test_a_strange_trace_is_told_as_far_as_it_goes(source: str, target: str, stream: bool) -> None:
     trace = recorded(source, target, conversation(source, "[[demo:tools 2]]"), stream=stream)
     for seed in range(12):

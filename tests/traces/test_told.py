@@ -7,6 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from tests.traces.conversations import NAMES, PAIRS, conversation
 from tests.traces.recorded import recorded
 from wireglot.traces.pointer import resolve
@@ -26,8 +27,8 @@ def document(message: Message | None) -> object:
     return json.loads(message.folded or message.body)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows("stream", [False, True])
+@rows(("source", "target"), PAIRS)
 def test_both_sides_are_linked(source: str, target: str, stream: bool) -> None:
     asked = conversation(source, "[[demo:tool get_weather]]")
     trace = with_told(recorded(source, target, asked, stream=stream))
@@ -47,7 +48,7 @@ def test_both_sides_are_linked(source: str, target: str, stream: bool) -> None:
         assert ("get_weather" in json.dumps(one)) == ("get_weather" in json.dumps(other))
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 def test_losses_stand_at_places_of_both_documents(source: str, target: str) -> None:
     asked = conversation(source)
     trace = with_told(recorded(source, target, asked))

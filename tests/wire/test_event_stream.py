@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.testing.chunking import every_cut
 from wireglot.wire.event_stream import BadFrame, EventStreamDecoder, message
 from wireglot.wire.stream_message import StreamMessage
@@ -90,7 +91,7 @@ def test_any_messages_survive_any_cut(messages: list[tuple[dict[str, str], bytes
         assert read(pieces) == [StreamMessage(*each) for each in messages]
 
 
-@pytest.mark.parametrize("at", range(len(message(CHUNK, b"{}"))))
+@rows("at", range(len(message(CHUNK, b"{}"))))
 def test_no_bit_of_a_message_can_change_unnoticed(at: int) -> None:
     data = bytearray(message(CHUNK, b"{}"))
     data[at] ^= 0x10
@@ -142,7 +143,7 @@ def test_a_message_that_is_too_large_is_refused_by_its_prelude() -> None:
         decoder.feed(message({}, bytes(200))[:12])
 
 
-@pytest.mark.parametrize(
+@rows(
     "headers",
     [
         b"\x05abc",  # a name that is cut

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.wire import json
 from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, encode_text, repeats_keys
 
@@ -32,9 +33,7 @@ def test_what_we_write_any_json_reader_understands(value):
     assert standard_json.loads(encode(value)) == value
 
 
-@pytest.mark.parametrize(
-    "text", [b"1", b"1.0", b"-0.0", b"0.1", b"18446744073709551616", b"-9223372036854775809", b"9" * 300]
-)
+@rows("text", [b"1", b"1.0", b"-0.0", b"0.1", b"18446744073709551616", b"-9223372036854775809", b"9" * 300])
 def test_numbers_keep_their_kind_and_every_digit(text):
     assert encode(decode(text)) == text
 
@@ -43,7 +42,7 @@ def test_keys_keep_their_order():
     assert encode(decode(b'{"b":1,"a":2,"c":{"z":0,"y":0}}')) == b'{"b":1,"a":2,"c":{"z":0,"y":0}}'
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "repeated"),
     [
         ("[]", False),
@@ -57,7 +56,7 @@ def test_a_key_that_stands_twice_in_an_object_is_found(text, repeated):
     assert repeats_keys(text) is repeated
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "offset"),
     [
         (b"", 0),
@@ -89,8 +88,8 @@ def nested(levels: int, opening: bytes, closing: bytes, beside: bytes) -> bytes:
 SHAPES = [(b"[", b"]"), (b'{"a":', b"}"), (b'[0,"x",', b',{"b":"c"}]'), (b'{"b":[{}],"a":', b',"c":[]}')]
 
 
-@pytest.mark.parametrize("beside", [b"1", b'"' + b"[{" * 30_000 + b'"'], ids=["small", "with a long text"])
-@pytest.mark.parametrize(("opening", "closing"), SHAPES)
+@rows("beside", [b"1", b'"' + b"[{" * 30_000 + b'"'], ids=["small", "with a long text"])
+@rows(("opening", "closing"), SHAPES)
 def test_one_depth_is_the_limit_for_all_sizes(opening, closing, beside):
     """[A4] What stands in texts is no nesting."""
     for read in (bytes, memoryview, bytes.decode):
@@ -136,7 +135,7 @@ def test_arbitrary_bytes_are_a_value_or_bad_json(data):
     assert not (isinstance(value, float) and math.isinf(value))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         (b'"\\ud83d"', "\ufffd"),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from tests.wire.test_json import values
 from wireglot.testing.chunking import every_cut
 from wireglot.wire.json import BadJson, decode, encode
@@ -50,7 +51,7 @@ CASES: dict[bytes, tuple[list[bytes], bool]] = {
 }
 
 
-@pytest.mark.parametrize("data", CASES)
+@rows("data", CASES)
 def test_elements_come_out_however_the_bytes_are_cut(data):
     """R-DC-06"""
     for pieces in every_cut(data):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.ir.content import Extra, Message
 from wireglot.wire.known_row import _MADE_MOST, _ROWS_MOST, KnownRow, row_of
 from wireglot.wire.memory import Memory
@@ -68,7 +67,7 @@ def test_what_is_made_anew_each_time_at_the_beginning_must_say_the_same() -> Non
     assert row_of(memory, [["a"], ["b"], ["c"], *values]) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ({"n": 1}, {"n": True}),

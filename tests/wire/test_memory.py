@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.memory import _MADE_MOST, Memory, remembered, share, written
 from wireglot.wire.splice import _EQUAL_MOST, Outline
@@ -42,7 +43,7 @@ def test_a_document_is_the_one_that_decode_gives(members: dict[str, Any]) -> Non
             assert list(document) == list(decode(body))
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         b'{"tools":[1],"tools":[2],"a":1,"a":2}',

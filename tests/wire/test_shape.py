@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.wire.json import encode
 from wireglot.wire.shape import Shape
 
@@ -31,7 +32,7 @@ def test_the_values_of_frames_with_one_each_are_found(told):
     assert shape.values(b"".join(_ONE % value for value in told)).split(b"\n") == told
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"",

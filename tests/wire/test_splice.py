@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from tests.wire.test_json import values
 from wireglot.wire.json import BadJson, TooDeep, decode, encode
 from wireglot.wire.splice import Outline, splice, without
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "expected"),
     [
         (b'{"model":"a","x":1}', b'{"model":"B","x":1}'),
@@ -96,7 +97,7 @@ def test_an_outline_replaces_as_a_splice_does(separators, pairs, ascii_only):
     assert set(outline.repeated) == {key for key in keys if keys.count(key) > 1}
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         b'{"mod\\u0065l":1,"model":2}',
@@ -110,7 +111,7 @@ def test_a_key_that_stands_twice_is_told_however_it_is_written(body):
     assert Outline(body).repeated == ["model"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         b"",
@@ -147,7 +148,7 @@ def test_garbage_is_spliced_or_bad_json(data):
         assert decode(spliced) == decode(body) | {"model": 2}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "expected"),
     [
         (b'{"a":1}', b"{}"),

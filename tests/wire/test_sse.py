@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.testing.chunking import every_cut
 from wireglot.wire.frame import Frame
 from wireglot.wire.sse import FrameTooLarge, SseDecoder, frame
@@ -82,7 +83,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@rows("name", CASES)
 def test_frames_come_out_however_the_bytes_are_cut(name):
     """R-DC-06, R-F-03"""
     data, expected = CASES[name]

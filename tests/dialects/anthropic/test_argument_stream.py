@@ -3,10 +3,10 @@
 import itertools
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.dialects.anthropic.parts import call_text
 from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.wire.json import BadJson, decode
@@ -58,7 +58,7 @@ def passed_on(text: str, cuts: list[int]) -> str:
     return "".join(out) + stream.finish()
 
 
-@pytest.mark.parametrize("text", ODD)
+@rows("text", ODD)
 def test_broken_arguments_become_an_object_that_gives_back_the_raw_text(text):
     """R-F-04, R-DB-16, C10"""
     for cuts in ([], list(range(len(text))), [len(text) // 2]):
@@ -67,7 +67,7 @@ def test_broken_arguments_become_an_object_that_gives_back_the_raw_text(text):
         assert call_text(value) == text
 
 
-@pytest.mark.parametrize(("text", "meant"), MENDED)
+@rows(("text", "meant"), MENDED)
 def test_what_was_plainly_meant_is_mended_on_the_way(text, meant):
     """[X21] C10: repaired, else wrapped; wherever it is cut."""
     for cuts in ([], list(range(len(text))), *([cut] for cut in range(len(text)))):
@@ -159,7 +159,7 @@ def test_arguments_leave_as_soon_as_they_come():
     assert not stream.is_bent
 
 
-@pytest.mark.parametrize("stranger", STRANGERS)
+@rows("stranger", STRANGERS)
 def test_a_stranger_anywhere_is_seen_as_a_decoder_sees_it(stranger):
     """C10: what is JSON passes as it is; what is none gives back the raw text or was plainly meant; and it makes
     no difference how it was cut."""

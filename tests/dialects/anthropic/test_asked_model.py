@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 
 START = (
@@ -29,7 +28,7 @@ def test_equal_names_leave_the_bytes_alone() -> None:
     assert in_answer(body, "upstream-1") is body
 
 
-@pytest.mark.parametrize(
+@rows(
     "odd",
     [
         b"",

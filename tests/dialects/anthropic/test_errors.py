@@ -1,8 +1,7 @@
 """Error bodies, both ways (FAULTS 1 and 2, mapping 12)."""
 
-import pytest
-
 from tests.dialects.anthropic.support import CONTEXT, features
+from tests.tiers import rows
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.ir.errors import ApiError
 
@@ -11,7 +10,7 @@ def envelope(kind: str, message: str = "why", **more) -> dict:
     return {"type": "error", "error": {"type": kind, "message": message}, **more}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "body", "kind"),
     [
         (400, envelope("invalid_request_error"), "invalid_request"),
@@ -50,7 +49,7 @@ def test_our_own_envelope_is_understood_and_comes_back_verbatim(status, body, ki
     assert DIALECT.render_error(error, CONTEXT).value == body
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "body", "kind", "message"),
     [
         (403, {"message": "Signature expired"}, "permission", "Signature expired"),
@@ -88,15 +87,13 @@ def test_whatever_stands_in_its_place_is_understood(status, body, kind, message)
     assert (error.kind, error.message) == (kind, message)
 
 
-@pytest.mark.parametrize(
-    "body", [{"type": "message", "content": []}, {"input_tokens": 5}, "words", [], None, 5]
-)
+@rows("body", [{"type": "message", "content": []}, {"input_tokens": 5}, "words", [], None, 5])
 def test_what_is_no_error_is_none(body):
     assert DIALECT.parse_error(body, 200) is None
     assert DIALECT.parse_error(body) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "written"),
     [
         ("invalid_request", "invalid_request_error"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.anthropic.invoked_stream import InvokedStream
 from wireglot.testing.chunking import every_cut
 from wireglot.wire.event_stream import BadFrame, message
@@ -38,7 +39,7 @@ def test_every_cut_of_the_frames_gives_the_same_events_byte_for_byte() -> None:
         assert read(pieces) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("headers", "payload", "kind", "said"),
     [
         ({":exception-type": "throttlingException"}, b'{"message":"Slow down"}', "rate_limit_error", "Slow down"),
@@ -65,7 +66,7 @@ def test_an_error_without_a_model_is_told_too() -> None:
     assert b'"message":"Oh."' in read([message(headers, b"")])
 
 
-@pytest.mark.parametrize("payload", [b"", b"{}", b'{"bytes":"!"}', b'{"bytes":"e30"', b'{"bytes":"WzFd"}'])
+@rows("payload", [b"", b"{}", b'{"bytes":"!"}', b'{"bytes":"e30"', b'{"bytes":"WzFd"}'])
 def test_a_chunk_that_holds_no_event_is_a_bad_frame(payload: bytes) -> None:
     with pytest.raises(BadFrame, match="no event"):
         read([message({":event-type": "chunk", ":message-type": "event"}, payload)])

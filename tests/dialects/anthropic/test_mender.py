@@ -21,6 +21,7 @@ from tests.dialects.anthropic.support import (
 )
 from tests.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
 from tests.laws.sdks import anthropic_stream
+from tests.tiers import rows
 from wireglot.dialects.anthropic.mender import MessageMender
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic" / "streams"
@@ -55,8 +56,8 @@ def heard(data: bytes) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.parametrize("size", [0, 1, 2])
-@pytest.mark.parametrize("shape", SHAPES, ids=[shape["name"] for shape in SHAPES])
+@rows("size", [0, 1, 2])
+@rows("shape", SHAPES, ids=[shape["name"] for shape in SHAPES])
 def test_every_shape_of_a_call_s_input_reaches_clients_that_add_up_deltas(
     shape: dict[str, Any], size: int
 ) -> None:
@@ -66,8 +67,8 @@ def test_every_shape_of_a_call_s_input_reaches_clients_that_add_up_deltas(
     assert mender.losses == []
 
 
-@pytest.mark.parametrize("size", [0, 1, 2])
-@pytest.mark.parametrize("name", ODD)
+@rows("size", [0, 1, 2])
+@rows("name", ODD)
 def test_arguments_with_one_mistake_reach_them_mended(name: str, size: int) -> None:
     """[K4] [X21] And what was changed is told."""
     deltas, meant = ODD[name]
@@ -78,8 +79,8 @@ def test_arguments_with_one_mistake_reach_them_mended(name: str, size: int) -> N
     ]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2])
-@pytest.mark.parametrize(
+@rows("size", [0, 1, 2])
+@rows(
     "deltas",
     [
         ['{"path":', ' "a.py",', ' "line": 3', "}"],
@@ -101,7 +102,7 @@ def test_what_needs_no_mending_or_cannot_be_mended_stays_as_it_is(deltas: list[s
     assert mender.losses == []
 
 
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*")), ids=lambda path: path.name)
+@rows("path", sorted(FIXTURES.glob("*")), ids=lambda path: path.name)
 def test_streams_that_are_right_pass_byte_for_byte(path: Path) -> None:
     """[K4]"""
     data = path.read_bytes()

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.anthropic.support import CONTEXT, ask, blocks, features, parse, read, write
+from tests.tiers import rows
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import UNREADABLE, seal, unseal
@@ -63,7 +64,7 @@ def test_redacted_thinking_comes_back_byte_for_byte():
     assert DIALECT.render_request(parse(body), CONTEXT).value == body
 
 
-@pytest.mark.parametrize(
+@rows(
     "parts",
     [
         (Reasoning("hm", GEMINI),),

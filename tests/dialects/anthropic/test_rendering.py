@@ -1,8 +1,7 @@
 """Conversations of other dialects as Messages requests: what is said, and what is declared."""
 
-import pytest
-
 from tests.dialects.anthropic.support import CONTEXT, features
+from tests.tiers import rows
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.ir.content import (
     CacheMark,
@@ -128,7 +127,7 @@ def test_invalid_arguments_are_wrapped_and_never_throw():
     assert losses == [("$.messages[1].content[0].arguments", "tool_call.arguments", "emulated")]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("media", "source", "lost"),
     [
         (
@@ -226,7 +225,7 @@ def test_tools_that_the_wire_has_no_word_for_are_declared():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("choice", "parallel", "written"),
     [
         (ToolChoice("auto"), None, {"type": "auto"}),
@@ -264,7 +263,7 @@ def test_a_tool_choice_without_tools_is_not_sent():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("thinking", "written", "effort", "lost"),
     [
         (Thinking("auto"), {"type": "adaptive"}, None, []),

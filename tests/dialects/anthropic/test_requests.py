@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.anthropic.support import CONTEXT, again, ask, parse
+from tests.tiers import rows
 from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import HostedTool, OutputFormat, Sampling, Thinking, Tool, ToolChoice
@@ -83,7 +84,7 @@ def test_the_string_shorthands_are_legal():
     assert again(body) == body
 
 
-@pytest.mark.parametrize(
+@rows(
     "changes",
     [
         {"system": []},
@@ -132,7 +133,7 @@ def test_every_spelling_of_a_setting_comes_back(changes):
     assert again(ask(**changes)) == ask(**changes)
 
 
-@pytest.mark.parametrize(
+@rows(
     "block",
     [
         {"type": "text", "text": ""},
@@ -227,7 +228,7 @@ def test_every_block_comes_back(block):
     assert again(body) == body
 
 
-@pytest.mark.parametrize(
+@rows(
     "tool",
     [
         {"name": "f"},
@@ -410,7 +411,7 @@ def test_a_call_without_an_id_gets_the_same_one_every_time():
     assert parse(body).messages[0].content == (one, two)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changes", "path", "expected"),
     [
         ({"messages": {}}, "$.messages", "an array"),

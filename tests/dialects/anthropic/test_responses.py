@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.dialects.anthropic.support import CONTEXT, features
+from tests.tiers import rows
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
 from wireglot.dialects.base import Context
@@ -36,7 +37,7 @@ def render(response: Response, context: Context = CONTEXT, request: Request | No
     return rendered.value, features(rendered.losses)
 
 
-@pytest.mark.parametrize(
+@rows(
     "changes",
     [
         {},
@@ -82,7 +83,7 @@ def test_missing_fields_stay_missing():
     assert render(DIALECT.parse_response(body, CONTEXT)) == (body, [])
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         {"input_tokens": 5},
@@ -97,7 +98,7 @@ def test_what_is_no_message_is_the_upstreams_fault(body):
         DIALECT.parse_response(body, CONTEXT)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "reason"),
     [
         ("end_turn", "end"),
@@ -151,7 +152,7 @@ def test_a_malformed_call_is_an_error():
     assert body["error"]["type"] == "api_error"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "usage"),
     [
         (USAGE, Usage(input=5, output=7)),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.anthropic.safeguards import parse_results, parse_safeguards, render_results
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields
@@ -88,7 +89,7 @@ def test_a_check_without_a_context_is_one(context: Any, more: dict[str, Any]) ->
     assert rendered.losses == ()
 
 
-@pytest.mark.parametrize("odd", [None, [], [{"type": "tool_calls"}]])
+@rows("odd", [None, [], [{"type": "tool_calls"}]])
 def test_an_unknown_spelling_returns_to_its_own_dialect_unchanged(odd: Any) -> None:
     parsed = ANTHROPIC.parse_request(request(safeguards=odd), Context())
     assert parsed.safeguards == ()

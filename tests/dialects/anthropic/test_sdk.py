@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from tests.dialects.anthropic.support import CONTEXT, sse
+from tests.tiers import rows
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.ir.content import Citation, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import ApiError
@@ -49,7 +50,7 @@ def listen(body: bytes) -> Any:
         return stream.get_final_message()
 
 
-@pytest.mark.parametrize("parts", ANSWERS)
+@rows("parts", ANSWERS)
 def test_the_sdk_accumulates_our_stream_to_what_we_would_have_answered(parts):
     response = Response("msg_1", "m", parts, Stop("tool_calls"), USAGE)
     heard = listen(DIALECT.stream_writer(CONTEXT).write(unfold(response)))
@@ -60,7 +61,7 @@ def test_the_sdk_accumulates_our_stream_to_what_we_would_have_answered(parts):
     assert canonical_response(spoken).content == canonical_response(whole).content
 
 
-@pytest.mark.parametrize("parts", ANSWERS)
+@rows("parts", ANSWERS)
 def test_the_sdk_takes_our_whole_answers(parts):
     value = DIALECT.render_response(Response("msg_1", "m", parts, Stop("end"), USAGE), CONTEXT).value
     data: Any = anthropic._models.construct_type(type_=anthropic.types.Message, value=value)

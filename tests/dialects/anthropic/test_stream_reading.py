@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.dialects.anthropic.support import (
     CONTEXT,
     MESSAGE_STOP,
@@ -18,6 +16,7 @@ from tests.dialects.anthropic.support import (
     sse,
     text_block,
 )
+from tests.tiers import rows
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -57,7 +56,7 @@ def test_a_stream_may_be_cut_anywhere():
         assert list(check(events)) == whole
 
 
-@pytest.mark.parametrize("kept", range(len(PLAIN)))
+@rows("kept", range(len(PLAIN)))
 def test_a_stream_that_stops_short_is_a_failure_unless_it_said_why(kept):
     """R-DC-07, PAINS A6: never a silent stop."""
     last = read(sse(*PLAIN[:kept]))[-1]
@@ -329,7 +328,7 @@ def test_an_error_event_is_a_failure_of_its_kind():
     assert failure(b'data: {"error": {"message": "no"}}\n\n').error.message == "no"
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"",

@@ -6,8 +6,6 @@ R-AJ-16, C12. The named sequences stand in `tests/fixtures/anthropic/tool_input_
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.dialects.anthropic.support import (
     MESSAGE_STOP,
     block_delta,
@@ -20,6 +18,7 @@ from tests.dialects.anthropic.support import (
     sse,
     write,
 )
+from tests.tiers import rows
 from wireglot.dialects.arguments import arguments_object
 from wireglot.ir.content import ToolCall
 from wireglot.ir.stream import Delta, PartEnd, PartStart
@@ -40,7 +39,7 @@ def events_of(shape: dict, reason: str = "tool_use") -> list[dict]:
     ]
 
 
-every_shape = pytest.mark.parametrize("shape", SHAPES, ids=[shape["name"] for shape in SHAPES])
+every_shape = rows("shape", SHAPES, ids=[shape["name"] for shape in SHAPES])
 
 
 @every_shape

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.base import ListedModel
 from wireglot.dialects.gemini import assist
 
@@ -74,9 +75,7 @@ def test_an_answer_can_be_changed_without_changing_the_next():
     assert _asked("loadCodeAssist")["currentTier"]["id"] == "standard-tier"
 
 
-@pytest.mark.parametrize(
-    "verb", ["generateContent", "streamGenerateContent", "countTokens", "noSuchVerb", ""]
-)
+@rows("verb", ["generateContent", "streamGenerateContent", "countTokens", "noSuchVerb", ""])
 def test_other_verbs_are_not_answered_here(verb):
     assert assist.answer(verb, {}, MODELS) is None
 

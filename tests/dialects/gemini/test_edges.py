@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.dialects.gemini.requests import CONTEXT, asked, comes_back, features, parse, render
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT
 from wireglot.dialects.gemini.assist import ASSIST
@@ -63,7 +64,7 @@ def written(events: Any, context: Context = CONTEXT) -> tuple[list[Any], list[An
 # Arguments in pieces
 
 
-@pytest.mark.parametrize(
+@rows(
     ("pieces", "args"),
     [
         ([{"jsonPath": "$.a", "numberValue": 2.0}], {"a": 2}),
@@ -121,7 +122,7 @@ def test_the_largest_place_in_a_list_is_taken():
 # Numbers, enums, times
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "counted"),
     [(3, 3), (-3, 0), (3.0, 3), (-3.0, 0), (3.5, 0), ("3", 3), ("x", 0), ("9" * 19, 0), (True, 0), (None, 0)],
 )
@@ -129,14 +130,12 @@ def test_a_count_is_a_sensible_number_or_nothing(value, counted):
     assert count(value) == counted
 
 
-@pytest.mark.parametrize(
-    ("value", "name"), [("any", "ANY"), (0, "A"), (1, "B"), (2, "2"), (-1, "-1"), (None, ""), (True, "")]
-)
+@rows(("value", "name"), [("any", "ANY"), (0, "A"), (1, "B"), (2, "2"), (-1, "-1"), (None, ""), (True, "")])
 def test_an_enum_is_a_name_in_any_case_or_a_number(value, name):
     assert enum_name(value, ("A", "B")) == name
 
 
-@pytest.mark.parametrize(
+@rows(
     ("stamp", "seconds"),
     [
         ("1970-01-01T00:00:00Z", 0),
@@ -170,7 +169,7 @@ def test_an_id_may_be_a_number_and_pairs_with_its_text():
     assert one.id == other.call_id == "7"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("contents", "path"),
     [
         ([{"role": "user", "parts": 7}], "$.contents[0].parts"),
@@ -207,7 +206,7 @@ def test_a_wrong_setting_is_refused_at_its_place(body, path):
     assert refused.value.path == path
 
 
-@pytest.mark.parametrize(
+@rows(
     "config",
     [
         {"mode": "AUTO", "allowedFunctionNames": ["a"]},
@@ -309,7 +308,7 @@ def test_media_of_a_kind_that_their_type_denies_say_so():
         assert features(render(Request("m", (Message("user", (media,)),)))) == [lost]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "url", "mime"),
     [
         ("image", "https://x/a.PNG?b=c.gif", "image/png"),
@@ -378,7 +377,7 @@ def test_what_follows_the_prose_ends_it():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         {"candidates": 7},
@@ -489,7 +488,7 @@ def test_what_an_answer_holds_beside_prose_leaves_or_is_declared(side):
 # Over HTTP
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "model"),
     [
         ("/v1beta/models/m:generateContent", "m"),

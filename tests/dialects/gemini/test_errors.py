@@ -1,7 +1,6 @@
 """Errors, both ways."""
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT
 from wireglot.ir.errors import ApiError
@@ -15,7 +14,7 @@ def body(code, status, message="m", details=None):
     return {"error": error if details is None else {**error, "details": details}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "kind"),
     [
         (body(400, "INVALID_ARGUMENT"), "invalid_request"),
@@ -71,7 +70,7 @@ def test_a_retry_delay_is_read():
     assert error.retry_after == 12
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "status", "kind", "message"),
     [
         (
@@ -94,13 +93,13 @@ def test_bodies_that_are_no_error_of_google_are_read_by_their_status(given, stat
     assert (error.kind, error.message) == (kind, message)
 
 
-@pytest.mark.parametrize("given", [{"candidates": []}, {}, None, "text", [], {"error": None}])
+@rows("given", [{"candidates": []}, {}, None, "text", [], {"error": None}])
 def test_what_is_no_error_is_none(given):
     assert DIALECT.parse_error(given) is None
     assert DIALECT.parse_error(given, 200) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "code", "status"),
     [
         (ApiError("invalid_request", "m"), 400, "INVALID_ARGUMENT"),

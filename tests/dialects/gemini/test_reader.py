@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT
 from wireglot.ir.content import Citation, Foreign, Reasoning, Text, TokenLogprob, ToolCall
@@ -94,7 +95,7 @@ def test_any_cutting_of_the_bytes_gives_the_same_events():
         assert read(STREAM, pieces) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         STREAM.replace(b"\r\n", b"\n"),
@@ -223,7 +224,7 @@ def test_a_blocked_prompt_is_a_refusal():
 ERROR = {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         sse(chunk({"text": "a"}), ERROR),
@@ -245,7 +246,7 @@ def test_an_answer_that_was_not_streamed_is_read_all_the_same():
     assert fold(read(body)).content == (Text("a"),)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"",

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.gemini.requests import HELLO, asked, comes_back, features, parse, render
+from tests.tiers import rows
 from wireglot.ir.content import (
     CacheMark,
 )
@@ -38,7 +39,7 @@ def test_every_sampling_parameter_has_its_place_and_nothing_is_injected():
     assert "generationConfig" not in render(Request("m", HELLO)).value
 
 
-@pytest.mark.parametrize(
+@rows(
     ("config", "thinking"),
     [
         ({"thinkingBudget": 0}, Thinking(mode="off")),
@@ -60,7 +61,7 @@ def test_thinking_both_ways(config, thinking):
     assert rendered.losses == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     "config",
     [
         {"thinkingLevel": "low"},
@@ -92,7 +93,7 @@ def test_a_level_and_a_budget_are_never_sent_together(thinking, config, lost):
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("config", "kind"),
     [
         ({"responseMimeType": "application/json"}, "json"),
@@ -148,7 +149,7 @@ def test_labels_are_metadata_if_they_are_labels():
     assert features(rendered) == [("$.metadata.user_id", "metadata", "dropped")]
 
 
-@pytest.mark.parametrize("tier", ["flex", "standard", "priority", "PRIORITY", "unspecified", "galactic"])
+@rows("tier", ["flex", "standard", "priority", "PRIORITY", "unspecified", "galactic"])
 def test_a_service_tier_comes_back(tier):
     comes_back(asked(serviceTier=tier))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.gemini.requests import HELLO, asked, comes_back, features, parse, render
+from tests.tiers import rows
 from wireglot.ir.content import (
     CacheMark,
     Foreign,
@@ -70,7 +71,7 @@ def test_no_tools_means_no_tools_field():
     assert "tools" not in render(Request("m", HELLO)).value
 
 
-@pytest.mark.parametrize(
+@rows(
     "tools",
     [
         [
@@ -128,7 +129,7 @@ def test_what_a_function_cannot_say_here_is_declared():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("choice", "config"),
     [
         (ToolChoice("auto"), {"mode": "AUTO"}),
@@ -148,7 +149,7 @@ def test_the_tool_choice_matrix(choice, config):
     assert (again.mode, again.only) == (choice.mode, choice.only)
 
 
-@pytest.mark.parametrize(
+@rows(
     "config",
     [
         {"functionCallingConfig": {"mode": "VALIDATED"}},

@@ -4,6 +4,7 @@ import pytest
 
 import wireglot
 from tests.dialects.gemini.requests import HELLO, asked, comes_back, features, parse, render
+from tests.tiers import rows
 from wireglot.ir.content import (
     Extra,
     Media,
@@ -79,7 +80,7 @@ def test_a_field_of_the_users_own_keeps_its_underscores():
     comes_back({"contents": [{"role": "model", "parts": [call]}]})
 
 
-@pytest.mark.parametrize(
+@rows(
     "contents",
     [
         "Hello",
@@ -95,7 +96,7 @@ def test_contents_may_be_written_in_short(contents):
     assert parse({"contents": contents}).messages[0].content == (Text("Hello"),)
 
 
-@pytest.mark.parametrize(
+@rows(
     "contents",
     [
         {"role": "user", "parts": [{"text": "Hello"}]},
@@ -147,7 +148,7 @@ def test_integers_may_be_strings():
     assert (request.max_tokens, request.sampling.seed) == (100, -3)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "path", "expected"),
     [
         ({}, "$.contents", "an array of contents"),
@@ -223,7 +224,7 @@ def test_system_text_in_the_middle_joins_the_users_turn_and_says_so():
     assert features(rendered) == [("$.messages[2]", "system.position", "approximated")]
 
 
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         {"inlineData": {"mimeType": "image/png", "data": "AA-_"}},

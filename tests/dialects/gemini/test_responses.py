@@ -3,6 +3,7 @@
 import pytest
 
 import wireglot
+from tests.tiers import rows
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.gemini import DIALECT
 from wireglot.dialects.gemini.errors import parse_error
@@ -70,7 +71,7 @@ def test_an_answer_in_all_its_parts():
     comes_back(body)
 
 
-@pytest.mark.parametrize(
+@rows(
     "candidate",
     [
         {},
@@ -110,7 +111,7 @@ def test_fields_of_the_first_candidate_are_told_by_their_path():
 # Why it ended
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "reason"),
     [
         ("STOP", "end"),
@@ -173,8 +174,8 @@ def test_a_missing_thought_signature_is_an_error_of_the_request():
     assert parse_error(answer({"text": "x"}, finish="MISSING_THOUGHT_SIGNATURE")) is None
 
 
-@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini"])
-@pytest.mark.parametrize(
+@rows("target", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@rows(
     "raw", ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"]
 )
 def test_words_before_a_bad_call_reach_every_client(target, raw):
@@ -198,7 +199,7 @@ def test_a_call_turns_stop_into_tool_calls_but_not_a_cut_off_answer():
     assert parse(answer(call, finish="MALFORMED_FUNCTION_CALL")).stop.reason == "malformed_call"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("stop", "raw", "lost"),
     [
         (Stop("end"), "STOP", []),
@@ -435,7 +436,7 @@ def test_arguments_that_had_to_be_wrapped_are_declared():
     assert parse(rendered.value).content[0].arguments == call.arguments
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "BLOCKLIST", "SPII", "IMAGE_RECITATION", "MODEL_ARMOR"])
+@rows("reason", ["SAFETY", "BLOCKLIST", "SPII", "IMAGE_RECITATION", "MODEL_ARMOR"])
 def test_a_filter_of_theirs_is_a_refusal_for_others(reason):
     body = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": reason}]}
     out = wireglot.translate_response(body, source="gemini", target="openai-chat")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import PLACEHOLDERS, UNREADABLE, seal, unseal
 from wireglot.dialects.gemini import DIALECT
@@ -28,7 +29,7 @@ def render(*parts):
     return (contents[0]["parts"] if contents else []), [loss.feature for loss in rendered.losses]
 
 
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         {"text": "Hello", "thoughtSignature": "QUJD"},

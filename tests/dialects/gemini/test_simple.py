@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.gemini.simple import DIALECT
@@ -69,7 +70,7 @@ def test_every_field_of_a_request():
     comes_back(body)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("snake", "camel", "value"),
     [
         ("top_p", "topP", 0.5),
@@ -78,7 +79,7 @@ def test_every_field_of_a_request():
         ("stop_sequences", "stopSequences", ["END", "STOP"]),
     ],
 )
-@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+@rows("target", ["anthropic", "openai-chat", "gemini"])
 def test_both_spellings_mean_the_same_to_every_upstream(snake, camel, value, target):
     """R-AF-10..13"""
     sent = [
@@ -130,7 +131,7 @@ def test_results_come_back():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [{}, {"input": ["x"]}, {"input": 5}, {"input": "x", "stream": "yes"}, {"tool_results": [{"text": "x"}]}],
 )

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.gemini.requests import CONTEXT, features, parse, render
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT
 from wireglot.dialects.gemini.assist import ASSIST
@@ -43,7 +44,7 @@ SIGNED = Signature("s", Origin("anthropic"))
 # Errors
 
 
-@pytest.mark.parametrize(
+@rows(
     ("delay", "seconds"),
     [
         ({}, 0.0),
@@ -70,7 +71,7 @@ def test_a_delay_is_told_unless_there_is_none(seconds, told):
     assert delays == ([] if told is None else [told])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "name", "message", "kind"),
     [
         (429, "RESOURCE_EXHAUSTED", "Your credits are depleted.", "billing"),
@@ -92,7 +93,7 @@ def test_an_error_is_told_by_its_status_and_its_words(status, name, message, kin
     assert (error.kind, error.status) == (kind, status)
 
 
-@pytest.mark.parametrize(("code", "status"), [(99, 418), (100, 100), (599, 599), (600, 418), ("400", 418)])
+@rows(("code", "status"), [(99, 418), (100, 100), (599, 599), (600, 418), ("400", 418)])
 def test_a_code_in_a_body_counts_where_it_is_one(code, status):
     error = parse_error({"error": {"code": code, "message": "m"}}, 418)
     assert error is not None
@@ -118,7 +119,7 @@ def test_an_error_of_words_is_told_with_its_description():
     assert other.message == "unknown error"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "code", "name"),
     [
         (ApiError("server", "m", 500), 500, "INTERNAL"),
@@ -223,7 +224,7 @@ def test_quotas_are_told_of_geminis_models_only():
     }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("query", "ids", "after"),
     [
         ({}, 50, "m49"),
@@ -241,7 +242,7 @@ def test_models_are_listed_in_pages(query, ids, after):
     assert (len(body["models"]), body.get("nextPageToken")) == (ids, after)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("numbers", "problems"),
     [
         ({"promptTokenCount": 3, "cachedContentTokenCount": 3}, ()),
@@ -280,7 +281,7 @@ def test_a_text_that_is_no_unicode_can_be_cited():
     assert support["segment"] == {"startIndex": 2, "endIndex": 3}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("citation", "segment", "lost"),
     [
         (Citation("u", start=0, end=3), {"startIndex": 0, "endIndex": 3}, False),
@@ -377,7 +378,7 @@ def test_what_a_result_cannot_carry_is_declared():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("detail", "sent", "lost"),
     [
         ("", None, False),
@@ -529,7 +530,7 @@ def test_a_status_that_tells_more_than_bad_request_is_told(status):
         assert DIALECT.render_error(plain, CONTEXT).value["error"]["code"] == 400
 
 
-@pytest.mark.parametrize(
+@rows(
     ("reason", "kind"),
     [
         ("API_KEY_INVALID", "auth"),
@@ -550,7 +551,7 @@ def test_a_reason_says_more_than_the_status(reason, kind):
     assert (error.kind, error.code) == (kind, reason)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "kind"),
     [
         ("INVALID_ARGUMENT", "invalid_request"),

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.laws.cases import FIXTURES
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.json_path import nearest
@@ -93,7 +94,7 @@ def of(kind):
     ]
 
 
-@pytest.mark.parametrize("case", of("requests"))
+@rows("case", of("requests"))
 def test_a_request_in_snake_case_is_the_same_request(case):
     """R-AF-10..13"""
     codec = dialect("gemini")
@@ -116,7 +117,7 @@ def test_a_request_in_snake_case_is_the_same_request(case):
             assert nearest(snake(case.body), [loss.path], False) == loss.path or loss.action == "invented"
 
 
-@pytest.mark.parametrize("case", of("responses"))
+@rows("case", of("responses"))
 def test_an_answer_in_snake_case_is_the_same_answer(case):
     for target in ("anthropic", "openai-chat", "openai-responses"):
         one, other = (
@@ -128,7 +129,7 @@ def test_an_answer_in_snake_case_is_the_same_answer(case):
         ]
 
 
-@pytest.mark.parametrize("case", of("streams"))
+@rows("case", of("streams"))
 def test_a_stream_in_snake_case_is_the_same_stream(case):
     def translated(data, target):
         translator = StreamTranslator(source="gemini", target=target)

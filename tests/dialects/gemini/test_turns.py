@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.gemini import DIALECT
 from wireglot.ir.content import Media, Message, Text, ToolCall, ToolResult
@@ -140,7 +141,7 @@ def test_googles_own_namespace_is_taken_off_a_name_and_put_back():
 # Results
 
 
-@pytest.mark.parametrize(
+@rows(
     ("response", "text", "is_error"),
     [
         ({"output": "done"}, "done", False),
@@ -200,7 +201,7 @@ def test_an_image_in_a_result_stays_an_image():
     assert rendered.losses == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     [
         {

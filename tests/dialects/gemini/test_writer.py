@@ -6,6 +6,7 @@ import httpx2
 import pytest
 from google import genai
 
+from tests.tiers import rows
 from wireglot import StreamTranslator
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT
@@ -204,7 +205,7 @@ def test_events_of_other_dialects_are_declared():
     assert [loss.feature for loss in write(events)[1]] == ["foreign_event"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "code", "status"),
     [
         (ApiError("server", "cut", code="upstream_error"), 503, "UNAVAILABLE"),

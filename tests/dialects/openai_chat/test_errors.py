@@ -2,9 +2,8 @@
 
 from typing import get_args
 
-import pytest
-
 from tests.dialects.openai_chat.support import CONTEXT, answer
+from tests.tiers import rows
 from wireglot.dialects.openai_chat import DIALECT
 from wireglot.ir.errors import ApiError, ErrorKind
 
@@ -18,7 +17,7 @@ def envelope(message="x", **fields):
     return {"error": {"message": message, **fields}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "status", "expected"),
     [
         (envelope(type="invalid_request_error", code=None), 400, "invalid_request"),
@@ -93,7 +92,7 @@ def test_messages_are_found_in_every_wrapping():
     assert message(None, 500) == "the upstream answered with status 500"
 
 
-@pytest.mark.parametrize("name", get_args(ErrorKind))
+@rows("name", get_args(ErrorKind))
 def test_every_kind_is_told_so_that_it_is_understood_again(name):
     """The tables mirror each other."""
     body = DIALECT.render_error(ApiError(name, "it failed"), CONTEXT).value
@@ -101,13 +100,13 @@ def test_every_kind_is_told_so_that_it_is_understood_again(name):
     assert kind(body) == name
 
 
-@pytest.mark.parametrize("name", get_args(ErrorKind))
-@pytest.mark.parametrize("code", ["rate_limit_exceeded", "upstream_error", "UNAVAILABLE", "invalid_api_key"])
+@rows("name", get_args(ErrorKind))
+@rows("code", ["rate_limit_exceeded", "upstream_error", "UNAVAILABLE", "invalid_api_key"])
 def test_a_raw_code_never_changes_the_kind(name, code):
     assert kind(DIALECT.render_error(ApiError(name, "it failed", code=code), CONTEXT).value) == name
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "envelope_type", "code"),
     [
         ("auth", "invalid_request_error", "invalid_api_key"),
@@ -130,7 +129,7 @@ def test_an_error_of_this_dialect_comes_back_verbatim():
     assert DIALECT.render_error(error, CONTEXT).value == body
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "is_one"),
     [
         ("'messages.1' : property 'reasoning_content' is unsupported", True),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.cases import all_hold, of_kind, recorded
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_chat.parse_plain import parse_plain
 from wireglot.dialects.openai_chat.response import parse_response, parse_thoroughly
@@ -96,7 +97,7 @@ def test_a_tier_that_is_none_takes_a_closer_look(tier: Any):
     _is_alike(body)
 
 
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_fixtures_are_read_as_thoroughly(case):
     _is_alike(case.body)
 

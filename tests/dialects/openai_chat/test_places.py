@@ -1,12 +1,11 @@
 """What the parts of a Chat message are, for those who look for one of them."""
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.openai_chat.places import PLACES
 from wireglot.dialects.places import Turn
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "expected"),
     [
         ("text", "Text"),

@@ -10,6 +10,7 @@ import pytest
 
 from tests.dialects.openai_chat.support import DONE, chunk, folded
 from tests.laws.sdks import chat_stream
+from tests.tiers import rows
 from wireglot.dialects.openai_chat.repeated_calls import CallMender
 from wireglot.ir.content import ToolCall
 
@@ -81,8 +82,8 @@ def test_a_call_that_is_repeated_whole_is_read_once(name: str) -> None:
     assert json.loads(made.arguments) == {"a": 1}
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("name", REPEATED)
+@rows("at_once", [True, False])
+@rows("name", REPEATED)
 def test_a_call_that_is_repeated_whole_passes_once(name: str, at_once: bool) -> None:
     """[K4] Where the stream passes through: OpenAI's SDK finds one object, and one id."""
     frames = REPEATED[name]
@@ -104,8 +105,8 @@ def test_each_of_several_calls_is_told_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("name", GENUINE)
+@rows("at_once", [True, False])
+@rows("name", GENUINE)
 def test_what_only_looks_like_it_stays_as_it_is(name: str, at_once: bool) -> None:
     """[K4] Byte for byte."""
     frames = GENUINE[name]
@@ -116,7 +117,7 @@ def test_what_only_looks_like_it_stays_as_it_is(name: str, at_once: bool) -> Non
     assert "".join(made) == "".join(told)
 
 
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*")), ids=lambda path: path.name)
+@rows("path", sorted(FIXTURES.glob("*")), ids=lambda path: path.name)
 def test_streams_that_are_right_pass_byte_for_byte(path: Path) -> None:
     """[K4]"""
     data = path.read_bytes()

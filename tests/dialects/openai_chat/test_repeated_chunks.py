@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_chat.repeated_chunks import ChatChunks
 from wireglot.dialects.openai_chat.stream_reader import ChatReader
@@ -134,7 +135,7 @@ def test_a_stream_says_the_same_as_read_in_full(lines, size):
 _SHAPE = b'data: {"id":"c","choices":[{"delta":{"content":%b}}]}\n\n'
 
 
-@pytest.mark.parametrize(
+@rows(
     "odd",
     [
         b'"\\ud83d"',  # half a character

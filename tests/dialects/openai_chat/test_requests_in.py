@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, asked, parsed, sent
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.envelope import seal
@@ -41,7 +42,7 @@ def assert_comes_back(body):
     assert body == before, "the input was changed"
 
 
-@pytest.mark.parametrize(
+@rows(
     "message",
     [
         USER,
@@ -121,7 +122,7 @@ def test_a_message_comes_back_as_it_was(message):
     assert_comes_back({"model": "m", "messages": [message]})
 
 
-@pytest.mark.parametrize(
+@rows(
     "settings",
     [
         {"max_tokens": 5},
@@ -311,7 +312,7 @@ def test_custom_tools_have_their_grammar_nested():
     assert (tool.kind, tool.grammar) == ("custom", Grammar("lark", "start: x"))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "choice"),
     [
         ("auto", ToolChoice("auto")),
@@ -365,7 +366,7 @@ def test_one_answer_is_the_default_and_not_a_wish():
     assert asked(USER, n=1).sampling.candidates is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "path"),
     [
         ({"model": "m"}, "$.messages"),
@@ -421,7 +422,7 @@ def test_audio_of_which_nothing_is_told_is_no_part():
     assert parsed(body).messages[1].content == (Text("Hi"),)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "kind"),
     [
         ({"role": "system", "content": "Be brief."}, Text),

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, foreign, losses_of, sent
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.ir.content import (
     CacheMark,
@@ -42,7 +43,7 @@ OPAQUE = {"type": "reasoning.encrypted", "data": "c2VjcmV0"}
 SEALED = Signature(json.dumps([OPAQUE]), Origin("openai-chat"))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parts", "expected"),
     [
         ((), None),
@@ -172,7 +173,7 @@ def test_foreign_parts_are_dropped_and_an_empty_message_is_not_sent():
     assert messages(Message("user", (part,)), HELLO) == [{"role": "user", "content": "Hello"}]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("media", "part", "features"),
     [
         (IMAGE, {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}, []),
@@ -276,7 +277,7 @@ def test_hosted_search_is_approximated_and_other_hosted_tools_are_never_function
     assert "tools" not in body
 
 
-@pytest.mark.parametrize(
+@rows(
     ("thinking", "effort", "features"),
     [
         (Thinking(effort="high"), "high", []),

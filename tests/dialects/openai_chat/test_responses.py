@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, answer, understood
+from tests.tiers import rows
 from wireglot import translate_response
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.openai_chat import DIALECT
@@ -35,7 +36,7 @@ def message(*content, stop="end"):
     return shown(*content, stop=stop).value["choices"][0]["message"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "finish"),
     [
         ({"role": "assistant", "content": "Hi", "refusal": None, "annotations": []}, "stop"),
@@ -114,7 +115,7 @@ def test_odd_and_missing_heads_come_back_too():
         assert DIALECT.render_response(understood(body), CONTEXT).value == body
 
 
-@pytest.mark.parametrize(
+@rows(
     ("finish", "reason"),
     [
         ("stop", "end"),
@@ -133,7 +134,7 @@ def test_a_finish_reason_without_calls(finish, reason):
     assert (stop.reason, stop.raw) == (reason, finish or "")
 
 
-@pytest.mark.parametrize("finish", ["stop", "tool_calls", "tool_call", "function_call", "eos", "", None])
+@rows("finish", ["stop", "tool_calls", "tool_call", "function_call", "eos", "", None])
 def test_where_there_is_a_call_the_model_stopped_for_it(finish):
     """R-I-12, PAINS A13"""
     assert understood(answer({"content": None, "tool_calls": [CALL]}, finish)).stop.reason == "tool_calls"
@@ -211,7 +212,7 @@ def test_further_choices_are_further_candidates():
     assert DIALECT.render_response(response, CONTEXT).value == body
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "usage"),
     [
         (
@@ -278,9 +279,7 @@ def test_usage_of_others_is_told_in_totals():
     assert [loss.feature for loss in rendered.losses] == ["usage.detail"]
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"choices": None}, {"choices": {}}, {"choices": ["x"]}, {"error": {"message": "x"}}]
-)
+@rows("body", [{}, {"choices": None}, {"choices": {}}, {"choices": ["x"]}, {"error": {"message": "x"}}])
 def test_what_is_no_answer_is_the_upstreams_fault(body):
     with pytest.raises(UpstreamFault):
         understood(body)
@@ -313,7 +312,7 @@ def test_an_answer_without_id_gets_one():
     assert body["id"].startswith("chatcmpl-")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("reason", "finish", "features"),
     [
         ("end", "stop", []),

@@ -1,7 +1,6 @@
 """Tool results of other dialects, as messages of Chat."""
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.openai_chat.render_results import render_result
 from wireglot.ir.content import CacheMark, Extra, Foreign, Media, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
@@ -15,7 +14,7 @@ ERROR = ("$.is_error", "tool_result.error", "approximated")
 MOVED = ("$.content[0]", "tool_result.media", "approximated")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("result", "content", "moved", "losses"),
     [
         (ToolResult("c", ()), "", 0, []),

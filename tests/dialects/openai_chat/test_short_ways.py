@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.openai_chat.parse_plain import parse_plain
 from wireglot.dialects.openai_chat.render_plain import plain_turn
 from wireglot.dialects.openai_chat.tools import _is_plain
@@ -50,7 +49,7 @@ TURNS: dict[str, tuple[Message, list[dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", TURNS)
+@rows("name", TURNS)
 def test_a_plain_turn_is_rendered_the_short_way(name):
     turn, messages = TURNS[name]
     assert plain_turn(turn, {"c": CALL}) == messages
@@ -67,7 +66,7 @@ def test_texts_become_one_where_an_endpoint_wants_it():
     assert plain_turn(calling, {}, frozenset({"assistant"}))[0]["content"] == "a\n\nb"  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
+@rows(
     "more",
     [
         {},
@@ -75,10 +74,8 @@ def test_texts_become_one_where_an_endpoint_wants_it():
         {"system_fingerprint": None, "novelty": 0},
     ],
 )
-@pytest.mark.parametrize(
-    "said", [{}, {"refusal": None}, {"refusal": None, "annotations": []}, {"annotations": None}]
-)
-@pytest.mark.parametrize("beside", [{}, {"logprobs": None}])
+@rows("said", [{}, {"refusal": None}, {"refusal": None, "annotations": []}, {"annotations": None}])
+@rows("beside", [{}, {"logprobs": None}])
 def test_an_answer_of_one_text_is_read_the_short_way(more, said, beside):
     message = {"role": "assistant", "content": "hi", **said}
     choice = {"index": 0, "message": message, "finish_reason": "stop", **beside}

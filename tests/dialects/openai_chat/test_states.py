@@ -1,7 +1,6 @@
 """Opaque state beside a message, given back to the parts that held it."""
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.envelope import Holder, Sealed
 from wireglot.dialects.openai_chat.reasoning import attach_states
 from wireglot.ir.content import Media, Origin, Part, Reasoning, Signature, Text
@@ -21,7 +20,7 @@ def signed(data: str, origin: Origin = OTHER) -> Signature:
 IMAGE = Media("image", "image/png", "iVBO")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parts", "states", "expected"),
     [
         ([Text("t")], [state("a", "text")], [Text("t", signature=signed("a"))]),

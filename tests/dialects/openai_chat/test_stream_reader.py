@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, DONE, chunk, failure, folded, frame, read
+from tests.tiers import rows
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.openai_chat import DIALECT
 from wireglot.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
@@ -188,7 +189,7 @@ def test_the_first_id_stays_and_a_missing_one_is_no_fault():
     assert folded(frame(body), DONE).content == (Text("Hi"),)
 
 
-@pytest.mark.parametrize(
+@rows(
     "frames",
     [
         (STOP, frame({"id": "c1", "choices": [], "usage": USAGE})),
@@ -222,7 +223,7 @@ def test_done_without_a_finish_reason_is_an_end_of_unknown_reason():
     assert folded(chunk({"content": "Hi"}, ""), DONE).stop.reason == "end"
 
 
-@pytest.mark.parametrize("frames", [(), (ROLE,), (ROLE, chunk({"content": "Hi"})), (DONE,), (b": ping\n\n",)])
+@rows("frames", [(), (ROLE,), (ROLE, chunk({"content": "Hi"})), (DONE,), (b": ping\n\n",)])
 def test_an_end_without_either_is_a_failure(frames):
     """R-DC-07, PAINS A6"""
     assert failure(*frames).code == "upstream_error"

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
 
 COST = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
@@ -22,7 +21,7 @@ def ended(reason: Any, **more: Any) -> dict[str, Any]:
 WORD = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": None}], "usage": None}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "tokens", "stop"),
     [
         ({**ended("stop"), "usage": COST}, 3, "end"),
@@ -46,7 +45,7 @@ def test_a_whole_answer_tells_its_cost_and_its_end(body, tokens, stop):
     assert seen.stop == stop
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frames", "tokens", "stop", "complete", "is_over", "failed"),
     [
         ([WORD], None, "", False, False, False),
@@ -66,7 +65,7 @@ def test_a_whole_answer_tells_its_cost_and_its_end(body, tokens, stop):
         ([b'{"usage": {"prompt'], None, "", False, False, False),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("size", [0, 7, 40])
+@rows("size", [0, 7, 40])
 def test_a_stream_tells_its_cost_and_its_end(frames, tokens, stop, complete, is_over, failed, size):
     data = b"".join(map(frame, frames))
     tap = ChatTap(10_000)
@@ -78,8 +77,8 @@ def test_a_stream_tells_its_cost_and_its_end(frames, tokens, stop, complete, is_
     assert (tap.error is not None) == failed
 
 
-@pytest.mark.parametrize("gap", [b"\n\n", b"\r\n\r\n", b"\r\r"])
-@pytest.mark.parametrize(
+@rows("gap", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+@rows(
     ("document", "is_hidden"),
     [
         (b'{"choices":[],"usage":{"prompt_tokens":3}}', True),
@@ -98,7 +97,7 @@ def test_only_the_frame_that_nobody_asked_for_is_hidden(document, is_hidden, gap
     assert STREAM_USAGE.hide(before + after) == before + after
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "is_asked", "asking"),
     [
         (None, False, {"include_usage": True}),

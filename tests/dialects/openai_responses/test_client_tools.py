@@ -11,6 +11,7 @@ from openai.types.responses import Response, ResponseOutputItem, ResponseStreamE
 from pydantic import BaseModel, TypeAdapter
 
 import wireglot
+from tests.tiers import rows
 from wireglot.dialects.registry import DialectName
 
 UPSTREAMS = ("anthropic", "openai-chat", "gemini")
@@ -188,7 +189,7 @@ def test_they_are_functions_with_the_arguments_of_their_calls(target: DialectNam
     assert [loss.feature for loss in out.losses if loss.path.startswith("$.tools[")] == ["tool.native"] * 5
 
 
-@pytest.mark.parametrize("name", CALLS)
+@rows("name", CALLS)
 def test_a_call_comes_back_as_the_item_that_the_client_knows(name: str) -> None:
     """[X16] [L5] Whole, and as the SDK's own types have it."""
     arguments, item = CALLS[name]
@@ -205,7 +206,7 @@ def test_a_call_comes_back_as_the_item_that_the_client_knows(name: str) -> None:
     TypeAdapter(ResponseOutputItem).validate_python(out.value["output"][0], strict=False)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@rows("name", CALLS)
 def test_a_streamed_call_has_the_events_of_its_item(name: str) -> None:
     """[X16] [L5] Announced, told, ended, under one id; the last response has the same item."""
     arguments, item = CALLS[name]

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT
+from tests.tiers import rows
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
@@ -12,7 +13,7 @@ def envelope(message="m", type="invalid_request_error", code=None, param=None):
     return {"error": {"message": message, "type": type, "code": code, "param": param}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "status", "kind"),
     [
         (envelope(), 400, "invalid_request"),
@@ -57,7 +58,7 @@ def test_an_answer_is_no_error(body):
     assert DIALECT.parse_error(body) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "type", "code"),
     [
         ("invalid_request", "invalid_request_error", None),

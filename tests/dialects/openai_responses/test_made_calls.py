@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tests.dialects.openai_responses import wire
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse, write
+from tests.tiers import rows
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.dialects.openai_responses.client_calls import parse_client_result
@@ -42,7 +43,7 @@ def said(item):
     return {key: value for key, value in item.items() if key not in ("id", "call_id", "status", "type")}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tool", "arguments", "kind", "expected"),
     [
         (
@@ -137,7 +138,7 @@ def test_a_call_that_says_enough_is_an_item_of_its_own(tool, arguments, kind, ex
     assert said(item) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tool", "arguments"),
     [
         ({"type": "shell"}, {"commands": "ls"}),
@@ -196,7 +197,7 @@ def test_a_shell_says_its_commands_one_by_one():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tools", "environment", "is_ours"),
     [
         ([], None, True),

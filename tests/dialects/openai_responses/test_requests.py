@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT, comes_back, losses, parse, render
+from tests.tiers import rows
 from wireglot.dialects.context import Context
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.dialects.openai_responses.spelling import NAME
@@ -56,7 +57,7 @@ def test_developer_and_system_messages_are_system_text_in_place():
     assert [message.role for message in request.messages] == ["system", "user", "system"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "item",
     [
         {"role": "user", "content": "hi"},
@@ -93,7 +94,7 @@ def test_an_item_comes_back_as_it_was(item):
     comes_back(items(item))
 
 
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         {"type": "input_image", "image_url": "https://example.com/a.png"},
@@ -188,7 +189,7 @@ def test_calls_and_outputs_are_parts_of_their_turns():
     assert [message.role for message in request.messages] == ["assistant", "assistant", "user", "user"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "item",
     [
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": ""},
@@ -258,7 +259,7 @@ def test_every_setting_comes_back():
     assert set(request.extra.fields) == {"previous_response_id", "conversation", "user", "timeout"}
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         {"reasoning": {}},
@@ -293,7 +294,7 @@ def test_a_prompt_template_needs_no_input():
     comes_back({"prompt": {"id": "pmpt_1", "variables": {"a": "b"}}})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "path", "expected"),
     [
         ({"model": "m"}, "$.input", "an array of items"),

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from tests.dialects.openai_responses.wire import CONTEXT, answer_comes_back, parse
+from tests.tiers import rows
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.dialects.openai_responses.outcome import parse_usage
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
@@ -105,7 +105,7 @@ def test_the_request_is_echoed():
     assert body["store"] is False, "nobody has stored it"
 
 
-@pytest.mark.parametrize(
+@rows(
     "item",
     [
         {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": []},
@@ -161,7 +161,7 @@ def test_an_unknown_part_beside_a_text_stays_inside_a_message():
     assert told == {"type": "message", "role": "assistant", "content": [odd]}
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         {"id": "gen-123", "created_at": 1757604033.5},
@@ -219,7 +219,7 @@ def test_usage_has_every_number():
     assert rendered(answer())["usage"]["total_tokens"] == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("stop", "status", "details"),
     [
         ("end", "completed", None),
@@ -239,7 +239,7 @@ def test_stop_reasons_become_statuses(stop, status, details):
     assert (body["error"] is not None) == (status == "failed")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("change", "reason"),
     [
         ({}, "end"),

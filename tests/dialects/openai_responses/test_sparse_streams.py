@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse
+from tests.tiers import rows
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.ir.content import Message, Text
 from wireglot.ir.request import Request, Sampling
@@ -30,7 +31,7 @@ def content(*events: dict[str, Any]) -> list[Any]:
     return list(fold(read(sse(CREATED, *events, ENDED))).content)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("events", "text", "refusal"),
     [
         ([at("output_text.delta", delta="a")], "a", False),
@@ -95,7 +96,7 @@ def test_a_call_that_is_not_named_yet_waits_until_it_is_done(gap):
     assert (part.id, part.name, part.arguments) == ("c", "f", "{}")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("events", "text"),
     [
         ([at("reasoning_text.delta", delta="a")], "a"),
@@ -123,7 +124,7 @@ def test_thoughts_are_what_their_events_tell(events, text):
     assert part.text == text
 
 
-@pytest.mark.parametrize(
+@rows(
     "event",
     [
         at("output_text.delta", delta="x"),
@@ -173,7 +174,7 @@ def test_an_answer_without_an_output_has_one_when_something_is_said():
     assert spoken["output"][0]["content"][0]["text"] == "a"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("event", "stop"),
     [
         ({"type": "response.done", "response": {}}, "end"),
@@ -201,7 +202,7 @@ def test_signs_of_life_say_nothing(kind):
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "stop"),
     [
         ("completed", "end"),

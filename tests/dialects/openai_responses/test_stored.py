@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.test_surfaces import Read
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.body import BadField
 from wireglot.dialects.openai_responses import DIALECT
@@ -47,7 +48,7 @@ def new_id(prefix, number):
 # What a request says
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "said"),
     [
         ({}, (None, "", "conv", False, False)),
@@ -91,7 +92,7 @@ def test_a_wrong_word_about_state_is_refused_at_its_place(body, path, code):
     assert (refused.value.path, refused.value.code) == (path, code)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("item", "is_one"),
     [
         ({"type": "item_reference", "id": "x"}, True),
@@ -117,7 +118,7 @@ def test_what_the_gateway_keeps_is_taken_out_of_a_request():
     assert bare.extra == Extra(OWN)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "include", "hidden"),
     [
         ({}, ["reasoning.encrypted_content"], True),
@@ -213,7 +214,7 @@ def test_an_item_has_an_id_a_type_a_status_and_parts(given, whole):
     assert STORED.whole_items(given, new_id) == whole
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "prefix", "status"),
     [
         ("message", "msg", "completed"),
@@ -249,7 +250,7 @@ def test_a_turn_is_cut_into_the_items_that_it_becomes():
     assert list(STORED.cut(asked)) == [("fco", (one,)), ("ctco", (other,)), ("msg", (Text("a"), picture))]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("role", "part", "shown"),
     [
         (
@@ -316,7 +317,7 @@ def test_nothing_of_what_we_make_ourselves_is_stored_upstream():
 # Compaction
 
 
-@pytest.mark.parametrize(
+@rows(
     ("items", "is_asked"),
     [
         ([{"role": "user", "content": "x"}, {"type": "compaction_trigger"}], True),
@@ -426,7 +427,7 @@ def test_a_search_that_failed_is_a_call_and_a_word():
     assert word == Text("The web was not searched: no key.")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "code", "is_one"),
     [
         ("The encrypted content could not be verified.", "", True),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse
+from tests.tiers import rows
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.ir.content import Foreign, Media, Reasoning, Text, ToolCall
 from wireglot.ir.stream import Delta, Failure, Finish, ForeignEvent, PartEnd, PartStart, Start, fold
@@ -320,7 +321,7 @@ def test_a_document_instead_of_a_stream():
         assert isinstance(read(data)[-1], Failure)
 
 
-@pytest.mark.parametrize(
+@rows(
     "event",
     [
         {

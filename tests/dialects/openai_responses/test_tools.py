@@ -3,6 +3,7 @@
 import pytest
 
 from tests.dialects.openai_responses.wire import comes_back, losses, parse, render
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Foreign, Message, Text
@@ -17,7 +18,7 @@ def asked(**settings):
     return {"model": "m", "input": "hi", **settings}
 
 
-@pytest.mark.parametrize(
+@rows(
     "tool",
     [
         FLAT,
@@ -122,7 +123,7 @@ def test_hosted_tools_of_others_are_mapped_or_dropped_aloud():
     assert [action for _, _, action in losses(request)] == ["approximated", "approximated", "dropped"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "mode", "only"),
     [
         ("auto", "auto", ()),
