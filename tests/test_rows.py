@@ -83,3 +83,16 @@ def test_of_the_rows_some_of_each_kind_are_taken(monkeypatch):
     seen.clear()
     some()
     assert len(set(seen)) == 18
+
+
+def test_the_parts_of_a_table_are_all_of_it():
+    seen = []
+
+    @rows("number", range(7), parts=3)
+    def some(number):
+        seen.append(number)
+
+    assert [mark.args for mark in some.pytestmark] == [("rows_from", range(3))]
+    for part in range(3):
+        some(rows_from=part)
+    assert sorted(seen) == list(range(7))

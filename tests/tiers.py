@@ -14,7 +14,8 @@ id.
 
 One test goes through all rows and reports each that fails; WIREGLOT_ROW=text takes those whose name has it. Several
 tables are combined, and `sampled` takes some of the combinations. Parameters are as those of
-`pytest.mark.parametrize`, or a function that makes the table when it is needed. Each row has a `tmp_path`, a
+`pytest.mark.parametrize`, or a function that makes the table when it is needed; what takes long is divided into
+`parts`, that workers share. Each row has a `tmp_path`, a
 `monkeypatch` and a `capsys` of its own; other fixtures are shared by all.
 """
 
@@ -96,6 +97,7 @@ def rows(
     table: Iterable[Any] | Callable[[], Iterable[Any]],
     *,
     ids: Callable[[Any], object] | Iterable[object] | None = None,
+    parts: int = 1,
 ) -> Callable[[Callable[..., object]], Callable[..., None]]:
     """A test that goes through the rows of a table, and reports all that fail."""
     columns = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else tuple(names)
@@ -106,14 +108,17 @@ def rows(
         tables = [(columns, table, ids), *getattr(test, "tables", ())]
 
         @wraps(test)
-        def whole(*args: Any, **fixtures: Any) -> None:
+        def whole(*args: Any, rows_from: int = 0, **fixtures: Any) -> None:
             __tracebackhide__ = True
-            _go_through(_chosen(whole, tables, fixtures), partial(row, *args), fixtures)
+            chosen = _chosen(whole, tables, fixtures)[rows_from::parts]
+            _go_through(chosen, partial(row, *args), fixtures)
 
         signature = inspect.signature(test)
         kept = [each for name, each in signature.parameters.items() if name not in columns]
+        if parts > 1:
+            kept.append(inspect.Parameter("rows_from", inspect.Parameter.KEYWORD_ONLY))
         whole.__dict__.update(row=row, tables=tables, __signature__=signature.replace(parameters=kept))
-        return whole
+        return pytest.mark.parametrize("rows_from", range(parts))(whole) if parts > 1 else whole
 
     return decorate
 

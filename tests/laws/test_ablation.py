@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.laws.cases import DEEP, MAIN, of_kind, recorded
+from tests.tiers import rows
 from tools.fidelity.ablation import Kind, is_said_elsewhere, silent_fields
 from tools.fidelity.corpus import avoidable_losses, main
 from tools.fidelity.ignored import ELSEWHERE, IGNORED
@@ -34,8 +35,8 @@ def silent(cases: list[Case], kind: Kind) -> tuple[int, list[str]]:
     return crossings, found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", MAIN)
+@rows("kind", KINDS)
+@rows("name", MAIN)
 def test_every_field_of_a_fixture_is_carried_or_declared(name, kind):
     """[X11] Delete each field: if neither the output nor the losses change, it was ignored in silence."""
     cases = [param.values[0] for param in of_kind(kind) if param.values[0].dialect == name]
@@ -44,8 +45,8 @@ def test_every_field_of_a_fixture_is_carried_or_declared(name, kind):
     assert found == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", MAIN)
+@rows("kind", KINDS)
+@rows("name", MAIN)
 def test_fields_of_recordings_are_carried_or_declared(name, kind):
     """[X11] ... over recorded traffic, where it is at hand."""
     crossings, found = silent(list(recorded(name, kind, SAMPLE)), kind)

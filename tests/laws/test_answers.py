@@ -24,7 +24,7 @@ from tests.laws.strange_answers import (
     response,
     tool_use,
 )
-from tests.tiers import WHOLE
+from tests.tiers import WHOLE, rows
 from wireglot import StreamTranslator, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect
@@ -77,8 +77,8 @@ def holds(client: str, source: str, strange: Strange, understood: Understood | N
     return understood is None
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize(("client", "source"), EVERY_PAIR)
+@rows("stream", [False, True], ids=["whole", "streamed"])
+@rows(("client", "source"), EVERY_PAIR)
 def test_2xx_means_that_the_vendors_sdk_finds_an_answer(
     stage: Stage, client: str, source: str, stream: bool
 ) -> None:
@@ -109,8 +109,8 @@ def passed(stage: Stage, spoken: str, strange: Strange, size: int | None) -> Ans
     return ask(gateway, BY_NAME[spoken], model_at(spoken), stream=True)
 
 
-@pytest.mark.parametrize("size", [None, 50, 1_000_000], ids=["frames", "bytes", "at once"])
-@pytest.mark.parametrize("spoken", [name for name in MAIN if name != "gemini"])
+@rows("size", [None, 50, 1_000_000], ids=["frames", "bytes", "at once"])
+@rows("spoken", [name for name in MAIN if name != "gemini"])
 def test_cut_arguments_never_reach_a_tool_where_a_stream_passes_through(
     stage: Stage, spoken: str, size: int | None
 ) -> None:
@@ -121,8 +121,8 @@ def test_cut_arguments_never_reach_a_tool_where_a_stream_passes_through(
         assert understood is None or not understood.calls, each.name
 
 
-@pytest.mark.parametrize("size", [None, 50, 1_000_000], ids=["frames", "bytes", "at once"])
-@pytest.mark.parametrize("spoken", MAIN)
+@rows("size", [None, 50, 1_000_000], ids=["frames", "bytes", "at once"])
+@rows("spoken", MAIN)
 def test_an_answer_that_passes_through_keeps_its_bytes(stage: Stage, spoken: str, size: int | None) -> None:
     """[X6] Judging costs no byte."""
     for each in STRANGE[spoken]:
@@ -162,7 +162,7 @@ def answers_cut_at(source: str, at: int) -> list[Strange]:
     return []
 
 
-@pytest.mark.parametrize(("source", "target"), TRANSLATED)
+@rows(("source", "target"), TRANSLATED)
 def test_cut_arguments_never_reach_a_tool_however_the_stream_ends(
     source: DialectName, target: DialectName
 ) -> None:
@@ -179,7 +179,7 @@ def test_cut_arguments_never_reach_a_tool_however_the_stream_ends(
     assert not broken, broken
 
 
-@pytest.mark.parametrize(("source", "target"), TRANSLATED)
+@rows(("source", "target"), TRANSLATED)
 def test_cut_arguments_never_reach_a_tool_wherever_the_bytes_end(
     source: DialectName, target: DialectName
 ) -> None:
@@ -193,7 +193,7 @@ def test_cut_arguments_never_reach_a_tool_wherever_the_bytes_end(
         assert understood is None or understood == whole, at
 
 
-@pytest.mark.parametrize(("source", "target"), TRANSLATED)
+@rows(("source", "target"), TRANSLATED)
 def test_cut_arguments_never_reach_a_tool_in_a_whole_answer(source: DialectName, target: DialectName) -> None:
     """[X7] Nor where the limit cut them: then the answer says so, and the call is left out."""
     if source not in ("openai-chat", "openai-responses"):
@@ -222,8 +222,8 @@ VENDOR_ENDS: dict[DialectName, tuple[bytes, ...]] = {
 """How a stream ends whose call was cut off by the limit, in the order of the frames."""
 
 
-@pytest.mark.parametrize("target", VENDOR_ENDS)
-@pytest.mark.parametrize("source", [name for name in MAIN if name != "gemini"])
+@rows("target", VENDOR_ENDS)
+@rows("source", [name for name in MAIN if name != "gemini"])
 def test_a_call_that_the_limit_cut_off_ends_a_stream_as_the_vendor_does(
     stage: Stage, source: DialectName, target: DialectName
 ) -> None:
@@ -265,9 +265,9 @@ PAUSED: dict[DialectName, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("said", ["", "Once"])
-@pytest.mark.parametrize("target", MAIN)
-@pytest.mark.parametrize("source", PAUSED)
+@rows("said", ["", "Once"])
+@rows("target", MAIN)
+@rows("source", PAUSED)
 def test_a_pause_never_reads_as_the_end_of_an_answer(
     source: DialectName, target: DialectName, said: str
 ) -> None:

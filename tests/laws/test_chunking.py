@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 
 from tests.laws.cases import MAIN, all_hold, every_dialect, of_kind, recorded
+from tests.tiers import rows
 from wireglot import StreamTranslator
 from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.stream import Event
@@ -27,13 +28,13 @@ def cutting_does_not_show(case: Case, target: DialectName, random_cuts: int) -> 
 
 
 @pytest.mark.sampled("case.dialect", "target", each=3)
-@pytest.mark.parametrize("target", NAMES)
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("target", NAMES)
+@rows("case", of_kind("streams"))
 def test_the_cutting_of_a_stream_does_not_show(case, target):
     cutting_does_not_show(case, target, 4)
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_the_cutting_of_a_stream_does_not_change_its_events(case):
     codec_laws.cutting_does_not_change_events(dialect(case.dialect), case.data)
 

@@ -1,10 +1,10 @@
 """Fold: a stream amounts to the response it would have been, and unfolding is the way back."""
 
-import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES
+from tests.tiers import rows
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import check, fold, unfold
 from wireglot.testing import codec_laws
@@ -37,7 +37,7 @@ def test_cutting_and_interleaving_deltas_does_not_change_what_they_fold_to(event
     assert fold(again) == fold(events)
 
 
-@pytest.mark.parametrize(("stream", "response"), twins(), ids=lambda case: case.id)
+@rows(("stream", "response"), twins(), ids=lambda case: case.id)
 def test_a_stream_folds_to_its_unary_twin(stream, response):
     """R-DC-01"""
     codec_laws.stream_folds_to_its_twin(dialect(stream.dialect), stream.data, response.body)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.cases import DEEP, every_dialect, of_kind
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
@@ -121,7 +122,7 @@ def test_arbitrary_json_frames_are_no_stream_but_no_crash_either(name, frames):
 
 
 @pytest.mark.sampled("case.dialect", each=5)
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_a_bent_request_raises_a_fault_or_translates(case):
     targets = [name for name in NAMES if name != case.dialect]
     for index, document in enumerate(bent_versions(case)):
@@ -132,7 +133,7 @@ def test_a_bent_request_raises_a_fault_or_translates(case):
 
 
 @pytest.mark.sampled("case.dialect", each=5)
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_a_bent_response_raises_a_fault_or_translates(case):
     targets = [name for name in NAMES if name != case.dialect]
     for index, document in enumerate(bent_versions(case)):
@@ -143,7 +144,7 @@ def test_a_bent_response_raises_a_fault_or_translates(case):
 
 
 @every_dialect
-@pytest.mark.parametrize("inside", ["parts", "content"])
+@rows("inside", ["parts", "content"])
 def test_deep_nesting_is_no_crash(name, inside):
     deep: object = "x"
     for _ in range(300):

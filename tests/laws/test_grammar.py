@@ -2,10 +2,9 @@
 
 from zlib import crc32
 
-import pytest
-
 from tests.laws.cases import DEEP, all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import ends_in
+from tests.tiers import rows
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Failure
 from wireglot.testing.laws import ending, read_stream, write_stream
@@ -20,12 +19,12 @@ def streams_again(events):
         assert end == "error" if failed else end != "nothing", f"{name} ends in {end}"
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_events_follow_the_grammar(case):
     streams_again(read_stream(dialect(case.dialect), [case.data]))
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_events_of_a_bent_stream_follow_the_grammar(case):
     for data in bent_streams(case.data, 400 if DEEP else 40, crc32(case.id.encode())):
         streams_again(read_stream(dialect(case.dialect), [data]))

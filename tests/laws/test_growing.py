@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.laws.test_prefix import ODD, PLACES, UPSTREAMS, Body, prefixes, talk
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.ir.content import Message
@@ -107,14 +108,14 @@ def unchanged(memory: Memory) -> None:
 
 
 @pytest.mark.sampled("case.dialect", each=6)
-@pytest.mark.parametrize("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
+@rows("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
 def test_a_fixture_grows_alike(case: Case) -> None:
     same_with_memory(case.body, case.dialect)
 
 
 @pytest.mark.sampled("name", each=2)
-@pytest.mark.parametrize("ids", ODD)
-@pytest.mark.parametrize("name", MAIN)
+@rows("ids", ODD)
+@rows("name", MAIN)
 def test_odd_ids_grow_alike(name: str, ids: str) -> None:
     same_with_memory(talk(name, "mcp.files/look " + "x" * 70, ODD[ids]), name)
 
@@ -217,7 +218,7 @@ def test_many_calls_that_wait_are_not_remembered_with_each_turn_behind_them() ->
     assert sum(waiting) < 3000
 
 
-@pytest.mark.parametrize("kind", [["message"], {"type": "message"}, 1, None, True])
+@rows("kind", [["message"], {"type": "message"}, 1, None, True])
 def test_an_item_of_an_odd_type_is_refused_alike(kind: Any) -> None:
     body = encode({"model": "m", "input": [{"type": kind, "content": "x" * 2000}]})
     upstream = ("openai-chat", None, "m")
@@ -226,10 +227,8 @@ def test_an_item_of_an_odd_type_is_refused_alike(kind: Any) -> None:
         assert translated(body, "openai-responses", upstream, Memory(_MOST), "") == expected
 
 
-@pytest.mark.parametrize(
-    "odd", [None, 1, "x", [], {}, [[]], {"role": []}, {"role": {}}, {"role": "tool", "tool_call_id": {}}]
-)
-@pytest.mark.parametrize("name", MAIN)
+@rows("odd", [None, 1, "x", [], {}, [[]], {"role": []}, {"role": {}}, {"role": "tool", "tool_call_id": {}}])
+@rows("name", MAIN)
 def test_a_turn_of_an_odd_shape_is_refused_alike(name: str, odd: Any) -> None:
     place, _ = PLACES[name]
     body = encode({"model": "m", "max_tokens": 1, place: [odd, odd, "x" * 2000]})
@@ -279,10 +278,8 @@ _TURNS = {
 }
 
 
-@pytest.mark.parametrize(
-    "targets", [("openai-chat",), ("gemini",), ("openai-responses", "gemini", "anthropic")]
-)
-@pytest.mark.parametrize("source", _TURNS)
+@rows("targets", [("openai-chat",), ("gemini",), ("openai-responses", "gemini", "anthropic")])
+@rows("source", _TURNS)
 def test_a_memory_counts_what_it_takes_of_tiny_turns(source: str, targets: tuple[str, ...]) -> None:
     """Most of it is not their bytes but what is kept beside them."""
     turns = [turn(n) for n in range(600) for turn in _TURNS[source]]

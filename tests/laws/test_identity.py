@@ -2,10 +2,9 @@
 
 from functools import partial
 
-import pytest
-
 from tests.laws.cases import all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import same_spelling
+from tests.tiers import rows
 from wireglot.dialects.registry import dialect
 from wireglot.testing import codec_laws
 from wireglot.testing.fixtures import Case
@@ -27,22 +26,22 @@ def stream_comes_back(case: Case) -> None:
     codec_laws.stream_comes_back(dialect(case.dialect), case.data)
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_a_request_comes_back_as_it_was(case):
     request_comes_back(case)
 
 
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_a_response_comes_back_as_it_was(case):
     response_comes_back(case)
 
 
-@pytest.mark.parametrize("case", of_kind("errors"))
+@rows("case", of_kind("errors"))
 def test_an_error_comes_back_as_it_was(case):
     error_comes_back(case)
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_stream_written_again_reads_the_same(case):
     """R-DE-16"""
     stream_comes_back(case)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, recorded
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini.names import snake_case
@@ -111,7 +112,7 @@ def _holds(part: Part, found: Any, path: str) -> None:
     assert words in said or encode_text(words)[1:-1] in said, f"{path}: {words!r} in {said[:200]}"
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_every_loss_of_a_request_is_at_a_place_of_the_clients_body(case):
     """[X25]"""
     for target in NAMES:
@@ -119,7 +120,7 @@ def test_every_loss_of_a_request_is_at_a_place_of_the_clients_body(case):
             request_losses_resolve(case, target)
 
 
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_every_loss_of_an_answer_is_at_a_place_of_the_clients_answer(case):
     """[X25]"""
     for target in NAMES:
@@ -127,7 +128,7 @@ def test_every_loss_of_an_answer_is_at_a_place_of_the_clients_answer(case):
             response_losses_resolve(case, target)
 
 
-@pytest.mark.parametrize("case", of_kind("errors"))
+@rows("case", of_kind("errors"))
 def test_every_loss_of_an_error_is_at_a_place_of_the_clients_error(case):
     """[X25]"""
     for target in NAMES:
@@ -135,7 +136,7 @@ def test_every_loss_of_an_error_is_at_a_place_of_the_clients_error(case):
             response_losses_resolve(case, target)
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_every_loss_of_a_stream_is_told_of_the_answer(case):
     """[X25] Where its client puts such things together: no client has a document of the neutral form."""
     for target in NAMES:
@@ -152,7 +153,7 @@ def test_every_loss_of_a_stream_is_told_of_the_answer(case):
                 assert not loss.path.startswith("$.content")
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_every_part_of_a_request_is_found_where_the_client_wrote_it(case):
     """[X25]"""
     parts_are_found(case)

@@ -2,8 +2,7 @@
 
 from typing import get_args
 
-import pytest
-
+from tests.tiers import rows
 from tools.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
 from tools.fidelity.matrix import DIRECTIONS, grade_request, grade_response, grade_state
 from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
@@ -11,7 +10,7 @@ from tools.generate_docs import stale
 from wireglot.ir.loss import FEATURES, Feature
 
 LIES = ("LOST", "FALSE ALARM")
-directions = pytest.mark.parametrize(("client", "upstream"), DIRECTIONS)
+directions = rows(("client", "upstream"), DIRECTIONS)
 
 
 @directions

@@ -15,6 +15,7 @@ import pytest
 from tests.laws.cases import FIXTURES, of_kind
 from tests.laws.test_pair_goldens import UPDATE
 from tests.laws.wires import same_spelling
+from tests.tiers import rows
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.errors import WireglotError
@@ -97,14 +98,14 @@ def pinned(case: Case, way: Way) -> None:
 
 
 @pytest.mark.sampled("case.dialect", each=5)
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_an_odd_value_in_a_request_comes_back_or_is_told(case):
     spoken = dialect(case.dialect)
     pinned(case, lambda body: spoken.render_request(spoken.parse_request(body, CONTEXT), CONTEXT))
 
 
 @pytest.mark.sampled("case.dialect", each=5)
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_an_odd_value_in_an_answer_comes_back_or_is_told(case):
     spoken = dialect(case.dialect)
     pinned(case, lambda body: spoken.render_response(spoken.parse_response(body, CONTEXT), CONTEXT, None))

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.laws.cases import FIXTURES, of_kind
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.registry import NAMES, DialectName, dialect_name
 from wireglot.ir.errors import Unsupported
@@ -76,7 +75,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_a_request_reaches_the_upstreams_like_this(case):
     def translated(target: DialectName) -> Told:
         rendered = translate_request(
@@ -87,7 +86,7 @@ def test_a_request_reaches_the_upstreams_like_this(case):
     pinned(case, translated)
 
 
-@pytest.mark.parametrize("case", [*of_kind("responses"), *of_kind("errors")])
+@rows("case", [*of_kind("responses"), *of_kind("errors")])
 def test_an_answer_reaches_the_clients_like_this(case):
     def translated(target: DialectName) -> Told:
         status = case.status if case.status != 200 else 0
@@ -99,7 +98,7 @@ def test_an_answer_reaches_the_clients_like_this(case):
     pinned(case, translated)
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_stream_reaches_the_clients_like_this(case):
     def translated(target: DialectName) -> Told:
         translator = StreamTranslator(source=dialect_name(case.dialect), target=target)

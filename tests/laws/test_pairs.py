@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import get_args
 
-import pytest
 from msgspec.structs import replace
 
 from tests.laws.cases import all_hold, every_pair, of_kind, recorded
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
@@ -114,28 +114,28 @@ def targets_of(case: Case) -> list[str]:
     return [name for name in NAMES if name != case.dialect]
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_a_request_keeps_its_content_or_says_so(case):
     """R-DE-17"""
     for target in targets_of(case):
         request_crosses(case, dialect_name(target))
 
 
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_a_response_keeps_its_content_or_says_so(case):
     """R-DE-17"""
     for target in targets_of(case):
         response_crosses(case, dialect_name(target))
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_stream_keeps_its_content_or_says_so(case):
     """R-DE-17"""
     for target in targets_of(case):
         stream_crosses(case, dialect_name(target))
 
 
-@pytest.mark.parametrize("case", of_kind("errors"))
+@rows("case", of_kind("errors"))
 def test_an_error_stays_an_error_of_its_kind(case):
     """R-DE-17"""
     before = dialect(case.dialect).parse_error(case.body, case.status)
@@ -150,7 +150,7 @@ def test_an_error_stays_an_error_of_its_kind(case):
         assert before.message in after.message
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_a_request_without_losses_goes_there_and_back(case):
     """R-M-02"""
     for target in targets_of(case):

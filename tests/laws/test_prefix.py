@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name
@@ -147,7 +148,7 @@ def holds_everywhere(case: Case) -> None:
             raise AssertionError(f"{upstream}: {broken}") from None
 
 
-@pytest.mark.parametrize("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
+@rows("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
 def test_old_turns_of_a_fixture_stay_as_they_were(case: Case) -> None:
     """[prefix] Every pair, and the providers with rules of their own."""
     holds_everywhere(case)
@@ -161,8 +162,8 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("ids", ODD)
-@pytest.mark.parametrize("name", MAIN)
+@rows("ids", ODD)
+@rows("name", MAIN)
 def test_ids_and_names_that_must_change_change_alike_in_every_turn(name: str, ids: str) -> None:
     """[prefix] Whatever follows, and whichever request it is."""
     tool = "mcp.files/look " + "x" * 70

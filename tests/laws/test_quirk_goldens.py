@@ -15,6 +15,7 @@ import pytest
 from tests.laws.cases import FIXTURES
 from tests.laws.test_pair_goldens import MODELS, UPDATE, by_field
 from tests.laws.test_read_goldens import answer_places_of, neutral, places_of
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect, dialect_name
@@ -51,7 +52,7 @@ def pinned(case: Case, read: list[str], ways: dict[str, Callable[[], tuple[list[
     assert path.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_an_odd_request_becomes_this(case):
     spoken = dialect(case.dialect)
     request = spoken.parse_request(case.body, CONTEXT)
@@ -76,7 +77,7 @@ def test_an_odd_request_becomes_this(case):
 MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
 
 
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_an_odd_answer_becomes_this(case):
     spoken = dialect(case.dialect)
     answer = spoken.parse_response(case.body, CONTEXT)
@@ -97,7 +98,7 @@ def test_an_odd_answer_becomes_this(case):
     pinned(case, read, {"again": again, **others})
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_an_odd_stream_becomes_this(case):
     spoken = dialect(case.dialect)
     events = read_stream(spoken, [case.data], CONTEXT)

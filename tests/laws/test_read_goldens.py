@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tests.laws.cases import FIXTURES, of_kind
 from tests.laws.test_pair_goldens import UPDATE, by_field
+from tests.tiers import rows
 from wireglot.dialects.base import Context, Dialect, Places, RequestPlaces, answer_located
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.loss import Loss
@@ -89,26 +89,26 @@ def answer_places_of(spoken: Dialect, body: dict[str, object], answer: Response)
         yield f"{thing} at {whole.path}, of a stream at {streamed.path}"
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_a_request_is_read_like_this(case):
     spoken = dialect(case.dialect)
     request = spoken.parse_request(case.body, CONTEXT)
     pinned(case, [*neutral(request), "", *places_of(spoken, case.body, request)])
 
 
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("case", of_kind("responses"))
 def test_an_answer_is_read_like_this(case):
     spoken = dialect(case.dialect)
     answer = spoken.parse_response(case.body, CONTEXT)
     pinned(case, [*neutral(answer), "", *answer_places_of(spoken, case.body, answer)])
 
 
-@pytest.mark.parametrize("case", of_kind("errors"))
+@rows("case", of_kind("errors"))
 def test_an_error_is_read_like_this(case):
     pinned(case, neutral(dialect(case.dialect).parse_error(case.body, case.status)))
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_stream_is_read_like_this(case):
     events = read_stream(dialect(case.dialect), [case.data], CONTEXT)
     pinned(case, [json.dumps(msgspec.to_builtins(event), ensure_ascii=False) for event in events])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.laws.cases import FIXTURES, MAIN, MAIN_PAIRS, all_hold, recorded
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
@@ -114,8 +115,8 @@ def crossed(case: Case, target: DialectName) -> list[dict[str, Any]]:
         return []
 
 
-@pytest.mark.parametrize("kind", ["responses", "streams"])
-@pytest.mark.parametrize(("source", "target"), [pair for pair in MAIN_PAIRS if pair[1] in OBJECTS])
+@rows("kind", ["responses", "streams"])
+@rows(("source", "target"), [pair for pair in MAIN_PAIRS if pair[1] in OBJECTS])
 def test_a_translated_answer_has_every_required_field(source, target, kind):
     cases = (*fixtures(FIXTURES, source, kind), *recorded(source, kind, 30))
     all_hold(cases, lambda case: complete(crossed(case, target), target))

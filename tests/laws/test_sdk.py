@@ -6,6 +6,7 @@ import pytest
 
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.laws.sdks import RESPONSES, STREAMS, Failed, Understood, understood
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_response
 from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_object
 from wireglot.dialects.base import Context
@@ -67,24 +68,24 @@ PAIRS = [(source, target) for source in NAMES for target in MAIN if source != ta
 
 
 @pytest.mark.sampled("case.dialect", "target", each=5)
-@pytest.mark.parametrize("target", MAIN)
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("target", MAIN)
+@rows("case", of_kind("streams"))
 def test_the_sdk_understands_our_stream(case, target):
     sdk_understands_stream(case, target)
 
 
 @pytest.mark.sampled("case.dialect", "target", each=5)
-@pytest.mark.parametrize("target", MAIN)
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("target", MAIN)
+@rows("case", of_kind("responses"))
 def test_the_sdk_understands_our_response(case, target):
     sdk_understands_response(case, target)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 def test_the_sdk_understands_recorded_streams_in_our_translation(source, target):
     all_hold(recorded(source, "streams", 12), lambda case: sdk_understands_stream(case, target))
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 def test_the_sdk_understands_recorded_responses_in_our_translation(source, target):
     all_hold(recorded(source, "responses", 25), lambda case: sdk_understands_response(case, target))

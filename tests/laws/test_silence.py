@@ -1,9 +1,9 @@
 """Silence means identity, and no false alarm: a loss list is empty if and only if nothing changed."""
 
-import pytest
 from hypothesis import given
 
 from tests.laws.cases import every_dialect
+from tests.tiers import rows
 from wireglot.dialects.registry import dialect
 from wireglot.testing import codec_laws
 from wireglot.testing.strategies import event_streams, requests, responses
@@ -27,7 +27,7 @@ def test_a_silent_stream_writer_lost_nothing(name, events):
     codec_laws.stream_is_honest(dialect(name), events)
 
 
-@pytest.mark.parametrize("name", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
+@rows("name", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
 @given(request=requests(plain=True))
 def test_a_plain_conversation_loses_nothing_at_all(name, request):
     """What every dialect has (text, images, tools, results) crosses without any loss."""

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.laws.cases import MAIN, of_kind
+from tests.tiers import rows
 from tools.fidelity.matrix import said_back
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
@@ -74,8 +75,8 @@ def has_state(case: Case) -> bool:
     )
 
 
-@pytest.mark.parametrize("client", MAIN)
-@pytest.mark.parametrize("case", [param for param in of_kind("responses") if has_state(param.values[0])])
+@rows("client", MAIN)
+@rows("case", [param for param in of_kind("responses") if has_state(param.values[0])])
 def test_state_of_an_answer_comes_back_to_its_minter(case, client):
     """R-DA-02, R-DA-04"""
     content = dialect(case.dialect).parse_response(case.body, CONTEXT).content
@@ -83,8 +84,8 @@ def test_state_of_an_answer_comes_back_to_its_minter(case, client):
     comes_back(content, answer.value, client, case.dialect, answer.losses)
 
 
-@pytest.mark.parametrize("client", MAIN)
-@pytest.mark.parametrize("case", [param for param in of_kind("streams") if has_state(param.values[0])])
+@rows("client", MAIN)
+@rows("case", [param for param in of_kind("streams") if has_state(param.values[0])])
 def test_state_of_a_stream_comes_back_to_its_minter(case, client):
     events = read_stream(dialect(case.dialect), [case.data])
     if ending(events) is not Finish:
@@ -147,8 +148,8 @@ def test_two_signed_thoughts_come_back_through_a_chat_client(streamed: bool) -> 
     assert back["messages"][1]["content"] == [*thoughts, used]
 
 
-@pytest.mark.parametrize("model", ["gpt-5.5", "o3", "unknown", "gpt-4o"])
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("model", ["gpt-5.5", "o3", "unknown", "gpt-4o"])
+@rows("case", of_kind("requests"))
 def test_who_stores_nothing_upstream_asks_for_state_and_names_no_item_without_it(case, model):
     """R-DA-18: whatever the client says of thinking. A model that does not reason refuses to be asked."""
     if case.dialect == "openai-responses":

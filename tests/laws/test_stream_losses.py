@@ -6,10 +6,10 @@ too. A stream may report more where its chunks can say less than a document; tho
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES, MAIN, all_hold, recorded
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import PHASE, Citation, Origin, Part, Reasoning, Signature, Text, ToolCall
@@ -45,8 +45,8 @@ def compare(response: Response, target: str) -> None:
     assert not more, f"in a stream only: {sorted(more)}"
 
 
-@pytest.mark.parametrize("target", MAIN)
-@pytest.mark.parametrize("source", MAIN)
+@rows("target", MAIN)
+@rows("source", MAIN)
 def test_a_stream_reports_the_losses_of_the_whole_answer(source, target):
     def holds(case: Case) -> None:
         try:
@@ -84,8 +84,8 @@ ANSWERS: dict[str, tuple[Part, ...]] = {
 }
 
 
-@pytest.mark.parametrize("target", MAIN)
-@pytest.mark.parametrize("name", ANSWERS)
+@rows("target", MAIN)
+@rows("name", ANSWERS)
 def test_phases_and_places_are_reported_alike(name, target):
     compare(Response("resp_1", "gpt-6", ANSWERS[name], Stop("end")), target)
 
@@ -112,7 +112,7 @@ def said_again(made: dict[str, Any]) -> list[tuple[type[Part], str, str]]:
     return spoken(dialect("openai-chat").parse_request(body, CONTEXT).messages[-1].content)
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@rows("name", ANSWERS)
 def test_the_chunks_of_a_chat_stream_make_the_message_of_the_whole_answer(name):
     """Texts and thoughts are separated alike, and so come back as the parts that they were."""
     codec = dialect("openai-chat")
@@ -132,9 +132,7 @@ def spoken(parts: tuple[Part, ...]) -> list[tuple[type[Part], str, str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in ANSWERS if name not in ("two texts", "thoughts without state")]
-)
+@rows("name", [name for name in ANSWERS if name not in ("two texts", "thoughts without state")])
 def test_messages_and_thoughts_come_back_from_chat_as_they_were(name):
     """By a stream in their order; by a message thoughts first, each kind in its order."""
     codec = dialect("openai-chat")

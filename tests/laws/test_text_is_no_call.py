@@ -4,6 +4,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import post
 from tests.laws.cases import MAIN
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Message, Part, Text, ToolCall
@@ -36,9 +37,9 @@ TEXTS: dict[str, str] = {
 }
 ASKED = Request("m", (Message("user", (Text("read it"),)),), (Tool("Bash"),), max_tokens=100)
 
-every_source = pytest.mark.parametrize("source", MAIN)
-every_target = pytest.mark.parametrize("target", MAIN)
-every_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+every_source = rows("source", MAIN)
+every_target = rows("target", MAIN)
+every_text = rows("text", TEXTS.values(), ids=TEXTS)
 
 
 def said(name: str, text: str, reason: StopReason = "end") -> tuple[bytes, bytes]:
@@ -90,7 +91,7 @@ def test_a_text_is_no_call(text: str, source: DialectName, target: DialectName) 
         assert parts[0].text == text  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("text", LEAKS.values(), ids=LEAKS)
+@rows("text", LEAKS.values(), ids=LEAKS)
 @every_source
 @every_target
 def test_a_text_is_a_call_where_the_caller_says_that_calls_leak(
@@ -116,7 +117,7 @@ def test_a_text_is_no_call_where_none_is_allowed(text: str, source: DialectName,
             assert "".join(part.text for part in parts if isinstance(part, Text)) == text
 
 
-@pytest.mark.parametrize("family", LEAKS)
+@rows("family", LEAKS)
 @every_source
 @every_target
 def test_a_text_is_no_call_of_another_kind_than_the_provider_leaks(
@@ -131,7 +132,7 @@ def test_a_text_is_no_call_of_another_kind_than_the_provider_leaks(
         assert [part.name for part in parts if isinstance(part, ToolCall)] == ["Bash"]
 
 
-@pytest.mark.parametrize("text", LEAKS.values(), ids=LEAKS)
+@rows("text", LEAKS.values(), ids=LEAKS)
 @every_source
 @every_target
 def test_a_text_is_no_call_to_a_tool_that_may_not_be_called(

@@ -4,8 +4,7 @@ endpoint of the catalog, every dialect of clients and everything they can ask fo
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import pytest
-
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.ir.request import EFFORTS
 from wireglot.providers.limits import Limits
@@ -137,7 +136,7 @@ def models(name: str, dialect: str) -> list[str]:
     return [model for of, by, model in entries() if (of, by) == (name, dialect)]
 
 
-@pytest.mark.parametrize(("name", "dialect"), ENDPOINTS)
+@rows(("name", "dialect"), ENDPOINTS)
 def test_thinking_never_becomes_more_than_asked(name: str, dialect: Any) -> None:
     broken: list[Any] = []
     for model in models(name, dialect):
@@ -193,7 +192,7 @@ TIER_ASKS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "dialect"), ENDPOINTS)
+@rows(("name", "dialect"), ENDPOINTS)
 def test_a_service_tier_is_the_one_asked_for_or_none(name: str, dialect: Any) -> None:
     broken: list[Any] = []
     for model in models(name, dialect):
@@ -218,7 +217,7 @@ def test_a_service_tier_is_the_one_asked_for_or_none(name: str, dialect: Any) ->
     assert broken == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "dialect", "model", "client", "words", "expected"),
     [
         # Off, and the least there is

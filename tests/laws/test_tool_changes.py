@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.laws.test_tool_choices import OBJECT, permitted
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import NAMES
 from wireglot.wire.json import encode_text
@@ -63,8 +64,8 @@ CHANGES: dict[str, tuple[tuple[Body, ...], set[str]]] = {
 FOREIGN = [name for name in NAMES if name != "anthropic"]
 
 
-@pytest.mark.parametrize("target", FOREIGN)
-@pytest.mark.parametrize("name", CHANGES)
+@rows("target", FOREIGN)
+@rows("name", CHANGES)
 def test_tools_that_blocks_add_and_withdraw_are_the_tools_at_the_end(name, target):
     changes, expected = CHANGES[name]
     rendered = translate_request(_anthropic(*changes), source="anthropic", target=target)
@@ -82,7 +83,7 @@ def test_a_tool_that_is_loaded_is_no_longer_deferred():
     assert "tool.deferred" not in {loss.feature for loss in rendered.losses}
 
 
-@pytest.mark.parametrize("target", FOREIGN)
+@rows("target", FOREIGN)
 def test_the_changes_of_turns_that_were_summed_up_hold_too(target):
     summary = {
         "type": "compaction",
@@ -122,7 +123,7 @@ def test_a_tool_of_a_server_is_added_and_withdrawn_among_those_it_allows(removes
     assert rendered.value["tools"][0]["allowed_tools"] == (["read"] if removes else ["read", "find"])
 
 
-@pytest.mark.parametrize("target", [name for name in NAMES if name != "openai-responses"])
+@rows("target", [name for name in NAMES if name != "openai-responses"])
 def test_tools_that_an_item_brings_are_offered(target):
     def function(name: str) -> Body:
         return {"type": "function", "name": name, "parameters": OBJECT}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.laws.cases import PAIRS
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss
@@ -234,7 +235,7 @@ def not_wider(asked: Permitted, sent: Permitted, losses: tuple[Loss, ...]) -> No
         assert {loss.feature for loss in losses} & {"tool_choice", "hosted_tool"}, "unreported"
 
 
-@pytest.mark.parametrize(("source", "target", "provider", "body"), CASES)
+@rows(("source", "target", "provider", "body"), CASES)
 def test_a_choice_is_never_wider_than_the_client_asked(source, target, provider, body):
     try:
         value, losses = crossed(body, source, target, provider)
@@ -243,7 +244,7 @@ def test_a_choice_is_never_wider_than_the_client_asked(source, target, provider,
     not_wider(permitted(source, body), permitted(target, value), losses)
 
 
-@pytest.mark.parametrize(("name", "body"), BODIES["anthropic"])
+@rows(("name", "body"), BODIES["anthropic"])
 def test_nor_is_it_for_a_model_of_the_same_dialect_that_takes_fewer_choices(name, body):
     value, losses = crossed(body, "anthropic", "anthropic", "anthropic", "claude-opus-5-5")
     not_wider(permitted("anthropic", body), permitted("anthropic", value), losses)

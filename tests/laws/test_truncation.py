@@ -6,6 +6,7 @@ import pytest
 
 from tests.laws.cases import all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import ends_in
+from tests.tiers import rows
 from wireglot import StreamTranslator
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Failure
@@ -15,7 +16,7 @@ from wireglot.testing.laws import ending, read_stream
 
 
 @pytest.mark.sampled("case.dialect", each=4)
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_cut_stream_is_an_error_or_complete(case):
     """R-DC-07"""
     codec_laws.cut_is_noticed(dialect(case.dialect), case.data)
@@ -33,8 +34,8 @@ def test_a_cut_recorded_stream_is_an_error_or_complete(name):
 
 
 @pytest.mark.sampled("case.dialect", "target", each=3)
-@pytest.mark.parametrize("target", NAMES)
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("target", NAMES)
+@rows("case", of_kind("streams"))
 def test_what_the_client_gets_of_a_cut_stream_has_an_end(case, target):
     """R-DC-07"""
     random = Random(case.id)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.laws.cases import MAIN, MAIN_PAIRS, of_kind, recorded
+from tests.tiers import rows
 from tools.fidelity.matrix import said_back
 from tools.fidelity.round_trips import round_trip
 from wireglot import StreamTranslator, translate_request, translate_response
@@ -50,15 +51,15 @@ def loses_no_thought(case: Case, client: DialectName) -> None:
 
 
 @pytest.mark.sampled("case.dialect", "client", each=4)
-@pytest.mark.parametrize("client", MAIN)
-@pytest.mark.parametrize("case", of_kind("responses"))
+@rows("client", MAIN)
+@rows("case", of_kind("responses"))
 def test_an_answer_comes_back_as_it_was(case: Case, client: DialectName) -> None:
     if case.dialect in MAIN and client != case.dialect:
         is_explained(case, client)
         loses_no_thought(case, client)
 
 
-@pytest.mark.parametrize(("client", "upstream"), MAIN_PAIRS)
+@rows(("client", "upstream"), MAIN_PAIRS)
 def test_recorded_answers_come_back_as_they_were(client: DialectName, upstream: DialectName) -> None:
     for case in recorded(upstream, "responses"):
         is_explained(case, client)
@@ -170,8 +171,8 @@ def said(upstream: DialectName, body: dict[str, Any]) -> Any:
             return {key: value for key, value in message.items() if key != "role"}
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize(("client", "upstream"), MAIN_PAIRS)
+@rows("streamed", [False, True], ids=["whole", "streamed"])
+@rows(("client", "upstream"), MAIN_PAIRS)
 def test_an_unsigned_thought_comes_back_to_who_wrote_it(
     client: DialectName, upstream: DialectName, streamed: bool
 ) -> None:
@@ -184,7 +185,7 @@ def test_an_unsigned_thought_comes_back_to_who_wrote_it(
     assert not [loss for loss in back.losses if loss.action != "invented"]
 
 
-@pytest.mark.parametrize(("client", "upstream"), MAIN_PAIRS)
+@rows(("client", "upstream"), MAIN_PAIRS)
 def test_an_unsigned_thought_goes_to_no_other_model(client: DialectName, upstream: DialectName) -> None:
     told = translate_response(THOUGHTS[upstream], source=upstream, target=client)
     asked = said_back(client, _QUESTIONS[client], told.value)
@@ -230,8 +231,8 @@ def searched(upstream: DialectName) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize(("client", "upstream"), [pair for pair in MAIN_PAIRS if pair[1] in HOSTED])
+@rows("streamed", [False, True], ids=["whole", "streamed"])
+@rows(("client", "upstream"), [pair for pair in MAIN_PAIRS if pair[1] in HOSTED])
 def test_what_a_hosted_tool_did_comes_back_to_its_provider(
     client: DialectName, upstream: DialectName, streamed: bool
 ) -> None:

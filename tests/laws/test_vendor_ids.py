@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.laws.cases import PAIRS, every_pair, of_kind
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
 from wireglot.ir.errors import Unsupported
@@ -180,7 +181,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target", "body"), CASES)
+@rows(("source", "target", "body"), CASES)
 def test_a_vendors_id_never_reaches_another_vendor_and_is_a_serious_loss(source, target, body):
     rendered = translate_request(body, source=source, target=target)
     assert ID not in encode_text(rendered.value)
@@ -217,7 +218,7 @@ def _ids(value: Any, owned: bool = False) -> Iterator[str]:
         yield value
 
 
-@pytest.mark.parametrize("case", of_kind("requests"))
+@rows("case", of_kind("requests"))
 def test_no_fixture_hands_an_id_to_another_vendor(case: Case):
     found = set(_ids(case.body))
     for target in NAMES if found else ():
@@ -262,7 +263,7 @@ HOSTS = [
 """But those who serve a vendor's models for it."""
 
 
-@pytest.mark.parametrize(("host", "target"), HOSTS)
+@rows(("host", "target"), HOSTS)
 def test_openais_files_are_sent_to_openai_alone_when_its_dialects_are_translated(host, target):
     (source,) = set(OPENAI) - {target}
     for name, body in SAMPLES[source]():
@@ -276,7 +277,7 @@ def test_openais_files_are_sent_to_openai_alone_when_its_dialects_are_translated
         assert "serious" in {loss.grade for loss in rendered.losses}, name
 
 
-@pytest.mark.parametrize(("host", "spoken"), HOSTS)
+@rows(("host", "spoken"), HOSTS)
 def test_a_client_of_a_hosts_own_dialect_may_name_files_that_it_has_there(host, spoken):
     body = dict(SAMPLES[spoken]())["file"]
     rendered = translate_request(body, source=spoken, target=spoken, provider=host)
@@ -286,8 +287,8 @@ def test_a_client_of_a_hosts_own_dialect_may_name_files_that_it_has_there(host, 
 MOONSHOT = ("kimi", "kimi-cn", "kimi-coding")
 
 
-@pytest.mark.parametrize("kind", ["image_url", "video_url"])
-@pytest.mark.parametrize("host", [host for host, spoken in HOSTS if spoken == "openai-chat"])
+@rows("kind", ["image_url", "video_url"])
+@rows("host", [host for host, spoken in HOSTS if spoken == "openai-chat"])
 def test_only_moonshot_gets_the_addresses_of_its_files(host, kind):
     """Also from a client of the same dialect."""
     body = _chat({"type": kind, kind: {"url": f"ms://{ID}"}})
@@ -335,7 +336,7 @@ def test_what_is_encrypted_beside_a_summary_is_a_loss_of_its_own():
         assert f"$.messages[0].content[0].{name}" in {loss.path for loss in rendered.losses}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("source", "target", "body"),
     [
         pytest.param(source, target, body, id=f"{source}-{target}")
@@ -367,7 +368,7 @@ def test_a_compaction_that_failed_loses_nothing():
     assert {loss.grade for loss in rendered.losses} <= {"harmless"}
 
 
-@pytest.mark.parametrize("target", [name for name in NAMES if name != "anthropic"])
+@rows("target", [name for name in NAMES if name != "anthropic"])
 def test_the_words_of_a_document_of_texts_and_pictures_cross(target):
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     content = [{"type": "text", "text": SUMMARY}, picture]
