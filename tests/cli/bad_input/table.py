@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.cli.bad_input.case import Case, Cell, How, interrupted, reader_leaves
+from tests.cli.bad_input.case import Case, Cell, interrupted, reader_leaves
 from tests.cli.bad_input.world import ADMIN, KEY, WRONG
 
 NO_FILES: Final = "it reads no file that the command line or a configuration could name"
@@ -22,14 +22,14 @@ NOT_SHOWN: Final = "the key was made and could not be shown: get another with `w
 NO_FILE: Final = "expected a file that can be read, found No such file or directory"
 
 
-def _configs(line: str, how: How = "here") -> tuple[Case, ...]:
+def _configs(line: str) -> tuple[Case, ...]:
     """What every command says of a configuration that cannot be used."""
     told = {
         "nowhere.toml": f"nowhere.toml: {NO_FILE}",
         "folder": "folder: expected a file that can be read, found Is a directory",
         "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, found expected ']' at the end of a table declaration",
     }
-    named = [Case(f"{line} --config {name}", 2, says, how=how) for name, says in told.items()]
+    named = [Case(f"{line} --config {name}", 2, says) for name, says in told.items()]
     # What was meant is not known: surely not the configuration of this folder.
     return (
         *named,
@@ -37,7 +37,6 @@ def _configs(line: str, how: How = "here") -> tuple[Case, ...]:
             f"{line} --config ''",
             2,
             f"argument --config: expected a value, got nothing (see wireglot {_command(line)} --help)",
-            how=how,
         ),
     )
 
@@ -243,7 +242,7 @@ def _import(program: str, typo: str, file: str, broken: str, says: str) -> dict[
         "wrong key": "it sends no key; one that is missing is named as what to set before the start",
         "dead host": NO_HOSTS,
         "port in use": NO_PORTS,
-        "no terminal": (Case(line, 0, "…", out="#", note=True, how="process"),),
+        "no terminal": (Case(line, 0, "…", out="#", note=True),),
         "broken pipe": (*reader_leaves(line), Case(line, 2, "No space left on device", how="disk full")),
         "ctrl-c": interrupted(line, "wireglot.cli.import_.importing"),
     }  # fmt: skip
@@ -259,7 +258,7 @@ def _listing(name: str, typo: str) -> dict[str, Cell]:
         "wrong key": NO_KEYS,
         "dead host": NO_HOSTS,
         "port in use": NO_PORTS,
-        "no terminal": (Case(name, 0, out=None, how="process"),),
+        "no terminal": (Case(name, 0, out=None),),
         "broken pipe": reader_leaves(name),
         "ctrl-c": interrupted(name, "wireglot.cli.listing"),
     }
@@ -273,21 +272,21 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("run cluade", 2, "there is no client cluade: did you mean claude? (see wireglot run --help)"),
             Case("run claude --modle x", 2, "there is no option --modle: did you mean --model? (see wireglot run --help)"),
             Case("run claude --model demoo/demo", 2, "there is no provider 'demoo' here: did you mean demo/demo?", how="process"),
-            Case("run claude --model clade-opus", 2, "no provider here knows the model 'clade-opus': name it as provider/model or add a line to [models] (providers that are on: demo)", how="process"),
+            Case("run claude --model clade-opus", 2, "no provider here knows the model 'clade-opus': name it as provider/model or add a line to [models] (providers that are on: demo)"),
             Case("run claude --env openai -- true", 2, "--env is for a command behind a --, and needs no CLIENT (see wireglot run --help)"),
             Case("run --env opnai -- true", 2, "--env: expected one of anthropic, openai, gemini, got opnai: did you mean openai? (see wireglot run --help)"),
         ),
         "missing file": (
-            *_configs("run claude", how="process"),
-            Case("run claude --log folder", 1, "folder: Is a directory", how="process"),
+            *_configs("run claude"),
+            Case("run claude --log folder", 1, "folder: Is a directory"),
             Case("run --env openai -- nowhere", 127, "nowhere is not installed, or not on the PATH", how="process"),
             Case("run --env openai -- ./script", 126, "./script may not be run: chmod +x ./script", how="process"),
         ),
         "wrong key": (
-            Case("run claude --url {gateway}", 2, "the gateway at {gateway} wants a client key: set WIREGLOT_KEY to one that `wireglot keys create NAME` has made", how="process"),
-            Case("run claude --url {gateway}", 1, "the gateway at {gateway} does not take the client key: set WIREGLOT_KEY to one that `wireglot keys create NAME` has made", env={"WIREGLOT_KEY": WRONG}, how="process"),
-            Case("run claude --url {gateway}", 2, f"WIREGLOT_KEY: {UNSENDABLE}", env={"WIREGLOT_KEY": "hush hush\n"}, how="process"),
-            Case("run claude --model kimi/kimi-k3", 2, "no key for Moonshot Kimi: set MOONSHOT_API_KEY", how="process"),
+            Case("run claude --url {gateway}", 2, "the gateway at {gateway} wants a client key: set WIREGLOT_KEY to one that `wireglot keys create NAME` has made"),
+            Case("run claude --url {gateway}", 1, "the gateway at {gateway} does not take the client key: set WIREGLOT_KEY to one that `wireglot keys create NAME` has made", env={"WIREGLOT_KEY": WRONG}),
+            Case("run claude --url {gateway}", 2, f"WIREGLOT_KEY: {UNSENDABLE}", env={"WIREGLOT_KEY": "hush hush\n"}),
+            Case("run claude --model kimi/kimi-k3", 2, "no key for Moonshot Kimi: set MOONSHOT_API_KEY"),
         ),
         "dead host": _dead_hosts("run claude", {}),
         "port in use": FREE_PORT,
@@ -307,24 +306,24 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("serve --prot 1", 2, "there is no option --prot: did you mean --port? (see wireglot serve --help)"),
             Case("serve --port http", 2, "argument --port: expected a port from 0 to 65535, got 'http' (see wireglot serve --help)"),
             Case("serve --workers 0", 2, "argument --workers: expected a whole number from 1 up, got '0' (see wireglot serve --help)"),
-            Case("serve --workers 100000", 2, "configuration: server.workers: expected a whole number from 1 to 256, found 100000", how="process"),
+            Case("serve --workers 100000", 2, "configuration: server.workers: expected a whole number from 1 to 256, found 100000"),
             Case("serve --log josn", 2, "--log: expected one of auto, json, pretty, off, got josn: did you mean json? (see wireglot serve --help)"),
             Case("serve --trace long", 2, "argument --trace: expected minutes, 1440 at most, got 'long' (see wireglot serve --help)"),
             Case("serve --trace 0", 2, "argument --trace: expected minutes, 1440 at most, got '0' (see wireglot serve --help)"),
             Case("serve --model claude", 2, "argument --model: expected NAME=PROVIDER/MODEL, got 'claude' (see wireglot serve --help)"),
-            Case("serve --model fast=demoo/demo", 2, '--model: expected provider/model of a provider that is on (demo) (did you mean demo?), found "demoo/demo"', how="process"),
-            Case("serve --config wrong.toml", 2, "wrong.toml: server.prot: expected a field that exists (did you mean port?), found an unknown one", how="process"),
+            Case("serve --model fast=demoo/demo", 2, '--model: expected provider/model of a provider that is on (demo) (did you mean demo?), found "demoo/demo"'),
+            Case("serve --config wrong.toml", 2, "wrong.toml: server.prot: expected a field that exists (did you mean port?), found an unknown one"),
             Case("serve --config two.toml", 2, "two.toml: 2 problems\n  server.prot: expected …\n  server.hots: expected …", how="process"),
-            Case("serve", 2, 'configuration: WIREGLOT_PORT: expected a whole number from 0 to 65535, found "http"', env={"WIREGLOT_PORT": "http"}, how="process"),
+            Case("serve", 2, 'configuration: WIREGLOT_PORT: expected a whole number from 0 to 65535, found "http"', env={"WIREGLOT_PORT": "http"}),
         ),
         "missing file": (
-            *_configs("serve", how="process"),
+            *_configs("serve"),
             Case("serve --port 0 --config nostore.toml", 1, "{folder}/note.txt: cannot be made (File exists)", how="process"),
             Case("serve --port 0 --config badstore.toml", 1, "{folder}/note.txt: is not a SQLite database; it is left as it is. Name another file, or move this one", how="process"),
-            Case("serve", 2, "nowhere.toml: expected a file that can be read, found No such file or directory", env={"WIREGLOT_CONFIG": "nowhere.toml"}, how="process"),
+            Case("serve", 2, "nowhere.toml: expected a file that can be read, found No such file or directory", env={"WIREGLOT_CONFIG": "nowhere.toml"}),
         ),
         "wrong key": (
-            Case("serve --config nokey.toml", 2, "nokey.toml: providers.kimi.api_key: expected a key, or MOONSHOT_API_KEY or KIMI_API_KEY in the environment, found nothing", how="process"),
+            Case("serve --config nokey.toml", 2, "nokey.toml: providers.kimi.api_key: expected a key, or MOONSHOT_API_KEY or KIMI_API_KEY in the environment, found nothing"),
         ),
         "dead host": (Case("serve --host nobody..example --port 0 --config keyed.toml", 1, "cannot listen on nobody..example:0: this machine knows no address of that name", how="process"),),
         "port in use": (
@@ -356,7 +355,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": "a key that is refused is part of what it finds: tests/cli/init",
         "dead host": "a provider that does not answer is part of what it finds: tests/cli/init",
         "port in use": NO_PORTS,
-        "no terminal": (Case("init --offline", 0, out=None, how="process"),),
+        "no terminal": (Case("init --offline", 0, out=None),),
         "broken pipe": (*reader_leaves("init --offline"), Case("init --offline --output -", 2, "…wireglot: No space left on device", how="disk full", note=True)),
         "ctrl-c": interrupted("init --offline", "wireglot.cli.init.setup"),
     },
@@ -373,7 +372,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": (Case("doctor --offline --config nokey.toml", 1, out=None),),
         "dead host": "a provider that does not answer is one of its findings: tests/cli/doctor",
         "port in use": "a port that is taken is one of its findings: tests/cli/doctor",
-        "no terminal": (Case("doctor --offline --config demo.toml", 0, out=None, how="process"),),
+        "no terminal": (Case("doctor --offline --config demo.toml", 0, out=None),),
         "broken pipe": reader_leaves("doctor --offline --config demo.toml"),
         "ctrl-c": interrupted("doctor --offline", "wireglot.cli.doctor.examination"),
     },
@@ -416,7 +415,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": (Case("config check nokey.toml", 1, "", out="nokey.toml: 1 problem\n"),),
         "dead host": NO_HOSTS,
         "port in use": NO_PORTS,
-        "no terminal": (Case("config check demo.toml", 0, out="demo.toml: no problems\n", how="process"),),
+        "no terminal": (Case("config check demo.toml", 0, out="demo.toml: no problems\n"),),
         "broken pipe": (*reader_leaves("config check demo.toml"), *reader_leaves("config check wrong.toml")),
         "ctrl-c": interrupted("config check", "wireglot.cli.config.check"),
     },
@@ -464,7 +463,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": NO_KEYS,
         "dead host": NO_HOSTS,
         "port in use": NO_PORTS,
-        "no terminal": (Case("translate request --from anthropic --to gemini --in request.json", 0, "6 losses from anthropic to gemini:\n…", out="{{", note=True, how="process"),),
+        "no terminal": (Case("translate request --from anthropic --to gemini --in request.json", 0, "6 losses from anthropic to gemini:\n…", out="{{", note=True),),
         "broken pipe": (
             *reader_leaves("translate request --from anthropic --to gemini --in request.json"),
             *reader_leaves("translate stream --from gemini --to anthropic --in stream.sse"),
@@ -501,7 +500,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": NO_KEYS,
         "dead host": NO_HOSTS,
         "port in use": NO_PORTS,
-        "no terminal": (Case("pairs", 0, out="One coding-agent conversation", how="process"),),
+        "no terminal": (Case("pairs", 0, out="One coding-agent conversation"),),
         "broken pipe": reader_leaves("pairs"),
         "ctrl-c": interrupted("pairs", "wireglot.cli.pairs.table"),
     },
@@ -566,7 +565,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("probe https://llm.example.com/v1 --dialect openai-chat --model x", 2, "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"),
         ),
         "port in use": NO_PORTS,
-        "no terminal": (Case("probe --list", 0, out="Whole answers", how="process"),),
+        "no terminal": (Case("probe --list", 0, out="Whole answers"),),
         "broken pipe": reader_leaves("probe --list"),
         "ctrl-c": (
             *interrupted("probe --list", "wireglot.cli.probe.probing"),
@@ -597,7 +596,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         ),
         "dead host": _dead_hosts("usage", {}, most=True),
         "port in use": NO_PORTS,
-        "no terminal": (Case("usage", 0, out="no usage\n", how="process"),),
+        "no terminal": (Case("usage", 0, out="no usage\n"),),
         "broken pipe": reader_leaves("usage"),
         "ctrl-c": (
             *interrupted("usage", "wireglot.cli.usage.report"),
@@ -619,7 +618,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": "the page itself asks for the secret",
         "dead host": _dead_hosts("inspect", {}, most=True),
         "port in use": FREE_PORT,
-        "no terminal": (Case("inspect --url {gateway}", 0, out="{gateway}/inspector\n", how="process"),),
+        "no terminal": (Case("inspect --url {gateway}", 0, out="{gateway}/inspector\n"),),
         "broken pipe": reader_leaves("inspect --url {gateway}"),
         "ctrl-c": (
             *interrupted("inspect", "wireglot.cli.inspect.opening"),
@@ -638,25 +637,25 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("trace list --search \udcff", 0, out="no exchanges\n"),
         ),
         (Case("trace list --config memory.toml", 2, "the store is in the gateway's memory: ask the gateway itself with --url"),),
-        (Case("trace list", 0, out="no exchanges\n", how="process"),),
+        (Case("trace list", 0, out="no exchanges\n"),),
     ),
     "trace show": _trace(
         "show",
         (Case("trace show req_1 --ful", 2, "there is no option --ful: did you mean --full? (see wireglot trace show --help)"),),
         _files_of_traces("show"),
-        (Case(f"trace show {FILE_OF_TRACE}", 0, out="req_1  running\n", how="process"),),
+        (Case(f"trace show {FILE_OF_TRACE}", 0, out="req_1  running\n"),),
     ),
     "trace diff": _trace(
         "diff",
         (Case("trace diff req_1 --jsno", 2, "there is no option --jsno: did you mean --json? (see wireglot trace diff --help)"),),
         (*_files_of_traces("diff"), Case(f"trace diff {FILE_OF_TRACE} nowhere.json", 2, "nowhere.json: No such file or directory")),
-        (Case(f"trace diff {FILE_OF_TRACE}", 0, out="  client request (anthropic) ", how="process"),),
+        (Case(f"trace diff {FILE_OF_TRACE}", 0, out="  client request (anthropic) "),),
     ),
     "trace export": _trace(
         "export",
         (Case("trace export req_1 --ouput x", 2, "there is no option --ouput: did you mean --output? (see wireglot trace export --help)"),),
         (*_files_of_traces("export"), Case(f"trace export {FILE_OF_TRACE} --output folder", 2, "folder: Is a directory")),
-        (Case(f"trace export {FILE_OF_TRACE}", 0, out='{{\n "format": ', how="process"),),
+        (Case(f"trace export {FILE_OF_TRACE}", 0, out='{{\n "format": '),),
     ),
     "trace replay": _trace(
         "replay",
@@ -667,20 +666,20 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case(f"trace replay {FILE_OF_TRACE}", 2, "--url: which gateway is to send it again? With --offline nothing is sent"),
         ),
         _files_of_traces("replay"),
-        (Case(f"trace replay {FILE_OF_TRACE} --offline", 0, out="= upstream request: as it was recorded\n", how="process"),),
+        (Case(f"trace replay {FILE_OF_TRACE} --offline", 0, out="= upstream request: as it was recorded\n"),),
     ),
     "store stats": _store(
         "stats",
         (Case("store stat", 2, "there is no `wireglot store` stat: did you mean stats? (see wireglot store --help)"),),
         (),
-        (Case("store stats", 0, out="SQLite ", how="process"),),
+        (Case("store stats", 0, out="SQLite "),),
         reader_leaves("store stats"),
     ),
     "store prune": _store(
         "prune",
         (Case("store purne", 2, "there is no `wireglot store` purne: did you mean prune? (see wireglot store --help)"),),
         (),
-        (Case("store prune", 0, out="nothing to remove\n", how="process"),),
+        (Case("store prune", 0, out="nothing to remove\n"),),
         reader_leaves("store prune"),
     ),
     "store export": _store(
@@ -705,7 +704,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("store import folder", 2, "folder: Is a directory"),
             Case("store import note.txt", 2, "note.txt: line 1: not the header of an export of a wireglot store"),
         ),
-        (Case("store import", 2, "standard input: line 1: there is nothing; expected the header of an export", how="process"),),
+        (Case("store import", 2, "standard input: line 1: there is nothing; expected the header of an export"),),
         NO_OUTPUT,
     ),
     "store wipe": _store(
@@ -715,7 +714,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("store wipe", 2, "the following arguments are required: CALLER (see wireglot store wipe --help)"),
         ),
         (),
-        (Case("store wipe nobody", 0, out="there was nothing of 'nobody'\n", how="process"),),
+        (Case("store wipe nobody", 0, out="there was nothing of 'nobody'\n"),),
         reader_leaves("store wipe nobody"),
     ),
     "keys create": _keys(
@@ -744,13 +743,13 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys update nobody", 2, "nothing to change: name at least one option (see wireglot keys update --help)"),
             Case("keys update nobody --concurrent 5", 1, 'there is no stored key called "nobody"'),
         ),
-        (Case("keys update me --concurrent 5", 0, out="me  wg-", how="process", before=MADE),),
+        (Case("keys update me --concurrent 5", 0, out="me  wg-", before=MADE),),
         reader_leaves("keys update me --concurrent 5", before=MADE),
     ),
     "keys list": _keys(
         "list",
         (Case("keys lsit", 2, "there is no `wireglot keys` lsit: did you mean list? (see wireglot keys --help)"),),
-        (Case("keys list", 0, out="name", how="process", before=MADE),),
+        (Case("keys list", 0, out="name", before=MADE),),
         reader_leaves("keys list", before=MADE),
         (Case("keys list --url {silent}", 130, "interrupted", env=LOCAL_KEYS, how="process", while_asking=True),),
     ),
@@ -760,7 +759,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys rovoke me", 2, "there is no `wireglot keys` rovoke: did you mean revoke? (see wireglot keys --help)"),
             Case("keys revoke nobody", 1, 'there is no stored key called "nobody"'),
         ),
-        (Case("keys revoke me", 0, "It opens nothing any more, in every process within seconds. What runs may end.", out="me  wg-", how="process", before=MADE, note=True),),
+        (Case("keys revoke me", 0, "It opens nothing any more, in every process within seconds. What runs may end.", out="me  wg-", before=MADE, note=True),),
         (
             Case(
                 "keys revoke me",
@@ -778,13 +777,13 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys delet me", 2, "there is no `wireglot keys` delet: did you mean delete? (see wireglot keys --help)"),
             Case("keys delete nobody --yes", 1, 'there is no stored key called "nobody"'),
         ),
-        (Case("keys delete me", 2, "this deletes the key me and what was kept of the callers: say --yes", how="process", before=MADE),),
+        (Case("keys delete me", 2, "this deletes the key me and what was kept of the callers: say --yes", before=MADE),),
         NO_OUTPUT,
     ),
     "keys off": _keys(
         "off --yes",
         (Case("keys of", 2, "there is no `wireglot keys` of: did you mean off? (see wireglot keys --help)"),),
-        (Case("keys off", 2, "this deletes all stored keys (me) and what was kept of the callers: say --yes", how="process", before=MADE),),
+        (Case("keys off", 2, "this deletes all stored keys (me) and what was kept of the callers: say --yes", before=MADE),),
         NO_OUTPUT,
     ),
     "keys rotate": _keys(
@@ -795,7 +794,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys rotate me --overlap soon", 2, "argument --overlap: expected a time like 30m, 1h or 7d, got 'soon' (see wireglot keys rotate --help)"),
             Case("keys rotate me --overlap 999999999w", 2, "argument --overlap: expected at most 5200w (100 years), got '999999999w' (see wireglot keys rotate --help)"),
         ),
-        (Case("keys rotate me", 0, "The old key opens nothing any more.", out="wg-", how="process", before=MADE, note=True),),
+        (Case("keys rotate me", 0, "The old key opens nothing any more.", out="wg-", before=MADE, note=True),),
         reader_leaves("keys rotate me", NOT_SHOWN, before=MADE),
     ),
     "dialects": _listing("dialects", "dialect"),

@@ -17,6 +17,7 @@ from tests.cli.bad_input.case import COLUMNS, Case
 from tests.cli.bad_input.running import COMMAND, Done, run_case, run_here
 from tests.cli.bad_input.table import TABLE
 from tests.cli.bad_input.world import ADMIN, Hosts, furnish
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli import exit_status
 from wireglot.cli.parser import build_parser
@@ -76,7 +77,7 @@ def test_every_option_that_names_a_file_a_host_or_a_port_is_in_its_row() -> None
 
 
 @pytest.mark.sampled("row", "column", each=2)
-@pytest.mark.parametrize(("row", "column", "case"), CASES, ids=NAMES)
+@rows(("row", "column", "case"), CASES, ids=NAMES, parts=12)
 def test_bad_input_is_answered_in_one_line(
     row: str, column: str, case: Case, hosts: Hosts, tmp_path: Path
 ) -> None:
@@ -155,8 +156,8 @@ def test_a_narrow_terminal_is_no_reason_to_fail(columns: int, tmp_path: Path) ->
         assert "Traceback" not in terminal.shown
 
 
-@pytest.mark.parametrize("line", ["nonsense", "models nobody", "config check", "translate"])
-@pytest.mark.parametrize("where", ["/dev/full", "&-"])
+@rows("line", ["nonsense", "models nobody", "config check", "translate"])
+@rows("where", ["/dev/full", "&-"])
 def test_the_status_is_the_same_where_nothing_can_be_said(line: str, where: str, tmp_path: Path) -> None:
     """A full disk at standard error was a status of its own (120), or a traceback that nobody saw."""
     environ = furnish(tmp_path)
