@@ -6,11 +6,10 @@ import json
 import re
 from typing import Final
 
-import pytest
-
 from tests.probe.breakages import frames, sent
 from tests.probe.broken_server import MODEL
 from tests.probe.test_exact_breakages import BrokenEndpoint
+from tests.tiers import rows
 from wireglot.probe.cases.listed import CASES
 from wireglot.probe.run import run_cases
 from wireglot.probe.talk import Ledger
@@ -45,7 +44,7 @@ def shaped(begun: str, deltas: tuple[str, ...]) -> list[str]:
     return [begun, *(f"event: content_block_delta\ndata: {piece}" for piece in pieces)]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@rows("shape", SHAPES)
 def test_arguments_pass_in_the_shapes_that_clients_can_join(shape: str) -> None:
     begun, deltas, verdict = SHAPES[shape]
 

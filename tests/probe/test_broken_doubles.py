@@ -9,6 +9,7 @@ import pytest
 
 from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, MODEL, Breakage, Served, server
+from tests.tiers import rows
 from wireglot.probe.case import Case
 from wireglot.probe.cases.listed import CASES, cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
@@ -38,7 +39,7 @@ def test_every_case_has_a_server_that_breaks_it() -> None:
     assert BREAKAGES.keys() == {case.id for case in CASES}
 
 
-@pytest.mark.parametrize(("case", "dialect"), PAIRS, ids=[f"{case.id}-{dialect}" for case, dialect in PAIRS])
+@rows(("case", "dialect"), PAIRS, ids=[f"{case.id}-{dialect}" for case, dialect in PAIRS], parts=6)
 def test_a_case_passes_on_a_good_server_and_fails_on_one_that_breaks_its_rule(
     case: Case, dialect: str
 ) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-import pytest
-
 from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, MODEL, Breakage, server
+from tests.tiers import rows
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import Ask, Got, root_of
 from wireglot.probe.run import run_cases
@@ -77,7 +76,7 @@ class BrokenEndpoint:
         return Got(made.status, {name.lower(): value for name, value in made.headers}, made.body or b"")
 
 
-@pytest.mark.parametrize(("case", "dialect"), PAIRS, ids=[f"{case}-{dialect}" for case, dialect in PAIRS])
+@rows(("case", "dialect"), PAIRS, ids=[f"{case}-{dialect}" for case, dialect in PAIRS], parts=3)
 def test_a_server_that_breaks_one_rule_fails_that_case_and_no_other(case: str, dialect: str) -> None:
     cases = [each for each in cases_for(dialect) if each.cost != "large"]
     endpoint = BrokenEndpoint(dialect, BREAKAGES[case][dialect])

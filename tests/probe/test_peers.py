@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from tools.probe_page import peers_table
 from tools.probe_peers.__main__ import DEFAULT, counted, probe
 from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, Recipe, Source, filled, install, read
@@ -20,7 +21,7 @@ from wireglot.probe.wires.known import WIRES
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 
-@pytest.mark.parametrize("name", DEFAULT)
+@rows("name", DEFAULT)
 def test_a_recipe_names_dialects_and_upstreams_that_there_are(name: str) -> None:
     recipe = read(name)
     assert recipe.roots.keys() <= WIRES.keys()
@@ -132,7 +133,7 @@ def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_noth
     }
 
 
-@pytest.mark.parametrize("name", DEFAULT)
+@rows("name", DEFAULT)
 def test_a_recipe_names_models_that_vendors_have(name: str) -> None:
     """Gateways decide by the name of a model what it can do: one that they cannot know is unfair to them."""
     assert "demo" not in (SHIPPED / f"{name}.toml").read_text()
