@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -32,7 +33,7 @@ def ask(gateway: LiveGateway, body: dict[str, Any]) -> tuple[int, dict[str, str]
         connection.close()
 
 
-@pytest.mark.parametrize("words", [{}, {"input": "And in Lima?"}])
+@rows("words", [{}, {"input": "And in Lima?"}])
 def test_results_reach_the_model_with_the_calls_they_answer(stage, words):
     """R-AF-05: the calls are put back as far as they are known, and that is said."""
     gateway, upstream = stage
@@ -56,7 +57,7 @@ def test_its_timeout_is_kept_and_is_no_loss(stage):
     assert "unknown_field" not in headers.get("x-wireglot-losses", "")
 
 
-@pytest.mark.parametrize("timeout", [0, -1, "soon", [1]])
+@rows("timeout", [0, -1, "soon", [1]])
 def test_a_timeout_that_is_none_is_refused(stage, timeout):
     status, _, body = ask(stage[0], {"model": "m1", "input": "hi", "timeout": timeout})
     assert status == 400

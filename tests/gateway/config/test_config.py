@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, digest, loaded, problems, refused, written
+from tests.tiers import rows
 from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.fingerprints import fingerprint
 from wireglot.gateway.process_limits import ProcessLimits
@@ -296,7 +297,7 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         assert any("over http" in note for note in settings.notes) is noted
 
 
-@pytest.mark.parametrize(
+@rows(
     ("rules", "unreached"),
     [
         ('"gpt-*" = "demo/*"\n"gpt-4*" = "demo/*"', ["gpt-4*"]),
@@ -385,7 +386,7 @@ def test_settings_show_no_secret(tmp_path: Path) -> None:
     assert "hush" not in f"{settings.providers['openai']} {settings.providers}"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "order"),
     [
         ("", "during"),
@@ -408,7 +409,7 @@ def test_another_order_of_the_disk_is_named_with_those_that_there_are(tmp_path: 
     assert "store.sync: expected one of before, during, off" in wrong
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "noted"),
     [
         ("postgresql://u:p@db.example/x", True),

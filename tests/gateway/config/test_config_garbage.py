@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gateway.config.config_files import QUIET
+from tests.tiers import rows
 from wireglot.gateway.config import ConfigError, load
 from wireglot.gateway.config.read import parse
 from wireglot.gateway.settings import Settings
@@ -117,7 +118,7 @@ def test_any_bytes_are_toml_or_a_problem(content: bytes) -> None:
         assert isinstance(end, dict)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "port = 1" + "0" * 5000,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded
+from tests.tiers import rows
 from wireglot.gateway.config import ConfigError
 from wireglot.providers.list_price import Price, Tier
 
@@ -29,7 +30,7 @@ def test_prices_of_long_requests_are_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tiers", "told"),
     [
         ("3", "tiers: expected a list of tables with over, input and output"),

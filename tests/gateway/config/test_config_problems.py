@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, digest, loaded, problems, refused
+from tests.tiers import rows
 from wireglot.gateway.config import ConfigError, load
 
 EVERYTHING = f"""
@@ -276,7 +277,7 @@ def test_other_machines_are_let_in_only_with_a_key(tmp_path: Path, host: str) ->
     assert load(path, environ=QUIET).server.host == host
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
+@rows("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
 def test_this_machine_needs_no_key(host: str) -> None:
     assert load(None, environ={**QUIET, "WIREGLOT_HOST": host}).keys == ()
 

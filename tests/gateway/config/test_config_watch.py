@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, written
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.gateway.config import ConfigError, ConfigProblem, Watcher, load
 from wireglot.gateway.config.problems import NotApproved
@@ -117,8 +118,8 @@ def test_asked_for_again_and_again_it_is_loaded_all_the_same(tmp_path: Path) -> 
     assert seen.counts == (2, 0)
 
 
-@pytest.mark.parametrize("empty", ["", "\n", "# nothing is set\n"])
-@pytest.mark.parametrize("asked", [True, False])
+@rows("empty", ["", "\n", "# nothing is set\n"])
+@rows("asked", [True, False])
 def test_an_emptied_file_is_refused(tmp_path: Path, empty: str, asked: bool) -> None:
     """[A1]"""
     seen = Seen(written(tmp_path, "[providers.demo]\n"))

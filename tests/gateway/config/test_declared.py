@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from tests.gateway.config.config_files import loaded, problems
+from tests.tiers import rows
 from tools import config_tables
 from tools.config_tables import STRUCTS, environment_table, settings_table
 from wireglot.dialects import registry
@@ -134,7 +135,7 @@ def test_a_setting_without_a_description_is_refused_wherever_it_is_used() -> Non
         declared(Chatty)
 
 
-@pytest.mark.parametrize("struct", [struct for structs in STRUCTS.values() for struct in structs])
+@rows("struct", [struct for structs in STRUCTS.values() for struct in structs])
 def test_every_setting_has_a_description_and_a_default_within_its_bounds(struct: type[Struct]) -> None:
     found = Problems()
     for setting in declared(struct).values():

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded, problems
+from tests.tiers import rows
 from wireglot.gateway.config.logins import told_login
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Credential, Settings
@@ -85,7 +86,7 @@ def test_two_configurations_of_one_login_are_one_account(tmp_path: Path) -> None
     assert other.account != once.account
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "environ", "path", "expected"),
     [
         ('[providers.bedrock]\nlogin = "amazon"\n', AWS, "providers.bedrock.login", "one of aws, entra, google"),
@@ -123,7 +124,7 @@ def test_keys_that_are_given_need_no_extra(tmp_path: Path, monkeypatch: pytest.M
     assert credential(loaded(tmp_path, "[providers.bedrock]\n", {**QUIET, **AWS}), "bedrock").login
 
 
-@pytest.mark.parametrize("number", range(9))
+@rows("number", range(9))
 def test_every_example_of_the_page_about_clouds_loads(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +138,7 @@ def test_every_example_of_the_page_about_clouds_loads(
     assert all(provider.credentials for provider in settings.providers.values())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("authority", "named", "told"),
     [
         ("https://login.microsoftonline.us", False, ""),

@@ -5,6 +5,7 @@ import hashlib
 import pytest
 
 from tests.gateway.kit import head, match, settings
+from tests.tiers import rows
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form, check_host, check_origin
 from wireglot.gateway.errors import RequestError
@@ -19,13 +20,13 @@ def key(text: str, name: str = "team") -> ClientKey:
     return ClientKey(name, hashlib.sha256(text.encode()).hexdigest())
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:8484", "127.0.0.1:1", "[::1]:8484", "127.9.9.9"])
+@rows("host", ["localhost", "localhost:8484", "127.0.0.1:1", "[::1]:8484", "127.9.9.9"])
 def test_a_loopback_name_is_served_on_loopback(host: str):
     check_host(head("GET", "/", host=host), LOOPBACK)
 
 
-@pytest.mark.parametrize("host", ["evil.test", "evil.test:8484", "localhost.evil.test", "192.168.0.5", ""])
-@pytest.mark.parametrize("server", [LOOPBACK, PUBLIC])
+@rows("host", ["evil.test", "evil.test:8484", "localhost.evil.test", "192.168.0.5", ""])
+@rows("server", [LOOPBACK, PUBLIC])
 def test_a_rebound_name_is_refused_on_a_loopback_connection(host: str, server: ServerSettings):
     """FAULTS 6, THREATS T2"""
     with pytest.raises(RequestError) as refused:
@@ -51,7 +52,7 @@ def test_pages_may_not_call_unless_they_were_named():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     "headers",
     [
         {},
@@ -73,7 +74,7 @@ def test_json_is_taken_however_it_is_spelled(kind: str):
     check_body_form(head("POST", "/v1/messages", content_type=kind))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "query", "headers"),
     [
         ("/v1/messages", "", {"x_api_key": "secret"}),
@@ -92,7 +93,7 @@ def test_a_key_is_taken_from_wherever_clients_put_it(path, query, headers):
     assert Gatekeeper(lambda: 0.0).caller(request, match(request), on).name == "team"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "query", "headers"),
     [
         ("/v1/messages", "", {}),

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-import pytest
 
 from tests.gateway.faults.faults_kit import provider
 from tests.gateway.state.test_admin import SECRET, admin, create
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -114,7 +114,7 @@ def test_another_key_on_the_same_connection_is_another_caller() -> None:
         assert told == ["a"] * 3 + ["b"] * 3 + ["a", "b", "", "b"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changed", "status"),
     [
         ({"origin": "https://evil.test"}, 403),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.gateway.kit import ROUTES, match
+from tests.tiers import rows
 from wireglot import __version__
 from wireglot.dialects.registry import NAMES, surfaces
 from wireglot.http.application import Head
@@ -56,7 +57,7 @@ def test_every_probe_is_answered_with_json_and_open():
         assert (asked.operation, asked.open) == ("stub", True)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "endpoint"),
     [(surface.name, each) for surface in surfaces() for each in surface.client.endpoints],
 )

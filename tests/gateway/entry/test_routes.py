@@ -3,13 +3,14 @@
 import pytest
 
 from tests.gateway.kit import ROUTES, head, match
+from tests.tiers import rows
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry import routes
 from wireglot.gateway.entry.routes import NoRoute
 from wireglot.gateway.errors import RequestError
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "dialect", "operation", "model", "stream"),
     [
         ("POST", "/v1/messages", "anthropic", "generate", "", None),
@@ -39,7 +40,7 @@ def test_each_path_is_one_question_in_one_dialect(method, path, dialect, operati
     assert (asked.dialect, asked.operation, asked.model, asked.stream) == (dialect, operation, model, stream)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("headers", "query", "dialect"),
     [
         ({}, "", "openai-chat"),
@@ -54,7 +55,7 @@ def test_a_model_list_is_told_in_the_dialect_of_who_asks(headers, query, dialect
     assert match(head("GET", "/v1/models", query, **headers)).dialect == dialect
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "dialect", "allowed"),
     [
         ("GET", "/v1/messages", "anthropic", ("POST",)),
@@ -94,7 +95,7 @@ def test_an_encoded_slash_is_part_of_a_models_name_and_of_nothing_else():
             match(head("POST", path))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "headers", "dialect", "what"),
     [
         ("POST", "/v1/embeddings", {}, "openai-chat", "embeddings"),
@@ -123,7 +124,7 @@ def test_what_sdks_expect_and_nobody_serves_is_said_so(method, path, headers, di
     assert "not served" in fault.error.message
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "headers", "dialect", "hint"),
     [
         ("POST", "/v1/v1/messages", {"anthropic_version": "2023-06-01"}, "anthropic", "take /v1 off the end of"),

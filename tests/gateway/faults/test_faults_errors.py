@@ -36,6 +36,7 @@ from tests.gateway.faults.faults_stages import (
     one,
     stage_behind,
 )
+from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
@@ -248,7 +249,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("client", [each for each in CLIENTS if each.dialect in UPSTREAMS], ids=str)
+@rows("client", [each for each in CLIENTS if each.dialect in UPSTREAMS], ids=str)
 def test_an_error_in_the_form_of_another_dialect_reaches_clients_in_their_own(client: Client) -> None:
     """llama.cpp's Anthropic endpoint answers with OpenAI's errors: what passes through untouched is only an
     error that the client can read."""

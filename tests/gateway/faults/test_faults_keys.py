@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.gateway.faults.faults_kit import ask, is_of, provider, told
 from tests.gateway.faults.faults_stages import KEYS, SOON, A, behind, digest_of, keys_of, one
+from tests.tiers import rows
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 
@@ -116,7 +115,7 @@ LOSSY: dict[str, Any] = {"top_k": 5}
 """Chat has no word for it."""
 
 
-@pytest.mark.parametrize("where", ["settings", "provider", "rule", "key", "header"])
+@rows("where", ["settings", "provider", "rule", "key", "header"])
 def test_strict_asks_no_upstream(where: str) -> None:
     """FAULTS 32: wherever it is said, the client's own wish first."""
     lines = 'losses = "strict"\n' if where == "provider" else ""

@@ -8,6 +8,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, Answered, post, provider, told
 from tests.gateway.faults.faults_stages import Stage
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
@@ -63,8 +64,8 @@ def answered(stage: Stage, dialect: str, whose: str, behaviour: Behaviour, *, st
     return post(stage[0].port, client.path(model, stream), encode(client.body(model, "hi", stream)))
 
 
-@pytest.mark.parametrize("whose", ["vendor", "somebody"])
-@pytest.mark.parametrize("name", WHOLE)
+@rows("whose", ["vendor", "somebody"])
+@rows("name", WHOLE)
 def test_a_document_that_is_no_answer_is_an_error(stage: Stage, name: str, whose: str) -> None:
     """[A8]"""
     dialect, body = WHOLE[name]
@@ -73,8 +74,8 @@ def test_a_document_that_is_no_answer_is_an_error(stage: Stage, name: str, whose
     told(BY_NAME[dialect], reply)
 
 
-@pytest.mark.parametrize("whose", ["vendor", "somebody"])
-@pytest.mark.parametrize("name", STREAMS)
+@rows("whose", ["vendor", "somebody"])
+@rows("name", STREAMS)
 def test_a_stream_that_begins_with_what_cannot_be_read_is_an_error(
     stage: Stage, name: str, whose: str
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.gateway.faults.faults_kit import every_dialect
 from tests.gateway.faults.faults_stages import digest_of
 from tests.gateway.faults.test_faults_process import Served, serving, workers_of
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.lab import reloads
 from wireglot.testing.live_gateway import LiveGateway
@@ -43,8 +44,8 @@ def get(port: int, path: str, key: str = "") -> tuple[int, bytes]:
         connection.close()
 
 
-@pytest.mark.parametrize("name", OPEN)
-@pytest.mark.parametrize("bound", [PUBLIC, LOOPBACK], ids=["public", "loopback"])
+@rows("name", OPEN)
+@rows("bound", [PUBLIC, LOOPBACK], ids=["public", "loopback"])
 def test_a_file_without_keys_is_refused_and_told_and_the_old_settings_stay(bound: str, name: str) -> None:
     """[A1]"""
     with LiveGateway(bound + KEYS) as gateway:

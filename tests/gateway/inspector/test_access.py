@@ -9,6 +9,7 @@ import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
 from tests.gateway.kit import head, settings
+from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.inspector_paths import INSPECTOR
@@ -53,7 +54,7 @@ def test_localhost_by_name_is_this_machine(open_gateway):
     assert Visitor(open_gateway).get(SETUP, host=f"[::1]:{open_gateway.port}").status == 200
 
 
-@pytest.mark.parametrize(
+@rows(
     "header",
     [
         "x-forwarded-for",
@@ -164,7 +165,7 @@ ROUTES = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
+@rows(("method", "path"), ROUTES)
 def test_no_route_is_forgotten(locked_gateway, open_gateway, method, path):
     document: dict | None = None if method == "GET" else {}
     stranger = Visitor(locked_gateway).browse()
@@ -302,7 +303,7 @@ def test_guesses_of_the_admin_secret_are_counted_where_everybody_may_look():
         assert visitor.get(SESSION, authorization=f"Bearer {ADMIN}").json()["access"] == "admin"
 
 
-@pytest.mark.parametrize("secret", [None, "", "   ", 5, [], {}, "x" * 5000, True])
+@rows("secret", [None, "", "   ", 5, [], {}, "x" * 5000, True])
 def test_a_secret_that_is_none_is_told(locked_gateway, secret):
     answer = Visitor(locked_gateway).post(SESSION, {"secret": secret})
     assert answer.status == 400

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, configured
+from tests.tiers import rows
 from wireglot.gateway.inspector.dashboard import Span, charted, graded, percentile, usual_step
 from wireglot.gateway.inspector.dashboard_csv import as_csv, plain
 from wireglot.stores.records import UsageRow
@@ -156,7 +157,7 @@ def test_breakers_cool_downs_and_losses_are_told():
         assert told["health"]["losses"][0].keys() == {"feature", "grade", "requests"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("query", "field"),
     [
         ("from=yesterday", "from"), ("to=never", "to"), ("from=1h&to=2h", "to"), ("step=0", "step"), ("step=x", "step"),

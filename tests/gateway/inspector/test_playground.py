@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.inspector.inspector_kit import Visitor
+from tests.tiers import rows
 from wireglot.dialects.registry import NAMES
 from wireglot.gateway.inspector.playground import asked_of, translated
 from wireglot.testing.live_gateway import LiveGateway
@@ -36,8 +37,8 @@ def visitor():
         yield visitor
 
 
-@pytest.mark.parametrize("kind", FOLDERS)
-@pytest.mark.parametrize("dialect", NAMES)
+@rows("kind", FOLDERS)
+@rows("dialect", NAMES)
 def test_a_document_is_told_in_all_other_dialects(visitor, dialect, kind):
     text = text_of(dialect, kind)
     told = visitor.post(TRANSLATE, {"dialect": dialect, "kind": kind, "text": text}).json()
@@ -136,7 +137,7 @@ PROBLEMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "text", "line", "column", "pointer"), PROBLEMS)
+@rows(("kind", "text", "line", "column", "pointer"), PROBLEMS)
 def test_what_is_wrong_is_told_with_its_place(visitor, kind, text, line, column, pointer):
     answer = visitor.post(TRANSLATE, {"dialect": "anthropic", "kind": kind, "text": text})
     assert answer.status == 200
@@ -166,14 +167,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("document", "field"), BAD)
+@rows(("document", "field"), BAD)
 def test_a_bad_question_names_its_field(visitor, document, field):
     answer = visitor.post(TRANSLATE, document)
     assert answer.status == 400
     assert answer.json()["error"]["param"] == field
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b"[" * 10_000])
+@rows("body", [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b"[" * 10_000])
 def test_a_body_that_is_no_question_is_refused(visitor, body):
     assert visitor.post(TRANSLATE, body).status == 400
 

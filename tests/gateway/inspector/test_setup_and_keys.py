@@ -9,6 +9,7 @@ import re
 import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
+from tests.tiers import rows
 from wireglot.gateway.inspector.client_settings import CLIENTS
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -87,7 +88,7 @@ def test_a_question_that_fails_is_told_with_its_id(fresh):
     assert "nothing-like-it" in told["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("document", "field"),
     [
         ({"model": 5}, "model"), ({"text": []}, "text"), ({"text": "x" * 100_001}, "text"), ({"stream": "yes"}, "stream"),

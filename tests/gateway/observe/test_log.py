@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.gateway.observe.log import LOSSES_MOST, JsonLines, PrettyLines, wants_colour
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
@@ -51,7 +52,7 @@ def test_a_request_is_one_json_line():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("uptime", [0.0, 0.3, 1_234.567, 86_400.1, 3_000_000.9, 400_000_000.7])
+@rows("uptime", [0.0, 0.3, 1_234.567, 86_400.1, 3_000_000.9, 400_000_000.7])
 def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime):
     lines = JsonLines(Redactor(), clock)
     for tenths in range(1, 300):
@@ -119,7 +120,7 @@ def test_a_request_refused_before_it_was_routed_has_no_route():
     assert (told["level"], told["path"], told["ms"]) == ("warn", "/x", 0.0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "outcome", "level"),
     [
         (200, "ok", "info"),
@@ -169,9 +170,9 @@ def test_an_escape_stays_one_after_the_json_is_read():
     assert told["model"].isprintable()
 
 
-@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
-@pytest.mark.parametrize("field", [*TEXT_FIELDS, *LISTS])
-@pytest.mark.parametrize("status", [200, 500])
+@rows("style", STYLES.values(), ids=STYLES)
+@rows("field", [*TEXT_FIELDS, *LISTS])
+@rows("status", [200, 500])
 def test_a_secret_in_any_field_is_scrubbed(style, field, status):
     """R-DE-18"""
     value = f"x {SECRET} y"

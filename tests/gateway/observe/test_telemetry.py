@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from tests.tiers import rows
 from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.observe.metrics import OTHER, ModelNames
 from wireglot.gateway.observe.observer import Observer
@@ -139,7 +140,7 @@ def test_a_secret_in_a_name_is_scrubbed():
     assert SECRET[:12] not in span.to_json()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("provider", "dialect", "name", "operation"),
     [
         ("gemini", "gemini", "gcp.gemini", "generate_content"),

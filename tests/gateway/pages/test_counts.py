@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from wireglot.dialects.anthropic import counts as anthropic_counts
 from wireglot.dialects.base import Context, Counts
 from wireglot.dialects.openai_responses import counts as responses_counts
@@ -196,7 +197,7 @@ def test_an_answer_comes_back_as_it_was_given(dialect):
     assert _counts(dialect).parse_answer(_counts(dialect).render_answer(42)) == 42
 
 
-@pytest.mark.parametrize("body", [{}, [], None, "x", {"input_tokens": "5"}, {"input_tokens": -1}])
+@rows("body", [{}, [], None, "x", {"input_tokens": "5"}, {"input_tokens": -1}])
 def test_an_answer_without_a_count_is_the_upstreams_fault(body):
     with pytest.raises(UpstreamFault):
         _counts("anthropic").parse_answer(body)
@@ -266,7 +267,7 @@ ADDITIONS: list[Request] = [
 ]
 
 
-@pytest.mark.parametrize("request_", ADDITIONS)
+@rows("request_", ADDITIONS)
 def test_everything_a_model_reads_is_counted(request_):
     assert token_weight(request_) > token_weight(HELLO)
 

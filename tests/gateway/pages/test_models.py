@@ -12,6 +12,7 @@ import pytest
 from google import genai
 from google.genai import types as gemini_types
 
+from tests.tiers import rows
 from wireglot.dialects.base import ListedModel
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import check_permitted
@@ -255,7 +256,7 @@ def test_googles_sdk_reads_figures_and_thinking(gemini):
     assert gemini.models.get(model="fast").input_token_limit is None
 
 
-@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
+@rows("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
 def test_an_unknown_model_is_none_in_every_dialect(dialect):
     assert models.render_one(surface(dialect), MODELS, "no-such-model") is None
     assert models.render_one(surface(dialect), MODELS, "models/no-such-model") is None
@@ -265,7 +266,7 @@ def test_an_unknown_model_is_none_in_every_dialect(dialect):
     assert found.get("id", "fast") == "fast"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "query", "name"),
     [
         ("anthropic", "limit=abc", "limit"),

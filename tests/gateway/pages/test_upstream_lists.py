@@ -14,6 +14,7 @@ from google.genai import types
 
 from tests.gateway.faults.faults_kit import provider
 from tests.gateway.faults.faults_stages import SECRET, behind, closed_port, digest_of
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.dialects.listed_model import UpstreamModel, read_list
 from wireglot.gateway.pages import upstream_lists
@@ -37,7 +38,7 @@ GEMINI = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@rows(
     ("document", "models"),
     [
         (OLLAMA, [UpstreamModel("qwen3:8b")]),

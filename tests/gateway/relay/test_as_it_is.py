@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.relay.as_is_kit import ASKED, CONFIG, Stage, always_sunny
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -90,8 +91,8 @@ def stage() -> Iterator[Stage]:
         yield Stage(gateway, upstream)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("case", DEMANDED)
+@rows("stream", [False, True])
+@rows("case", DEMANDED)
 def test_a_body_arrives_unchanged(stage: Stage, case: str, stream: bool) -> None:
     """[K9] Asked by header: not a byte is mended, whatever stands in it."""
     body = sent_as(case, stream=stream)
@@ -101,7 +102,7 @@ def test_a_body_arrives_unchanged(stage: Stage, case: str, stream: bool) -> None
     assert "x-wireglot-losses" not in headers
 
 
-@pytest.mark.parametrize("case", DEMANDED)
+@rows("case", DEMANDED)
 def test_by_default_only_what_is_named_is_bent(stage: Stage, case: str) -> None:
     """[K9] Without the policy a body arrives as it came, or with named losses, or is refused by its field."""
     body = sent_as(case)

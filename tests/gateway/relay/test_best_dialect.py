@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.gateway.relay.as_is_kit import ASKED, CONFIG, Stage
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -51,8 +50,8 @@ base_urls = {{ anthropic = "{url}" }}
 """
 
 
-@pytest.mark.parametrize("name", ["ollama", "llama-cpp", "vllm", "kimi"])
-@pytest.mark.parametrize("policy", ["warn", "strict"])
+@rows("name", ["ollama", "llama-cpp", "vllm", "kimi"])
+@rows("policy", ["warn", "strict"])
 def test_a_schema_goes_where_it_is_enforced(name: str, policy: str) -> None:
     """[L13] Ollama and llama.cpp lose a JSON schema on Messages and enforce it on Chat: there it goes. What
     loses nothing stays in the client's own dialect."""

@@ -18,6 +18,7 @@ from tests.gateway.faults.faults_stages import (
     digest_of,
 )
 from tests.gateway.kit import catalogued, settings
+from tests.tiers import rows
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.settings import Credential, Provider, Secret
 from wireglot.gateway.targets.routing import route
@@ -54,7 +55,7 @@ def test_a_rejected_key_names_the_provider_its_words_and_the_fix() -> None:
     assert (failed.error.status, failed.error.code) == (502, "upstream_auth_failed")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("blame", "error", "said", "fix"),
     [
         ("connection", ApiError("server", "could not connect", status=503, code="upstream_unavailable"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.gateway.relay.refusals import is_same, judged
 from wireglot.http.failures import AttemptFailed, of_error, of_stream
 from wireglot.ir.errors import ApiError
@@ -11,7 +12,7 @@ def failed(message: str, status: int = 500, **more: object) -> AttemptFailed:
     return of_error(ApiError("server", message, **more), status)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@rows(
     "message",
     [
         "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
@@ -31,7 +32,7 @@ def test_servers_that_say_what_they_cannot_do_refuse_the_request(message: str) -
     assert refused.error.message == message
 
 
-@pytest.mark.parametrize(
+@rows(
     "message",
     [
         "The server had an error while processing your request. Sorry about that!",

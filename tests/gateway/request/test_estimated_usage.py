@@ -11,6 +11,7 @@ import pytest
 from google import genai
 from google.genai import types
 
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
@@ -114,8 +115,8 @@ FROM_CHAT = [name for name in CLIENTS if name != "chat"]
 """Clients of another dialect than the upstream's: what passes through is not changed."""
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("client", FROM_CHAT)
+@rows("streamed", [False, True], ids=["whole", "streamed"])
+@rows("client", FROM_CHAT)
 def test_an_answer_without_a_usage_is_estimated_and_marked(client: str, streamed: bool) -> None:
     """[X19] Told 0, agents would never compact."""
     with ScriptedUpstream() as upstream, gateway(upstream) as live:
@@ -131,8 +132,8 @@ def test_an_answer_without_a_usage_is_estimated_and_marked(client: str, streamed
             assert streamed or headers["x-wireglot-estimate"] == "true"
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("client", FROM_CHAT)
+@rows("streamed", [False, True], ids=["whole", "streamed"])
+@rows("client", FROM_CHAT)
 def test_what_a_provider_once_told_calibrates_the_estimate(client: str, streamed: bool) -> None:
     """[X19] The same conversation again: what was reported for it holds."""
     with ScriptedUpstream() as upstream, gateway(upstream) as live:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, post
 from tests.laws.test_prefix import PLACES
+from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import dialect_name
 from wireglot.gateway.errors import RequestError
@@ -60,7 +61,7 @@ def _through(gateway: LiveGateway, upstream: ScriptedUpstream, client: str) -> S
     return send
 
 
-@pytest.mark.parametrize(
+@rows(
     ("client", "spoken"),
     [
         ("anthropic", "openai-chat"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
@@ -23,7 +24,7 @@ def outline(**body: Any) -> Outline:
     return Outline(encode({"model": "m", **body}))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "headers", "body", "name"),
     [
         ("anthropic", {"x_claude_code_session_id": "cc"}, {}, "cc"),
@@ -49,7 +50,7 @@ def test_a_clients_own_session_is_found_wherever_it_tells_it(
     assert grouping_name(head(**headers), outline(**body), surface(dialect).client) == name
 
 
-@pytest.mark.parametrize("name", ["..", ".", "a\nb", "x" * 257, "nul\0"])
+@rows("name", ["..", ".", "a\nb", "x" * 257, "nul\0"])
 def test_a_name_that_no_path_could_hold_is_refused(name: str) -> None:
     with pytest.raises(RequestError, match="conversation: expected"):
         conversation_name(head(), outline(conversation=name), "conversation")

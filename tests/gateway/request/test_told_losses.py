@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.gateway import kit
+from tests.tiers import rows
 from wireglot.gateway.request.headers import common_headers
 from wireglot.gateway.request.told_losses import DETAILS_BYTES, NAMES_BYTES, told_losses
 from wireglot.ir.loss import FEATURES, Loss
@@ -50,7 +49,7 @@ def test_details_are_cut_at_four_kibibytes_and_say_so():
     assert all(len(loss["detail"]) == 200 and loss["detail"].endswith("…") for loss in told)
 
 
-@pytest.mark.parametrize("text", ["é", "日本", "😀", "\x7f", "\r\nx-evil: 1", "\u2028", "\ud800"])
+@rows("text", ["é", "日本", "😀", "\x7f", "\r\nx-evil: 1", "\u2028", "\ud800"])
 def test_details_are_ascii_whatever_a_key_is_called(text):
     """[X25] A header takes nothing else, and none may be forged."""
     value = headers_of(Loss(f'$["{text}"]', "unknown_field", "dropped", text), details=True)[
@@ -62,9 +61,7 @@ def test_details_are_ascii_whatever_a_key_is_called(text):
     assert told["detail"] in (text, "\ufffd")
 
 
-@pytest.mark.parametrize(
-    ("asked", "has"), [("1", True), ("true", True), ("0", False), ("", False), (None, False)]
-)
+@rows(("asked", "has"), [("1", True), ("true", True), ("0", False), ("", False), (None, False)])
 def test_details_are_for_who_asks(asked, has):
     """[X25] By the header of the same name."""
     wish = {} if asked is None else {"x-wireglot-loss-details": asked}

@@ -11,6 +11,7 @@ import pydantic
 import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.wire.json import decode, encode
@@ -142,8 +143,8 @@ def check(response: dict[str, Any]) -> None:
         assert type(form["strict"]) is bool
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", [name for name in REQUESTS if name != "failure"])
+@rows("model", MODELS)
+@rows("name", [name for name in REQUESTS if name != "failure"])
 def test_a_response_is_what_its_schemas_say(gateway: LiveGateway, name: str, model: str) -> None:
     """[X23] Every key that Open Responses requires, and none that OpenAI's own types do not know."""
     status, body = post(gateway, {"model": model, **REQUESTS[name]})
@@ -159,8 +160,8 @@ def test_a_response_is_what_its_schemas_say(gateway: LiveGateway, name: str, mod
         assert (response["temperature"], response["top_p"]) == (0.5, 0.5)
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", REQUESTS)
+@rows("model", MODELS)
+@rows("name", REQUESTS)
 def test_every_event_is_what_its_schemas_say(gateway: LiveGateway, name: str, model: str) -> None:
     """[X23]"""
     status, body = post(gateway, {"model": model, "stream": True, **REQUESTS[name]})

@@ -14,6 +14,7 @@ from google.genai import errors as genai_errors
 from google.genai import types
 
 from tests.gateway.sdk.sdk_kit import FRAIL, LOCKED, MODEL, UNLISTED, UPSTREAMS, Stage, stage_fixtures
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -243,7 +244,7 @@ def test_an_error_before_the_first_word_is_an_error_with_a_status(stage: Stage, 
     assert "overloaded" in message
 
 
-@pytest.mark.parametrize("dialect", UPSTREAMS)
+@rows("dialect", UPSTREAMS)
 def test_a_wrong_client_key_is_refused_by_every_sdk(dialect: str) -> None:
     keys = f'[keys]\nteam = "sha256:{sha256(b"right").hexdigest()}"\n'
     with ScriptedUpstream() as upstream, LiveGateway.before(upstream, dialect, keys) as gateway:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask, is_complete, provider, start, told
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Document
@@ -123,7 +124,7 @@ def test_a_stream_finishes_after_its_key_was_revoked(stage: Any) -> None:
     assert is_complete(CLAUDE, msgspec.structs.replace(rest, body=first + rest.body))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "path", "body", "status", "said"),
     [
         ("POST", "/keys", {}, 400, "name: expected a name"),
@@ -160,7 +161,7 @@ def test_a_name_is_taken_once_and_for_all(stage: Any) -> None:
     assert admin(gateway, "POST", "/keys/taken/rotate").status == 409
 
 
-@pytest.mark.parametrize(
+@rows(
     ("headers", "status"),
     [
         ({"origin": "https://evil.test"}, 403),

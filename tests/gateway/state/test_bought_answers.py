@@ -17,6 +17,7 @@ import pytest
 from tests.gateway.state.background_kit import finished
 from tests.gateway.state.ledger_kit import ORDERS
 from tests.gateway.state.responses_kit import Stage
+from tests.tiers import rows
 from tests.waiting import wait_until
 from tools.lab.link import Link, Reply
 from wireglot.gateway.state.pace import Pace
@@ -227,8 +228,8 @@ def test_a_background_response_whose_end_cannot_be_stored_has_failed_with_the_re
     assert (over.status, over.error.message) == ("failed", UNSTORED)
 
 
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("order", ORDERS)
+@rows("streaming", [False, True])
+@rows("order", ORDERS)
 def test_where_the_books_are_required_a_request_is_refused_before_it_is_asked_and_never_after(
     monkeypatch: pytest.MonkeyPatch, streaming: bool, order: str
 ) -> None:

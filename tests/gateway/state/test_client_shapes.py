@@ -14,6 +14,7 @@ import pytest
 from tests.gateway.state.client_shapes import SHAPES
 from tests.gateway.state.doubles import Double
 from tests.gateway.state.driver_conversation import UPSTREAMS, VARIANTS, Conversation, House
+from tests.tiers import rows
 from wireglot.wire.json import encode
 
 CLAUDES = ("claude", "claude-adaptive", "claude-interleaved")
@@ -48,7 +49,7 @@ def assert_old_turns_stay(double: Double) -> None:
         assert encode(old) == encode(after[place][: len(old)])
 
 
-@pytest.mark.parametrize(("shape", "upstream"), PAIRS)
+@rows(("shape", "upstream"), PAIRS)
 def test_every_provider_gets_its_state_back_from_every_client(
     tmp_path: Path, shape: str, upstream: str
 ) -> None:
@@ -62,7 +63,7 @@ def test_every_provider_gets_its_state_back_from_every_client(
 
 
 @pytest.mark.sampled("shape", each=2)
-@pytest.mark.parametrize(("shape", "upstream"), OTHERS)
+@rows(("shape", "upstream"), OTHERS)
 def test_other_families_get_theirs_too(tmp_path: Path, shape: str, upstream: str) -> None:
     """[L2] [L6] [L7] Thinking that is not shown, thinking between text and calls, ids that recur."""
     with House(tmp_path, upstream) as house:
@@ -99,7 +100,7 @@ def test_a_server_that_shows_reasoning_and_does_not_take_it_is_asked_with_it_onc
 
 
 @pytest.mark.sampled("shape", each=2)
-@pytest.mark.parametrize(("shape", "upstream"), PAIRS)
+@rows(("shape", "upstream"), PAIRS)
 def test_state_is_there_after_a_restart_and_in_another_worker(
     tmp_path: Path, shape: str, upstream: str
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.tiers import rows
 from wireglot.gateway.state.responses.compaction_words import NOW, PREFACE
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -207,7 +208,7 @@ CODEX_TOOLS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+@rows("streamed", [False, True])
 def test_a_trigger_in_the_input_gives_exactly_one_compaction_item_back(
     stage: tuple[ScriptedUpstream, LiveGateway], streamed: bool
 ) -> None:

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from tests.gateway.state.responses_kit import BOB, TOOLS, Stage, stage_fixtures, texts
+from tests.tiers import rows
 
 running, stage = stage_fixtures()
 
@@ -170,7 +171,7 @@ def test_items_are_added_listed_shown_and_deleted(one: Stage) -> None:
     assert "Thanks" not in one.sent_text()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "param"),
     [
         ({"items": [{"role": "user", "content": "x"}] * 21}, "items"),

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.gateway.kit import head, match, settings
+from tests.tiers import rows
 from tests.waiting import until
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.errors import RequestError
@@ -286,7 +287,7 @@ def test_a_name_is_never_given_twice() -> None:
     run(work())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fields", "field", "said"),
     [
         ({"requests_per_minute": -1}, "requests_per_minute", "a whole number from 0"),
@@ -312,7 +313,7 @@ def test_what_is_wrong_with_a_key_is_told_by_its_field(fields: dict[str, Any], f
     run(work())
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 65, "é", "admin", "local", None, 5, "a\x00b"])
+@rows("name", ["", "a/b", "../x", "x" * 65, "é", "admin", "local", None, 5, "a\x00b"])
 def test_a_name_that_could_mean_something_else_is_refused(name: object) -> None:
     async def work() -> None:
         with pytest.raises(KeyRefused) as refused:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import digest, loaded, problems
+from tests.tiers import rows
 from wireglot.stores.records import KeyQuotas
 
 
@@ -34,7 +35,7 @@ def test_money_is_never_rounded_by_binary_fractions(tmp_path: Path) -> None:
     assert (found.limits.cost_per_day, found.limits.cost_per_month) == (100_000, 1_000_001)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "milliseconds"),
     [
         ("2027-01-31", 1_801_353_600_000),
@@ -49,7 +50,7 @@ def test_a_key_ends_at_a_date_or_a_time(tmp_path: Path, text: str, milliseconds:
     assert found.expires == milliseconds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("line", "field", "said"),
     [
         ("requests_per_minute = -1", "requests_per_minute", "a whole number from 0"),

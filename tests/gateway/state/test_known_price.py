@@ -8,6 +8,7 @@ import pytest
 
 from tests.gateway.kit import catalogued, exchange, settings
 from tests.gateway.state.quotas_kit import DOLLAR, NOON
+from tests.tiers import rows
 from tools.prices.build import live
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
@@ -44,7 +45,7 @@ def reserved(now: Settings, model: str, **body: int) -> Reservation:
     return asyncio.run(work())
 
 
-@pytest.mark.parametrize(("provider", "model"), MODELS, ids=["/".join(each) for each in MODELS])
+@rows(("provider", "model"), MODELS, ids=["/".join(each) for each in MODELS])
 def test_a_budget_in_money_pays_for_every_priced_model_and_says_why_not_for_the_others(
     provider: str, model: str
 ) -> None:

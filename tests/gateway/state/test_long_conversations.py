@@ -13,6 +13,7 @@ import pytest
 from tests.gateway.state.doubles import Double
 from tests.gateway.state.driver import CLIENTS, Seen
 from tests.gateway.state.driver_conversation import UPSTREAMS, VARIANTS, Conversation, House
+from tests.tiers import rows
 
 TURNS = 20
 EVERY = [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS]
@@ -33,7 +34,7 @@ def assert_all_came_back(double: Double) -> None:
     assert double.minted
 
 
-@pytest.mark.parametrize(("client", "upstream"), EVERY)
+@rows(("client", "upstream"), EVERY)
 def test_twenty_turns_bring_every_piece_of_state_back(tmp_path: Path, client: str, upstream: str) -> None:
     """R-DA-01, R-DA-03, R-DA-04, R-DA-11, R-DA-18, R-Y-23, R-Y-24, R-E-03, C9: on the part it was minted for."""
     with House(tmp_path, upstream) as house:
@@ -45,8 +46,8 @@ def test_twenty_turns_bring_every_piece_of_state_back(tmp_path: Path, client: st
 
 
 @pytest.mark.sampled("client", each=2)
-@pytest.mark.parametrize("upstream", VARIANTS)
-@pytest.mark.parametrize("client", CLIENTS)
+@rows("upstream", VARIANTS)
+@rows("client", CLIENTS)
 def test_other_families_get_their_state_back_too(tmp_path: Path, client: str, upstream: str) -> None:
     """Thinking that is not shown, thinking between text and calls, call ids that recur in a conversation."""
     with House(tmp_path, upstream) as house:
@@ -57,8 +58,8 @@ def test_other_families_get_their_state_back_too(tmp_path: Path, client: str, up
 
 
 @pytest.mark.sampled("client", each=2)
-@pytest.mark.parametrize("upstream", UPSTREAMS)
-@pytest.mark.parametrize("client", CLIENTS)
+@rows("upstream", UPSTREAMS)
+@rows("client", CLIENTS)
 def test_state_goes_back_to_the_account_that_minted_it(tmp_path: Path, client: str, upstream: str) -> None:
     """Of three keys each conversation uses one, whichever (C9)."""
     with House(tmp_path, upstream, keys=3) as house:
@@ -70,7 +71,7 @@ def test_state_goes_back_to_the_account_that_minted_it(tmp_path: Path, client: s
 
 
 @pytest.mark.sampled("client", each=2)
-@pytest.mark.parametrize(("client", "upstream"), EVERY)
+@rows(("client", "upstream"), EVERY)
 def test_state_survives_a_restart_in_the_middle(tmp_path: Path, client: str, upstream: str) -> None:
     """R-E-05: once in the middle of a tool loop and once between two questions."""
     with House(tmp_path, upstream) as house:
@@ -86,8 +87,8 @@ def test_state_survives_a_restart_in_the_middle(tmp_path: Path, client: str, ups
 
 
 @pytest.mark.sampled("client", each=2)
-@pytest.mark.parametrize(("one", "other"), SWITCHES)
-@pytest.mark.parametrize("client", CLIENTS)
+@rows(("one", "other"), SWITCHES)
+@rows("client", CLIENTS)
 def test_a_switch_of_the_provider_and_back_is_refused_by_nobody(
     tmp_path: Path, client: str, one: str, other: str
 ) -> None:
@@ -96,8 +97,8 @@ def test_a_switch_of_the_provider_and_back_is_refused_by_nobody(
 
 
 @pytest.mark.sampled("client")
-@pytest.mark.parametrize("other", ["claude", "openai"])
-@pytest.mark.parametrize("client", CLIENTS)
+@rows("other", ["claude", "openai"])
+@rows("client", CLIENTS)
 def test_calls_whose_ids_recur_can_be_taken_elsewhere(tmp_path: Path, client: str, other: str) -> None:
     """C46: Kimi K3 counts its ids anew in each answer, and another must make sense of them in a tool loop."""
     assert_goes_on_elsewhere(tmp_path, client, ("kimi-k3", 6), (other, 3), ("kimi-k3", 2))
@@ -122,7 +123,7 @@ def assert_goes_on_elsewhere(folder: Path, client: str, *stages: tuple[str, int]
         assert any("reasoning" in loss for first in firsts[1:] for loss in first.losses)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@rows("client", CLIENTS)
 def test_another_model_of_the_same_provider_goes_on_with_the_conversation(
     tmp_path: Path, client: str
 ) -> None:
@@ -144,8 +145,8 @@ def test_another_model_of_the_same_provider_goes_on_with_the_conversation(
 
 
 @pytest.mark.sampled("client")
-@pytest.mark.parametrize(("one", "other"), [("gemini3", "claude"), ("openai", "kimi")])
-@pytest.mark.parametrize("client", CLIENTS)
+@rows(("one", "other"), [("gemini3", "claude"), ("openai", "kimi")])
+@rows("client", CLIENTS)
 def test_a_fallback_in_a_tool_loop_and_the_way_back_are_refused_by_nobody(
     tmp_path: Path, client: str, one: str, other: str
 ) -> None:
@@ -166,7 +167,7 @@ def test_a_fallback_in_a_tool_loop_and_the_way_back_are_refused_by_nobody(
 
 
 @pytest.mark.sampled("client", each=2)
-@pytest.mark.parametrize(("client", "upstream"), EVERY)
+@rows(("client", "upstream"), EVERY)
 def test_state_that_is_no_longer_known_upstream_costs_one_more_call_and_no_error(
     tmp_path: Path, client: str, upstream: str
 ) -> None:
@@ -193,7 +194,7 @@ def test_state_that_is_no_longer_known_upstream_costs_one_more_call_and_no_error
         talk.assert_faithful()
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@rows("client", CLIENTS)
 def test_conversations_whose_call_ids_are_the_same_stay_apart(tmp_path: Path, client: str) -> None:
     """R-A-12, R-Y-31, C29, C46: Kimi counts its ids anew in each conversation, and two go on at the same time."""
     with House(tmp_path, "kimi") as house:

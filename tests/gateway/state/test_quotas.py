@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.state.quotas_kit import DOLLAR, MIDNIGHT, NOON, SETTINGS, Desk, run, used
+from tests.tiers import rows
 from wireglot.gateway.errors import error_headers
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.outcome import Usage
@@ -58,7 +59,7 @@ def test_what_a_request_may_say_is_reserved_and_the_rest_given_back() -> None:
     run(work())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "body", "output"),
     [
         ("openai-chat", {}, 1024),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning.names import (
@@ -94,7 +95,7 @@ def history(*messages: Message) -> tuple[bytes, bytes]:
     return read.prefix, read.place
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ((ASKED,), (Message("system", (Text("be good"),)), ASKED)),
@@ -114,7 +115,7 @@ def test_what_clients_do_to_a_conversation_leaves_its_name(
     assert history(*one) == history(*other)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ((user(Text("a")),), (user(Text("b")),)),
@@ -242,7 +243,7 @@ def test_what_comes_again_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -
 # --- arguments
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ('{"a":1,"b":2}', ' { "b" : 2, "a" : 1 } '),
@@ -260,7 +261,7 @@ def test_arguments_that_clients_write_again_are_the_same(one: str, other: str) -
     assert call_key(ToolCall("1", "f", one)) == call_key(ToolCall("1", "f", other))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         ('{"a":1}', '{"a":2}'),
@@ -314,7 +315,7 @@ def test_the_name_that_gemini_cli_puts_before_an_id_is_not_of_it() -> None:
 MINTED = Context(seed="x").new_id("call", "0", "f")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sent", "kept", "same"),
     [
         ("toolu_01AbCdEfGh", "toolu_01AbCdEfGh", True),

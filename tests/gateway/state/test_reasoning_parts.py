@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from tests.gateway.state.reasoning_kit import signed
+from tests.tiers import rows
 from wireglot.gateway.state.reasoning.names import Turn, read_history
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
@@ -59,7 +59,7 @@ def test_the_same_call_under_another_id_is_another_one_unless_the_id_is_only_wra
     assert found.renamed == {wrapped.id: CALL.id}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other"),
     [
         (Text("Look."), Text("Look there.")),
@@ -124,7 +124,7 @@ RECURS = ToolCall("functions.f:0", "f", "{}")
 KEPT = (T1, Text("So."), T2, CALL)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sent", "kept", "by_name", "content"),
     [
         # Nothing is lost: nothing is put back.
@@ -227,7 +227,7 @@ def test_the_clients_marks_for_its_prompt_cache_stay() -> None:
     assert restored(turn(CALL), marked, by_name=False) == Restored((T1, CALL))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "whole", "whole_by_name"),
     [
         ((T1, CALL), True, True),

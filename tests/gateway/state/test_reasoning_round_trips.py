@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gateway.state.reasoning_kit import MODELS, Memory
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.state.reasoning.names import visible
@@ -84,8 +84,8 @@ def history(client: str, *turns: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": "Go on."}, *turns]}
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize(
+@rows("streamed", [False, True], ids=["whole", "streamed"])
+@rows(
     ("client", "minter"),
     [("openai-chat", name) for name in MINTERS] + [("gemini", name) for name in MINTERS if name != "gemini"],
 )
@@ -120,7 +120,7 @@ def test_what_msgpack_cannot_hold_is_not_kept() -> None:
     assert pack((Text("half \ud800"),)) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other", "same"),
     [
         ('{"a":1,"b":[2,{"d":3,"c":4}]}', '{ "b": [2, {"c": 4, "d": 3}], "a": 1.0 }', True),

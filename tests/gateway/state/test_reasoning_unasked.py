@@ -6,19 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.gateway.state.doubles import OpenAi
 from tests.gateway.state.driver import UNDEMANDING, Seen, UndemandingChat
 from tests.gateway.state.driver_conversation import UPSTREAMS, Conversation, House
 from tests.gateway.state.test_client_shapes import assert_all_came_back, assert_old_turns_stay
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 
 TURNS = 6
 """Two rounds of tools behind each question, and what comes after them."""
 
 
-@pytest.mark.parametrize("client", UNDEMANDING)
+@rows("client", UNDEMANDING)
 def test_a_client_that_names_no_effort_loses_no_reasoning(tmp_path: Path, client: str) -> None:
     """OpenAI answers 400 to the id of a call without the reasoning item that it was made with."""
     with House(tmp_path, "openai-quiet") as house:
@@ -34,7 +33,7 @@ def test_a_client_that_names_no_effort_loses_no_reasoning(tmp_path: Path, client
             assert request.body["include"] == ["reasoning.encrypted_content"]
 
 
-@pytest.mark.parametrize("client", UNDEMANDING)
+@rows("client", UNDEMANDING)
 def test_its_reasoning_is_there_after_a_restart(tmp_path: Path, client: str) -> None:
     with House(tmp_path, "openai-quiet") as house:
         talk = Conversation(house, client, "openai-quiet")
@@ -44,8 +43,8 @@ def test_its_reasoning_is_there_after_a_restart(tmp_path: Path, client: str) -> 
         assert_all_came_back(house.doubles["openai-quiet"])
 
 
-@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("include", [None, [], ["reasoning.encrypted_content"]], ids=str)
+@rows("streaming", [False, True], ids=["whole", "streamed"])
+@rows("include", [None, [], ["reasoning.encrypted_content"]], ids=str)
 def test_encrypted_reasoning_is_shown_to_those_who_asked_for_it(
     tmp_path: Path, include: list[str] | None, streaming: bool
 ) -> None:
@@ -71,9 +70,9 @@ SHOWN = ("messages-undemanding", "messages-disabled", "gemini-undemanding", "gem
 """Clients whose programs take the first part of an answer for its text."""
 
 
-@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("upstream", [*UPSTREAMS, "openai-quiet", "unlisted"])
-@pytest.mark.parametrize("client", SHOWN)
+@rows("streaming", [False, True], ids=["whole", "streamed"])
+@rows("upstream", [*UPSTREAMS, "openai-quiet", "unlisted"])
+@rows("client", SHOWN)
 def test_who_did_not_ask_for_thinking_sees_the_answer_first(
     tmp_path: Path, client: str, upstream: str, streaming: bool
 ) -> None:
@@ -103,7 +102,7 @@ def _assert_answer_first(turn: Any, seen: Seen) -> None:
         assert not seen.text or turn.parts[0].text
 
 
-@pytest.mark.parametrize("client", UNDEMANDING)
+@rows("client", UNDEMANDING)
 def test_a_model_that_is_known_not_to_reason_is_not_asked_for_it(tmp_path: Path, client: str) -> None:
     with (
         OpenAi(plain=True) as double,

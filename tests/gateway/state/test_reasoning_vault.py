@@ -12,6 +12,7 @@ import pytest
 
 from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, WatchedVault, signed
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
+from tests.tiers import rows
 from wireglot.gateway.request.aside import LARGE_BYTES
 from wireglot.gateway.settings import Keep, Secret
 from wireglot.gateway.state.reasoning.parts import GIVEN_UP, minter_of, unpack
@@ -257,7 +258,7 @@ OPENAI = Origin("openai-responses", "openai", "gpt-5.5")
 THOUGHT = Reasoning("Hm.", Signature("ZW5j", OPENAI, "rs_1"))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "body", "model", "withholds"),
     [
         ("anthropic", SAID, "openai", True),
@@ -365,7 +366,7 @@ def reached(client: Any, other: Any) -> Any:
     return SimpleNamespace(name="p/m", lost=lost)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("client", "hides", "target", "expected"),
     [
         (about(returns="all"), False, upstream("b"), False),
@@ -394,7 +395,7 @@ def test_state_is_lost_between_families_and_where_a_client_drops_or_does_not_see
     assert (applies and vault.concerns(asking)) is expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "differs", "targets", "lacks"),
     [
         (b"{}", False, (upstream("a", signs=True),), False),
@@ -417,7 +418,7 @@ def test_in_its_own_dialect_state_is_looked_for_where_the_body_shows_that_it_may
     assert _may_lack(asking) is lacks
 
 
-@pytest.mark.parametrize(
+@rows(
     ("bare", "families", "carries"),
     [
         (True, ("b",), True),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.faults.faults_kit import Answered, post
+from tests.tiers import rows
 from wireglot.gateway.relay.recovery import helps, is_about_state, without_opaque_state
 from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
@@ -35,7 +36,7 @@ OPENAI_UNKNOWN = (
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     "said",
     [
         GEMINI_MISSING,
@@ -62,7 +63,7 @@ def test_what_providers_say_of_state_they_cannot_read_is_understood(said: str) -
     assert is_about_state(ApiError("invalid_request", said, status=400))
 
 
-@pytest.mark.parametrize(
+@rows(
     "said",
     [
         "prompt is too long: 210000 tokens > 200000 maximum",
@@ -246,8 +247,8 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize(("dialect", "said"), REFUSALS)
+@rows("stream", [False, True], ids=["whole", "streamed"])
+@rows(("dialect", "said"), REFUSALS)
 def test_one_more_question_without_the_state_and_the_client_is_told(
     dialect: str, said: str, stream: bool
 ) -> None:

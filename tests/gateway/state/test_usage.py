@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.state.usage_kit import DIALECTS, Refused, Told, ask, fetch, told, usage
+from tests.tiers import rows
 from wireglot.providers.prices import list_price
 from wireglot.providers.spec import provider
 from wireglot.testing.live_gateway import LiveGateway
@@ -44,9 +45,9 @@ def as_told(row: dict[str, Any]) -> Told:
     )
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("model", MODELS)
+@rows("stream", [False, True], ids=["whole", "stream"])
+@rows("dialect", DIALECTS)
 def test_the_ledger_has_exactly_what_the_client_was_told(
     demo: LiveGateway, dialect: str, stream: bool, model: str
 ) -> None:
@@ -85,7 +86,7 @@ _PRICES = """
 """
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@rows("dialect", DIALECTS)
 def test_caches_are_told_and_paid_for_at_their_own_price(dialect: str) -> None:
     """R-Y-37, R-DE-12"""
     with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "anthropic", _PRICES) as gateway:
@@ -232,7 +233,7 @@ def test_a_key_sees_its_own_usage_and_the_admin_sees_everybodys() -> None:
             assert refused.value.status == 401
 
 
-@pytest.mark.parametrize(
+@rows(
     ("query", "param"),
     [
         ("group_by=colour", "group_by"),

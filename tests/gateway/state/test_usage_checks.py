@@ -18,6 +18,7 @@ from tests.gateway.state.ledger_kit import (
     target,
     usage_ledger,
 )
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.dialects.anthropic.outcome import parse_usage as anthropic
 from wireglot.dialects.gemini.outcome import read_usage as gemini
@@ -137,12 +138,12 @@ BAD: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("read", "told"), GOOD)
+@rows(("read", "told"), GOOD)
 def test_an_account_that_adds_up_is_not_flagged(read: Any, told: dict[str, Any]) -> None:
     assert usage_checks(read(told)) == ()
 
 
-@pytest.mark.parametrize(("read", "told", "wrong"), BAD)
+@rows(("read", "told", "wrong"), BAD)
 def test_an_account_that_does_not_add_up_is_flagged(
     read: Any, told: dict[str, Any], wrong: tuple[str, ...]
 ) -> None:

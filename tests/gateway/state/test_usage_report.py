@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.state.ledger.pages import UsagePages
 from wireglot.gateway.state.ledger.report import BadParameter, money, query_of, report
@@ -45,7 +46,7 @@ def test_groups_come_in_their_order_and_once() -> None:
     assert query_of({"group_by": " model , day,,model "}, NOW).groups == ("model", "day")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "since"),
     [
         ("5m", NOW_MS - 5 * MINUTE),
@@ -72,7 +73,7 @@ def test_a_day_as_the_end_is_all_of_it() -> None:
     assert query_of({"start": "2d", "end": "1d"}, NOW).until == NOW_MS - DAY
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "name"),
     [
         ({"colour": "red"}, "colour"),
@@ -108,7 +109,7 @@ def test_without_a_time_it_is_now() -> None:
 # --- what is told
 
 
-@pytest.mark.parametrize(
+@rows(
     ("amount", "told"),
     [
         (0, "0.000000"),
@@ -204,7 +205,7 @@ def test_a_report_of_nothing_says_nothing() -> None:
     assert "has_more" not in found
 
 
-@pytest.mark.parametrize(
+@rows(
     ("cost", "unpriced", "known"),
     [(0, 0, 0), (0, 1, None), (1, 1, 1), (5, 0, 5), (5, 1, 5)],
 )
@@ -272,7 +273,7 @@ def asked(page: Page) -> UsageQuery:
     return books.asked[0]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("query", "operation", "caller"),
     [
         ("", "usage", "ann"),

@@ -11,6 +11,7 @@ import pytest
 
 from tests.dialects import turned
 from tests.gateway.faults.faults_kit import Answered, line_of, post
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, register, unregister
 from wireglot.gateway.streams import late_verdict
@@ -74,7 +75,7 @@ def said(data: bytes) -> Folding:
     return folding
 
 
-@pytest.mark.parametrize(("content", "answers"), CASES.values(), ids=CASES)
+@rows(("content", "answers"), CASES.values(), ids=CASES)
 def test_a_stream_is_judged_as_the_whole_answer_is(
     stage: Stage, content: tuple[Part, ...], answers: bool
 ) -> None:

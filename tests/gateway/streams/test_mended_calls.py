@@ -14,6 +14,7 @@ from tests.dialects.anthropic.support import sse
 from tests.dialects.anthropic.test_mender import ODD
 from tests.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
 from tests.dialects.openai_chat.test_repeated_calls import REPEATED
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -89,7 +90,7 @@ def test_an_answer_with_a_hollow_error_beside_it_costs_one_attempt() -> None:
         assert len(upstream.requests) == 2
 
 
-@pytest.mark.parametrize("name", ODD)
+@rows("name", ODD)
 def test_mended_arguments_are_told_as_a_loss(name: str) -> None:
     """[X21] In passthrough, too."""
     deltas, meant = ODD[name]
@@ -203,9 +204,9 @@ def responses_calls(client: openai.OpenAI, stream: bool) -> list[tuple[str, str]
     return [(item.name, item.arguments) for item in output]
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("client", ["openai-chat", "openai-responses"])
-@pytest.mark.parametrize("server", ["openai-chat", "openai-responses"])
+@rows("stream", [False, True], ids=["whole", "streamed"])
+@rows("client", ["openai-chat", "openai-responses"])
+@rows("server", ["openai-chat", "openai-responses"])
 def test_openais_sdk_finds_json_whatever_the_server_wrote(server: str, client: str, stream: bool) -> None:
     """[X21] Forwarded and translated, with a loss; arguments that are right pass unchanged."""
     answers = {"openai-chat": chat_answer, "openai-responses": responses_answer}[server]

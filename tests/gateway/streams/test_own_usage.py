@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import openai
-import pytest
 
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode
@@ -49,8 +49,8 @@ def chunks(url: str, **more: Any) -> list[Any]:
     )
 
 
-@pytest.mark.parametrize("gap", ["\n\n", "\r\n\r\n"])
-@pytest.mark.parametrize("size", [1, 40, 10_000])
+@rows("gap", ["\n\n", "\r\n\r\n"])
+@rows("size", [1, 40, 10_000])
 def test_the_usage_of_a_stream_is_known_though_the_client_did_not_ask(size: int, gap: str) -> None:
     body = stream(gap)
     pieces = tuple(body[at : at + size] for at in range(0, len(body), size))

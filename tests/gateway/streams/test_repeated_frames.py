@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, told
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
+from tests.tiers import rows
 from wireglot.dialects.base import RepeatedFrames
 from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
@@ -57,7 +58,7 @@ def test_a_stream_passes_as_if_every_frame_were_looked_at(name, data):
     _same(name, [*frames[:4], *several], end, **how)
 
 
-@pytest.mark.parametrize("case", of_kind("streams"))
+@rows("case", of_kind("streams"))
 def test_a_known_stream_passes_as_if_every_frame_were_looked_at(case):
     _law(case)
 
@@ -83,8 +84,8 @@ def _told_words(name: str, count: int) -> list[bytes]:
     return frames_of(name, events)
 
 
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("name", MAIN)
+@rows("padded", [False, True])
+@rows("name", MAIN)
 def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
     looked: list[bytes] = []
     feeder = passthrough(name, SeenClient(), judged=True, keeps=False, own_usage=False)

@@ -6,6 +6,7 @@ import http.client
 
 import pytest
 
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -36,8 +37,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "gemini"])
+@rows("case", CASES)
+@rows("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "gemini"])
 def test_a_key_is_never_told_whatever_the_client_speaks(stage, path, case):
     """THREATS T9"""
     gateway, upstream = stage

@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gateway.streams.fed import SeenClient, told
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of, streams_of
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.observe.record import Record
@@ -85,7 +85,7 @@ def _told(
     return told(feeder, seen, reads, end, past_end=True)
 
 
-@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+@rows(("client", "upstream"), PAIRS)
 @given(st.data())
 def test_a_stream_is_written_as_if_every_event_were_looked_at(client, upstream, data):
     reads = data.draw(streams_of(upstream))
@@ -99,7 +99,7 @@ def test_a_stream_is_written_as_if_every_event_were_looked_at(client, upstream, 
     assert quick == thorough
 
 
-@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+@rows(("client", "upstream"), PAIRS)
 def test_most_of_a_stream_is_not_looked_at(client, upstream, monkeypatch):
     looked: list[Any] = []
     take = Translation._take

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.gateway.kit import catalogued, own, settings
+from tests.tiers import rows
 from wireglot.gateway.settings import Rule
 from wireglot.gateway.targets.routing import Retired, Target, Unroutable, depends_on_effort, route
 from wireglot.providers.spec import ModelSpec
@@ -167,7 +168,7 @@ def test_a_retired_model_is_refused_and_its_successor_named():
         route(settings(own("mine", "gemini", old)), "old-1", "gemini")
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\r\nx: y", "a\x00", "m" * 300])
+@rows("name", ["", "a b", "a\r\nx: y", "a\x00", "m" * 300])
 def test_a_name_that_could_be_more_than_a_name_is_refused(name: str):
     """FAULTS 30"""
     with pytest.raises(Unroutable):

@@ -15,6 +15,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, Answered, ask, post, provider, start
 from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
+from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.gateway.trace import search
 from wireglot.testing.scripted_upstream import Behaviour
@@ -33,8 +34,8 @@ def all_bodies() -> Iterator[Stage]:
         yield made
 
 
-@pytest.mark.parametrize("upstream", FOUR)
-@pytest.mark.parametrize("name", FOUR)
+@rows("upstream", FOUR)
+@rows("name", FOUR)
 def test_a_whole_answer_is_recorded_on_both_sides(all_bodies: Stage, name: str, upstream: str) -> None:
     """R-K-01, R-K-02, R-K-03"""
     client = BY_NAME[name]
@@ -59,8 +60,8 @@ def test_a_whole_answer_is_recorded_on_both_sides(all_bodies: Stage, name: str, 
     msgspec.convert(trace, Trace)
 
 
-@pytest.mark.parametrize("upstream", FOUR)
-@pytest.mark.parametrize("name", FOUR)
+@rows("upstream", FOUR)
+@rows("name", FOUR)
 def test_a_stream_is_recorded_event_by_event_with_times(all_bodies: Stage, name: str, upstream: str) -> None:
     answer = ask(all_bodies.gateway, BY_NAME[name], f"{upstream}-up/m1", "Stream it.", stream=True)
     trace = all_bodies.look.trace(id_of(answer))

@@ -12,6 +12,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask, post
 from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
+from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.wire.json import decode
 
@@ -37,9 +38,9 @@ def again(made: Stage, id: str, **more: Any) -> Document:
     return made.look.trace(told["id"])
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("to", FOUR)
-@pytest.mark.parametrize("name", FOUR)
+@rows("stream", [False, True])
+@rows("to", FOUR)
+@rows("name", FOUR)
 def test_a_request_goes_to_another_provider(made: Stage, name: str, to: str, stream: bool) -> None:
     trace = again(made, recorded(made, name, stream=stream), to=f"{to}-up/other")
     assert trace["row"]["dialect"] == name
@@ -76,7 +77,7 @@ def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> No
     assert len(made.upstream.requests) == before
 
 
-@pytest.mark.parametrize(
+@rows(
     ("more", "status"),
     [
         ({"id": "req_unknown"}, 404),

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask, post, provider
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
+from tests.tiers import rows
 from wireglot.testing.scripted_upstream import Behaviour, Fault
 from wireglot.traces.file import read_trace
 from wireglot.traces.replay import Replayed, replay
@@ -41,8 +42,8 @@ def replayed(made: Stage, id: str) -> Replayed:
     return replay(exported(made, id))
 
 
-@pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize(("name", "upstream"), PAIRS)
+@rows("status", STATUSES)
+@rows(("name", "upstream"), PAIRS)
 def test_an_error_of_the_upstream_is_told_again(
     failing: Stage, name: str, upstream: str, status: int
 ) -> None:
@@ -55,8 +56,8 @@ def test_an_error_of_the_upstream_is_told_again(
     assert again.is_same
 
 
-@pytest.mark.parametrize("fault", ["reset-midstream", "no-terminal", "error-midstream"])
-@pytest.mark.parametrize(("name", "upstream"), PAIRS[:3])
+@rows("fault", ["reset-midstream", "no-terminal", "error-midstream"])
+@rows(("name", "upstream"), PAIRS[:3])
 def test_a_stream_that_ended_in_an_error_is_told_again(
     failing: Stage, name: str, upstream: str, fault: Fault
 ) -> None:

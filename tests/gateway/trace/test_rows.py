@@ -13,6 +13,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask, post, start
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.client_names import client_name
@@ -30,8 +31,8 @@ def plain() -> Iterator[Stage]:
         yield made
 
 
-@pytest.mark.parametrize("name", FOUR)
-@pytest.mark.parametrize("stream", [False, True])
+@rows("name", FOUR)
+@rows("stream", [False, True])
 def test_an_exchange_of_any_dialect_is_a_row(plain: Stage, name: str, stream: bool) -> None:
     client = BY_NAME[name]
     id = id_of(ask(plain.gateway, client, "openai-chat-up/m1", stream=stream))
@@ -242,7 +243,7 @@ def test_half_a_character_in_a_name_is_no_reason_to_lose_the_row() -> None:
     assert row.asked == "\ufffd"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("agent", "name"),
     [
         ("claude-cli/2.0.14 (external, cli)", "claude-code"),

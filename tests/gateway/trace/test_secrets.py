@@ -11,6 +11,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
+from tests.tiers import rows
 from wireglot.gateway.trace.secrets import Scrubber
 from wireglot.http.redaction import Redactor
 
@@ -75,8 +76,8 @@ SPLIT = {
 }
 
 
-@pytest.mark.parametrize("framing", ["data: %s\n\n", "event: x\r\ndata:%s\r\n\r\n", ",\n%s"])
-@pytest.mark.parametrize("events", SPLIT.values(), ids=SPLIT)
+@rows("framing", ["data: %s\n\n", "event: x\r\ndata:%s\r\n\r\n", ",\n%s"])
+@rows("events", SPLIT.values(), ids=SPLIT)
 def test_a_secret_that_comes_in_pieces_is_in_no_trace(events: list[Any], framing: str) -> None:
     scrubber = Scrubber(Redactor([SECRET]), [], "/")
     pieces = [(float(at), (framing % json.dumps(event)).encode()) for at, event in enumerate(events)]
@@ -121,8 +122,8 @@ def made() -> Iterator[Stage]:
         yield one
 
 
-@pytest.mark.parametrize("upstream", ["anthropic-up/m1", "openai-responses-up/m1"])
-@pytest.mark.parametrize(
+@rows("upstream", ["anthropic-up/m1", "openai-responses-up/m1"])
+@rows(
     ("path", "more"),
     [
         (
