@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from tests.tiers import rows
 from tools.bench import (
     bystanders,
     conversations,
@@ -37,8 +38,8 @@ DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini")
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="the tools read /proc and use epoll")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("size", "low", "high"), [("2k", 2000, 2500), ("100k", 95_000, 105_000)])
+@rows("dialect", DIALECTS)
+@rows(("size", "low", "high"), [("2k", 2000, 2500), ("100k", 95_000, 105_000)])
 def test_a_body_has_the_size_it_is_named_after_and_is_the_dialects_own(dialect, size, low, high):
     content = body(dialect, size, "mock", stream=False)
     assert low < len(content) < high
@@ -342,7 +343,7 @@ def test_wireglot_reads_a_configuration_with_stores_workers_and_a_limited_key(tm
     assert target.port == settings.server.port
 
 
-@pytest.mark.parametrize("scenario", scenarios.EVERYTHING, ids=lambda scenario: scenario.key)
+@rows("scenario", scenarios.EVERYTHING, ids=lambda scenario: scenario.key)
 def test_a_scenario_has_a_body_of_its_clients_dialect_and_a_reference_that_is_measured(scenario):
     content = scenario.body()
     dialect = scenarios.DIALECTS[scenario.client]

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from tests.cli.test_bench_report import full_results
+from tests.tiers import rows
 from tools.bench import capacity, page, queueing
 from tools.bench.capacity import Costs, Machine, Traffic, plan
 from tools.bench.queueing import Queue, Work, single_server
@@ -79,9 +80,7 @@ def test_the_fullest_of_many_places_has_more_than_the_mean():
     assert 100 < queueing.fullest(100, 10) < queueing.fullest(100, 1000) < 150
 
 
-@pytest.mark.parametrize(
-    "field", ["requests", "cores", "workers", "machines", "memory_gib", "gbit", "redis_cores"]
-)
+@rows("field", ["requests", "cores", "workers", "machines", "memory_gib", "gbit", "redis_cores"])
 def test_more_streams_need_no_less_of_anything(field):
     plans = [
         plan(streams, COSTS, Traffic(), Machine()) for streams in (1, 10, 1000, 5000, 100_000, 1_000_000)

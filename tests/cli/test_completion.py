@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from tests.cli.running import complaint, run
+from tests.tiers import rows
 from wireglot.cli.parser import build_parser
 
 
@@ -27,7 +28,7 @@ bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash
 
 
 @bash
-@pytest.mark.parametrize(
+@rows(
     ("words", "expected"),
     [
         (("r",), {"run"}),

@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 from tests.cli.running import COMMAND, PLAIN, as_line, request_case, run, spawn
+from tests.tiers import rows
 from wireglot.cli.translate import dataset
 from wireglot.cli.translate.dataset import Lines, translate_batch
 from wireglot.cli.translate.lines import Defaults
@@ -56,7 +57,7 @@ def lines_of(pieces, **options):
     return [line for batch in batches for line in batch.lines]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@rows("size", [1, 2, 3, 7, 1000])
 def test_lines_are_the_same_however_the_bytes_arrive(size):
     data = b"one\n\ntwo two\nthree\nlast"
     assert lines_of([data[start : start + size] for start in range(0, len(data), size)]) == data.split(b"\n")

@@ -6,6 +6,7 @@ import pytest
 
 import wireglot
 from tests.cli.running import request_case, response_case, run, run_lines, stream_case
+from tests.tiers import rows
 from wireglot.cli.examples import conversation
 from wireglot.cli.translate import lines
 from wireglot.cli.translate.lines import Defaults, translate_line
@@ -30,7 +31,7 @@ def test_results_are_what_the_library_makes_of_the_cases():
     assert all(list(loss) == keys for loss in result["losses"])
 
 
-@pytest.mark.parametrize("identity", [None, 0, 1.5, "é", ["a"], {"b": None}, 2**70])
+@rows("identity", [None, 0, 1.5, "é", ["a"], {"b": None}, 2**70])
 def test_any_id_comes_back_as_it_was(identity):
     good, bad = run_lines(cases=[request_case(identity), {"id": identity}])
     assert good["id"] == identity
@@ -162,7 +163,7 @@ def test_a_split_may_fall_inside_a_character():
     assert "größer 👩‍💻" in result["sse"]
 
 
-@pytest.mark.parametrize("splits", [[5, 3], [-1], [10**9], ["1"], [1.5], [True], [None]])
+@rows("splits", [[5, 3], [-1], [10**9], ["1"], [1.5], [True], [None]])
 def test_splits_that_are_no_ascending_offsets_are_refused(splits):
     (result,) = run_lines(cases=[stream_case(splits=splits)])
     assert result["error"]["type"] == "bad_line"
@@ -249,8 +250,8 @@ def test_a_bug_of_ours_stops_one_line_only_and_quotes_nothing(monkeypatch):
     assert "secret" not in answer["error"]["message"]
 
 
-@pytest.mark.parametrize("source", list(conversation.MODELS))
-@pytest.mark.parametrize("target", list(conversation.MODELS))
+@rows("source", list(conversation.MODELS))
+@rows("target", list(conversation.MODELS))
 def test_the_examples_cross_in_every_direction(source, target):
     results = run_lines(
         cases=[

@@ -7,6 +7,7 @@ import pytest
 
 import wireglot
 from tests.cli.running import COMMAND, PLAIN, complaint, run, spawn
+from tests.tiers import rows
 from wireglot.cli.examples import conversation
 from wireglot.wire.sse import SseDecoder
 
@@ -266,8 +267,8 @@ def test_a_wrong_type_is_named_with_its_path():
     assert text.startswith("$.messages[0].role: expected ")
 
 
-@pytest.mark.parametrize("given", [b"", b"  \n", b"{", b"[1]", b'"text"', b"\xff\xfe", b"[" * 100_000])
-@pytest.mark.parametrize("kind", ["request", "response"])
+@rows("given", [b"", b"  \n", b"{", b"[1]", b'"text"', b"\xff\xfe", b"[" * 100_000])
+@rows("kind", ["request", "response"])
 def test_what_is_no_json_object_is_refused_in_one_line(kind, given):
     done = run("translate", kind, "--from", "anthropic", "--to", "gemini", given=given)
     assert complaint(done).startswith("$: expected ")
@@ -302,7 +303,7 @@ def test_a_fault_in_the_request_file_names_the_file(tmp_path):
     assert complaint(done).startswith(f"--request {path}: $.messages: expected ")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "start"),
     [
         (["translate"], "expected request, response or stream"),
@@ -365,7 +366,7 @@ def test_a_refused_document_leaves_the_output_file_alone(tmp_path):
     assert path.read_text() == "precious"
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@rows(("source", "target"), PAIRS)
 def test_a_stream_cut_short_ends_in_an_error_and_status_one(source, target):
     data = conversation.stream(source)[: len(conversation.stream(source)) // 2]
     done = run("translate", "stream", "--from", source, "--to", target, given=data)

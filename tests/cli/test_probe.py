@@ -16,6 +16,7 @@ import pytest
 from tests.cli.running import COMMAND, complaint, run
 from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, Breakage, server
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.probe.cases.listed import CASES, cases_for
 from wireglot.providers.spec import ProviderSpec, limits_of
@@ -104,7 +105,7 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("answers", UNUSABLE)
+@rows("answers", UNUSABLE)
 def test_an_endpoint_that_answers_nothing_is_told_in_a_sentence(answers: str) -> None:
     behaviour, words = UNUSABLE[answers]
     with ScriptedUpstream(decide=lambda _: behaviour) as upstream:

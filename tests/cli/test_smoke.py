@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import complaint, configure, run
+from tests.tiers import rows
 from wireglot.demo.service import Target, serve, target_of
 from wireglot.dialects.base import ListedModel
 from wireglot.dialects.registry import surface
@@ -127,7 +128,7 @@ def test_the_model_is_the_first_listed_or_the_one_named(options, model):
 JSON = "application/json"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "fault", "failures", "told"),
     [
         ("/v1/messages", (529, JSON, b'{"type":"error","error":{"type":"o","message":"busy"}}'), 4, "busy"),
@@ -202,7 +203,7 @@ def test_a_provider_without_models_needs_a_name():
         assert "--model" in complaint(run("smoke", "--url", url, "--provider", "nobody"))
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8484", "ftp://x", "http://", "http://h:99999", "http://[::1"])
+@rows("url", ["127.0.0.1:8484", "ftp://x", "http://", "http://h:99999", "http://[::1"])
 def test_an_unusable_url_is_refused(url):
     assert complaint(run("smoke", "--url", url)).startswith("--url: ")
 

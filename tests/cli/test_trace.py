@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.cli.running import COMMAND, PLAIN, complaint, run
+from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace.show import Shown
@@ -261,7 +262,7 @@ def test_steps_of_one_name_are_told_once(tmp_path: Path) -> None:
     assert "store 5ms, first byte 4ms" in told("show", path)
 
 
-@pytest.mark.parametrize("width", [40, 50, 60, 70, 80, 120])
+@rows("width", [40, 50, 60, 70, 80, 120])
 def test_a_list_fits_a_narrow_terminal_and_ids_stay_whole(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import run
+from tests.tiers import rows
 from tests.traces.conversations import NAMES, conversation
 from tests.waiting import wait_until
 from wireglot.testing import replay
@@ -58,9 +59,9 @@ def exported(gateway: LiveGateway, id: str, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("target", NAMES)
-@pytest.mark.parametrize("source", NAMES)
+@rows("stream", [False, True])
+@rows("target", NAMES)
+@rows("source", NAMES)
 def test_what_a_gateway_did_is_translated_the_same_again(
     gateway: LiveGateway, source: str, target: str, stream: bool, tmp_path: Path
 ) -> None:

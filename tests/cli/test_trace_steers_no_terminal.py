@@ -6,9 +6,8 @@ import json
 import unicodedata
 from pathlib import Path
 
-import pytest
-
 from tests.cli.running import run
+from tests.tiers import rows
 from wireglot.traces.file import write_trace
 from wireglot.traces.trace import Attempt, Counted, Frame, Link, Message, Row, Step, Trace, TracedLoss
 
@@ -54,7 +53,7 @@ def _trace(said: str) -> Trace:
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     "words", ["show ONE", "show ONE --full", "show ONE --json", "diff ONE", "diff ONE --full", "diff ONE TWO",
               "diff ONE TWO --json", "replay ONE --offline", "replay ONE --offline --json"]
 )  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.running import complaint, run
+from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 
 KEYED = f'[providers.demo]\n[keys]\nme = "sha256:{"0" * 64}"\n'
@@ -17,8 +18,8 @@ def url() -> Iterator[str]:
         yield gateway.url
 
 
-@pytest.mark.parametrize("secret", ODD)
-@pytest.mark.parametrize(
+@rows("secret", ODD)
+@rows(
     ("variable", "arguments"),
     [
         ("WIREGLOT_KEY", ("run", "--env", "openai", "--url", "{url}", "--", "true")),

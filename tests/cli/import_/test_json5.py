@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.cli.import_.document import Node, Unreadable
 from wireglot.cli.import_.json5 import read_json5
 
@@ -34,7 +35,7 @@ def test_all_json_is_read_as_json(document: Any, indent: int | None, ascii_only:
     assert plain(read_json5(text)) == document
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("{a: 1, $b_2: 2, 'c d': 3,}", {"a": 1, "$b_2": 2, "c d": 3}),
@@ -65,7 +66,7 @@ def test_each_value_knows_its_line_and_its_path():
     assert two.fields["x y"].name == 'a[]."x y"'
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "said"),
     [
         ("", "is empty"),

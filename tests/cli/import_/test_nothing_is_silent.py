@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.import_.kit import ALL, CCR, LITELLM, Imported, ccr, imported, litellm, settings_in
+from tests.tiers import rows
 from wireglot.cli.import_.json5 import read_json5
 from wireglot.cli.import_.yaml_document import read_yaml
 from wireglot.cli.paint import one_line
@@ -28,7 +28,7 @@ def test_there_are_enough_of_them():
     assert len(CCR) >= 5
 
 
-@pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
+@rows("file", ALL, ids=lambda file: file.stem)
 def test_every_setting_of_the_source_is_told_of(file: Path):
     found = imported(file)
     _is_told_whole(found)
@@ -51,12 +51,12 @@ def _is_told_whole(found: Imported) -> None:
         assert "".join(finding.said.split()) in letters
 
 
-@pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
+@rows("file", ALL, ids=lambda file: file.stem)
 def test_the_result_loads(file: Path):
     assert imported(file).settings().source == "wireglot.toml"
 
 
-@pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
+@rows("file", ALL, ids=lambda file: file.stem)
 def test_no_key_of_the_source_is_in_the_result(file: Path):
     found = imported(file)
     keys = SECRETS.findall(file.read_text())
@@ -70,7 +70,7 @@ def test_the_pattern_of_secrets_finds_them():
     assert sum(len(SECRETS.findall(file.read_text())) for file in ALL) >= 20
 
 
-@pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
+@rows("file", ALL, ids=lambda file: file.stem)
 def test_comments_fit_eighty_columns(file: Path):
     for line in imported(file).text.splitlines():
         assert len(line) < 80 or not line.startswith("#") or " " not in line[6:], line

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from tests.cli.import_.kit import FIXTURES, Imported, ccr, imported, litellm
+from tests.tiers import rows
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -95,7 +96,7 @@ LITELLM: dict[str, dict[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("fixture", LITELLM)
+@rows("fixture", LITELLM)
 def test_a_name_of_litellm_leads_to_its_deployments(fixture: str):
     found = imported(FIXTURES / "litellm" / f"{fixture}.yaml")
     for name, targets in LITELLM[fixture].items():
@@ -158,7 +159,7 @@ CCR: dict[str, dict[tuple[str, str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("fixture", CCR)
+@rows("fixture", CCR)
 def test_a_request_goes_where_claude_code_router_sent_it(fixture: str):
     found = imported(FIXTURES / "ccr" / f"{fixture}.json")
     for (name, effort), targets in CCR[fixture].items():
@@ -197,7 +198,7 @@ def test_an_address_behind_a_variable_that_is_not_set_is_told():
     assert "AZURE_API_BASE has to be written out, and is not set here" in found.report.warnings[0]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("address", "fields"),
     [
         ("https://api.openai.com/v1/", {"catalog": "openai"}),

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from tests.cli.import_.kit import LITELLM
 from tests.cli.import_.test_json5 import plain
+from tests.tiers import rows
 from wireglot.cli.import_.document import Unreadable
 from wireglot.cli.import_.yaml_document import read_yaml
 
 
-@pytest.mark.parametrize("file", LITELLM, ids=lambda file: file.stem)
+@rows("file", LITELLM, ids=lambda file: file.stem)
 def test_a_file_is_read_as_pyyaml_reads_it(file: Any):
     def told(value: Any) -> Any:
         if isinstance(value, dict):
@@ -38,7 +39,7 @@ def test_what_is_merged_is_overridden_in_silence_and_what_is_said_twice_is_not()
     assert [(node.path, node.line) for node in overridden] == [("c.z", 6)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "said"),
     [
         ("", "is empty"),

@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
+from tests.tiers import rows
 from wireglot.cli.run.clients import CLIENTS, Door, Pointing
 
 DOOR = Door("http://127.0.0.1:8484", "the-key", "kimi/kimi-k3", 262_144, ("kimi/kimi-k3", "demo/demo"))
@@ -14,7 +13,7 @@ def pointed(name: str, door: Door = DOOR) -> Pointing:
     return CLIENTS[name].point(door, {"HOME": "/nowhere"})
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@rows("name", CLIENTS)
 def test_every_client_is_told_where_who_and_what(name: str) -> None:
     pointing = pointed(name)
     values = [*pointing.set.values(), *(text for option in pointing.options for text in option)]
@@ -24,12 +23,12 @@ def test_every_client_is_told_where_who_and_what(name: str) -> None:
     assert any("kimi/kimi-k3" in value for value in values)
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@rows("name", CLIENTS)
 def test_no_key_stands_on_a_command_line_that_others_can_read(name: str) -> None:
     assert not any("the-key" in text for option in pointed(name).options for text in option)
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@rows("name", CLIENTS)
 def test_the_documentation_tells_of_every_client(name: str) -> None:
     page = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
     assert f"wireglot run {name}" in page
