@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.tiers import rows
 from tools import requirements_table
 from tools.requirements_table import Group, Requirement, asked, citations, cited, groups, held, problems
 
@@ -24,7 +25,7 @@ def test_no_requirement_was_taken_out():
     assert len(corrections.requirements) == 50
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "ids"),
     [
         ("R-B-07: every block", ["R-B-07"]),
@@ -72,7 +73,7 @@ def test_only_tests_hold_anything(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("entry", "told"),
     [
         (Requirement("R-A-01", "x"), "no test names it"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import rows
 from tools.release.lock import LOCK, locked
 from tools.release.sbom import differences, name
 
@@ -70,7 +71,7 @@ def test_few_packages_run_beside_us():
     assert len(project["dependencies"]) <= 8
 
 
-@pytest.mark.parametrize("project", FLOORS)
+@rows("project", FLOORS)
 def test_nothing_older_than_its_last_known_fault_is_locked_or_tested(project, lock):
     assert numbers(lock[project]) >= numbers(FLOORS[project])
     assert numbers(version(project)) >= numbers(FLOORS[project])

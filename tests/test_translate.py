@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import wireglot
+from tests.tiers import rows
 from wireglot.dialects.registry import OwnDialect, UnknownDialect
 from wireglot.providers.spec import UnknownProvider
 
@@ -79,7 +80,7 @@ def test_a_body_without_a_model_gets_a_declared_one() -> None:
     assert ("$.model", "model", "invented") in [(loss.path, loss.feature, loss.action) for loss in out.losses]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "path"),
     [
         (b"", "$"),

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import wireglot
+from tests.tiers import rows
 from tools.container.compose import interpolated
 from tools.container.dockerfile import parse
 from wireglot.providers.spec import names, provider
@@ -92,7 +93,7 @@ def test_a_secret_that_is_not_set_stops_the_fleet_and_the_example_names_it():
     assert not re.findall(r"^[A-Z_]*(?:SECRET|PASSWORD)=.+", example, re.MULTILINE)
 
 
-@pytest.mark.parametrize("service", MANY["services"].values(), ids=MANY["services"].keys())
+@rows("service", MANY["services"].values(), ids=MANY["services"].keys())
 def test_no_image_is_named_by_a_registry_and_every_one_by_a_version(service):
     name, _, tag = service["image"].partition(":")
     assert re.fullmatch(r"[a-z]+", name)

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import wireglot
+from tests.tiers import rows
 from tools.container.dockerfile import parse
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +39,8 @@ POD = SET["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("document", WHOLE.values(), ids=WHOLE.keys())
+@rows("version", VERSIONS)
+@rows("document", WHOLE.values(), ids=WHOLE.keys())
 def test_every_manifest_is_what_the_schema_says(document, version):
     kubernetes_validate.validate(document, version, strict=True)
 

@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from tests.tiers import rows
 from tools.docs_blocks.blocks import pages
 from tools.docs_blocks.stand_ins import refused_install
 from wireglot.cli.parser import build_parser
@@ -31,7 +32,7 @@ def test_there_are_such_commands():
     assert all(given(kind) for kind in ("wireglot ", "python -m ", "pip install "))
 
 
-@pytest.mark.parametrize("span", given("wireglot "))
+@rows("span", given("wireglot "))
 def test_a_command_of_ours_can_be_given_or_is_the_beginning_of_one(span, capsys):
     words = shlex.split(re.sub(r"^(?:[A-Z_]+=\S+ )*", "", span))
     if words[0] == "wireglot" and not {"--help", "--version"} & set(words):
@@ -41,7 +42,7 @@ def test_a_command_of_ours_can_be_given_or_is_the_beginning_of_one(span, capsys)
             assert re.search("are required|expected one argument", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("span", given("python -m "))
+@rows("span", given("python -m "))
 def test_a_module_is_there(span):
     module = span.split("python -m ")[1].split()[0]
     assert importlib.util.find_spec(module) is not None
@@ -69,7 +70,7 @@ def examples():
                 yield re.sub(r"\s{3,}\S.*$| [<>|#].*$", "", found[1]).rstrip()
 
 
-@pytest.mark.parametrize("example", sorted(set(examples())))
+@rows("example", sorted(set(examples())))
 def test_an_example_of_the_help_can_be_given(example):
     build_parser().parse_args(shlex.split(example))
 

@@ -4,6 +4,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.tiers import rows
 from tools.docs_blocks.blocks import BadPage, blocks_of
 
 
@@ -85,7 +86,7 @@ def test_comments_of_others_are_left_alone():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "problem"),
     [
         ("<!-- not run: -->\n```sh\n```\n", "says nothing"),

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.tiers import rows
 from tools.docs_blocks.outputs import difference, json_difference, missing
 
 
-@pytest.mark.parametrize(
+@rows(
     ("shown", "printed"),
     [
         ("same\n", "same"),
@@ -28,7 +29,7 @@ def test_these_agree(shown, printed):
     assert difference(shown, printed) == ""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("shown", "printed"),
     [
         ("same", "other"),
@@ -70,7 +71,7 @@ def test_documents_agree_in_any_layout(shown, printed):
     assert json_difference(shown, printed) == ""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("shown", "printed", "place"),
     [
         ('{"a": {"b": 1}}', '{"a":{"b":2}}', r"$.a.b"),

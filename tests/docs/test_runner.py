@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_blocks_run import alone
+from tests.tiers import rows
 from tools.docs_blocks.__main__ import results_of
 from tools.docs_blocks.blocks import ROOT
 from tools.docs_blocks.desk import Failed, commands_in
@@ -134,7 +135,7 @@ def test_a_configuration_that_does_not_load_is_told_with_its_problem(tmp_path):
     assert "prot" in bad[1]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("language", "right", "wrong"),
     [
         ("json", '{"messages": [{"role": "user", "content": "hi"}]}', '{"messages": [{"role": 5}]}'),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.http.redaction import MASK, PIECE_BYTES, Redactor
 
 # Of no known kind, so that only their values can give them away.
@@ -43,8 +44,8 @@ FORMS = {
 """What stands before it, the secret as it is spelled there, what stands after it."""
 
 
-@pytest.mark.parametrize("secret", [PLAIN, ODD])
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@rows("secret", [PLAIN, ODD])
+@rows("form", FORMS.values(), ids=FORMS)
 def test_a_secret_is_scrubbed_in_every_spelling(form, secret):
     before, spelled, after = form(secret)
     clean = Redactor([secret]).text(before + spelled + after)
@@ -55,7 +56,7 @@ def test_a_secret_is_scrubbed_in_every_spelling(form, secret):
     ] == []
 
 
-@pytest.mark.parametrize(("start", "length"), [(0, 12), (3, 12), (7, 15), (20, 12), (0, 31)])
+@rows(("start", "length"), [(0, 12), (3, 12), (7, 15), (20, 12), (0, 31)])
 def test_a_piece_of_twelve_characters_or_more_is_scrubbed(start, length):
     assert Redactor([PLAIN]).text(f"key ...{PLAIN[start : start + length]}... refused") == (
         "key ...[redacted]... refused"
@@ -109,7 +110,7 @@ def test_many_secrets_are_told_apart():
     assert Redactor(secrets).text(text) == " and ".join(["[redacted]"] * 30)
 
 
-@pytest.mark.parametrize(
+@rows(
     "key",
     [
         "sk-" + "a1B2" * 8,
@@ -131,7 +132,7 @@ def test_keys_that_were_never_loaded_are_known_by_their_looks(key):
     assert Redactor().text(f"bad: {key}, sorry") == "bad: [redacted], sorry"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "clean"),
     [
         ("authorization: Bearer abc.def", "authorization: Bearer [redacted]"),
@@ -148,7 +149,7 @@ def test_the_value_of_a_named_credential_is_scrubbed_however_short(text, clean):
     assert Redactor().text(text) == clean
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "missing bearer token",

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.http.limits_kit import Limits
 from tests.http.server_kit import Run, loops, runner, serving
+from tests.tiers import rows
 from wireglot.http.server.head import Inbound, KnownHead, Malformed, read_head, remember
 
 
@@ -81,9 +82,7 @@ def test_with_anything_else_in_it_a_head_is_new_or_refused_as_ever(at: int, odd:
         assert plain(found) == read_head(changed, PEER, LIMITS)
 
 
-@pytest.mark.parametrize(
-    "length", [b"", b"-1", b"+1", b"1 2", b"1\r\nX: y", b" 1", b"1 ", b"\xb2", b"1" * 19]
-)
+@rows("length", [b"", b"-1", b"+1", b"1 2", b"1\r\nX: y", b" 1", b"1 ", b"\xb2", b"1" * 19])
 def test_what_is_no_number_is_not_taken_for_one(length: bytes) -> None:
     last = known(raw([], b"12", []))
     assert last is not None

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.http.limits_kit import Limits
 from tests.http.server_kit import PLAIN, FakeApp, Recorder, get, post
+from tests.tiers import rows
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server import phases
 from wireglot.http.server.connection import Hub, ServerConnection
@@ -139,7 +138,7 @@ def test_every_phase_has_its_row():
     assert phases.FOLLOWS.keys() == NAMES.keys()
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__.strip("_"))
+@rows("script", SCRIPTS, ids=lambda script: script.__name__.strip("_"))
 def test_only_what_the_table_allows_follows(script: Script):
     steps = _steps(script)
     assert steps

@@ -4,12 +4,13 @@ from random import Random
 
 import pytest
 
+from tests.tiers import rows
 from tools.lab.fuzz_codecs import JsonBodies
 from tools.lab.fuzz_target import Input
 from wireglot.wire.json import DEPTH_MOST, TooDeep, decode, encode
 
 
-@pytest.mark.parametrize("seed", range(10))
+@rows("seed", range(10))
 def test_what_may_just_be_read_may_be_told_deeper(seed: int) -> None:
     """Whatever dialect it is told to, Code Assist's envelope among them."""
     deep: object = []

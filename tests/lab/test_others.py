@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import rows
 from tools.lab.others import MachineDelay
 
 PID = 77
@@ -18,7 +19,7 @@ def told(proc: Path, *, stolen_ticks: tuple[int, ...], queued_ms: tuple[int, int
         (proc / name / "schedstat").write_text(f"123 {milliseconds * 1_000_000} 9\n")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("stolen", "queued", "seconds"),
     [
         ((3, 5), (10, 20), 0.0),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.logins.clouds import CLIENT, CLIENT_SECRET, TENANT, Cloud, service_account
+from tests.tiers import rows
 from wireglot.logins.entra import _refused, _seconds
 from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin, Grant, Login, LoginFailed
 from wireglot.logins.obtain import obtain
@@ -267,7 +268,7 @@ def test_no_login_or_grant_shows_a_secret() -> None:
     assert "hidden" not in shown
 
 
-@pytest.mark.parametrize("said", [" Trace ID: 1", "\n", "", 5, {"a": 1}, None])
+@rows("said", [" Trace ID: 1", "\n", "", 5, {"a": 1}, None])
 def test_whatever_entra_refuses_with_is_told_as_a_failure(said: object) -> None:
     failed = _refused(EntraLogin(secret="x"), 400, {"error_description": said})
     assert failed.message

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.logins.clouds import signature_of
+from tests.tiers import rows
 from wireglot.logins.sigv4 import SigningKey, signature_headers
 
 KEY = SigningKey("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "", "us-east-1", "bedrock")
@@ -34,9 +35,9 @@ def test_the_key_of_a_day_is_amazons_published_one() -> None:
     )
 
 
-@pytest.mark.parametrize("url", URLS)
-@pytest.mark.parametrize("token", ["", "a/session+token=="])
-@pytest.mark.parametrize("content_type", ["", "application/json"])
+@rows("url", URLS)
+@rows("token", ["", "a/session+token=="])
+@rows("content_type", ["", "application/json"])
 def test_amazons_own_signer_agrees(url: str, token: str, content_type: str) -> None:
     _agrees(url, token, content_type)
 
@@ -79,7 +80,7 @@ def _agrees(url: str, token: str = "", content_type: str = "") -> None:
     assert found[1] == theirs, canonical
 
 
-@pytest.mark.parametrize("url", URLS)
+@rows("url", URLS)
 def test_the_double_recomputes_the_same(url: str) -> None:
     body = b"{}"
     ours = dict(signature_headers(KEY, "POST", url, body, TIME, "application/json"))

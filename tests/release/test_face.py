@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.tiers import rows
+
 ROOT = Path(__file__).parents[2]
 FILES = {
     str(path.relative_to(ROOT)): path
@@ -19,7 +21,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding=
 CHECKS: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/checks.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("file", FILES)
+@rows("file", FILES)
 def test_every_file_is_yaml_and_every_target_of_make_exists(file):
     text = FILES[file].read_text(encoding="utf-8")
     assert yaml.safe_load(text)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.release.test_package import tracked
+from tests.tiers import rows
 from tools.release.release import PLACES, Refused, check_version, current_version, dated
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +94,7 @@ def test_proofs_of_older_code_are_no_proofs_of_a_release(tree):
     assert git(tree, "tag") == ""
 
 
-@pytest.mark.parametrize("version", ["1", "1.2", "v1.2.3", "01.2.3", "1.2.3rc1", "0.0.9"])
+@rows("version", ["1", "1.2", "v1.2.3", "01.2.3", "1.2.3rc1", "0.0.9"])
 def test_a_version_that_is_none_or_goes_back_is_refused(version):
     with pytest.raises(Refused):
         check_version(version, "0.1.0")

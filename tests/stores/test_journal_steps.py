@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.stores.test_journal_files import Quiet, framed, row, segment, syncer
+from tests.tiers import rows
 from tests.waiting import until
 from wireglot.stores.journal import disk as disk_module
 from wireglot.stores.journal import orphans as orphans_module
@@ -753,7 +754,7 @@ def begun(path: Path, disk: Disk) -> Segment:
     return made
 
 
-@pytest.mark.parametrize("waiting", [0, 1, 2, 3, 9])
+@rows("waiting", [0, 1, 2, 3, 9])
 def test_a_sync_covers_what_was_written_before_it(tmp_path: Path, waiting: int) -> None:
     disk = Watched()
     made, told = alone(tmp_path, disk)

@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from tests.stores.servers import needs_redis, redis_url, with_option
+from tests.tiers import rows
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.records import Budget, Denied, Rate
@@ -227,7 +228,7 @@ def test_valkey_by_its_own_name() -> None:
     asyncio.run(test())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "kind", "reason"),
     [
         ("redis://:a-s3cret@127.0.0.1:1/0", StoreDown, "cannot be reached"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiers import rows
 from wireglot.stores.seal import COMPRESSED, NONCE_BYTES, TAG_BYTES, VERSION, Sealer, Unreadable
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -23,7 +24,7 @@ def test_what_was_sealed_opens(caller, kind, id, value):
     assert SEALER.open(caller, kind, id, sealed) == value
 
 
-@pytest.mark.parametrize("value", [b"", b"x", b"x" * 127, b"x" * 128, b"x" * 100_000, os.urandom(5000)])
+@rows("value", [b"", b"x", b"x" * 127, b"x" * 128, b"x" * 100_000, os.urandom(5000)])
 def test_values_of_any_size_and_kind_open(value):
     assert SEALER.open("t", "k", "i", SEALER.seal("t", "k", "i", value)) == value
 
@@ -45,9 +46,7 @@ def test_nothing_of_the_value_shows_and_no_two_seals_are_alike():
     assert not any(b"secret" in one for one in sealed)
 
 
-@pytest.mark.parametrize(
-    "place", [("u", "k", "i"), ("t", "l", "i"), ("t", "k", "j"), ("tk", "", "i"), ("", "tk", "i")]
-)
+@rows("place", [("u", "k", "i"), ("t", "l", "i"), ("t", "k", "j"), ("tk", "", "i"), ("", "tk", "i")])
 def test_a_value_moved_to_another_place_does_not_open(place: tuple[str, str, str]):
     """T19"""
     sealed = SEALER.seal("t", "k", "i", b"value")

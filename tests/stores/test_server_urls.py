@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from tests.tiers import rows
 from wireglot.stores.base import StoreUnusable
 from wireglot.stores.postgres import address as postgres
 from wireglot.stores.redis import address as redis
@@ -22,7 +23,7 @@ def authority(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "hosts"),
     [
         (HERE + "a/db", ()),
@@ -76,7 +77,7 @@ def test_sentinels_and_what_they_are_asked_for() -> None:
     assert read.url == "redis://me:a%2Fb@primary/3?db=2"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "reason"),
     [
         (HERE + "a/db?sslmode=a-s3cret", "sslmode must be one of disable"),
@@ -100,7 +101,7 @@ def test_what_is_not_understood_of_a_postgresql_url(url: str, reason: str) -> No
     assert "s3cret" not in str(told.value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "reason"),
     [
         ("redis://:a-s3cret@h?ssl_ca_certs=/x", "needs a rediss:// URL"),
