@@ -55,7 +55,7 @@ def _random(request: int) -> Callable[[int], str]:
 
 def _memories(**limits: int) -> Memories:
     now = msgspec.structs.replace(ProcessLimits(), **limits)
-    return Memories(lambda: now, ByteAccount(lambda: now.buffered))
+    return Memories(lambda: now, ByteAccount(now.buffered))
 
 
 def _sent(memories: Memories, body: bytes) -> None:
