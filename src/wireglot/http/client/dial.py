@@ -60,17 +60,11 @@ class Dialer:
         again = False
         while True:
             sock = await self._reach(origin, timeouts.connect)
-            connection = ClientConnection(home, self._loop, self._now)
             try:
-                await self._attach(sock, origin, connection, timeouts.tls)
-                return connection
-            except BaseException as fault:  # also cancelled: what is open is closed
-                # Given up as soon as made, asyncio would see a TLS connection off politely, and wait.
-                connection.drop()
-                sock.close()
+                return await self._attach(sock, origin, home, timeouts.tls)
+            except TransportFault as fault:
                 # A server that cannot take up a session should say so and go on without. Some fail.
-                is_tls = isinstance(fault, TransportFault) and fault.problem == "tls"
-                if again or not is_tls or not self._sessions.forget(origin):
+                if again or fault.problem != "tls" or not self._sessions.forget(origin):
                     raise
             again = True
 
@@ -159,11 +153,24 @@ class Dialer:
         return sock
 
     async def _attach(
+        self, sock: socket.socket, origin: HttpOrigin, home: Home, seconds: float
+    ) -> ClientConnection:
+        connection = ClientConnection(home, self._loop, self._now)
+        try:
+            if origin.scheme == "https":
+                await self._handshake(sock, origin, connection, seconds)
+            else:
+                await self._loop.create_connection(lambda: connection, sock=sock)
+        except BaseException:
+            # Given up as soon as made, asyncio would see a TLS connection off politely, and wait.
+            connection.drop()
+            sock.close()
+            raise
+        return connection
+
+    async def _handshake(
         self, sock: socket.socket, origin: HttpOrigin, connection: ClientConnection, seconds: float
     ) -> None:
-        if origin.scheme != "https":
-            await self._loop.create_connection(lambda: connection, sock=sock)
-            return
         try:
             if self._context is None:
                 self._context = default_context()
