@@ -6,6 +6,7 @@ import shlex
 import tomllib
 from functools import cache
 from pathlib import Path
+from string import ascii_letters
 
 import msgspec
 import pytest
@@ -189,7 +190,7 @@ def test_every_field_of_a_log_line_is_documented():
     full = Record(
         "req_1", 1.0, "anthropic", operation="generate", caller="c", model="m", path="/p", agent="a",
         provider="p", upstream_model="m", account="f", fallbacks=["a/b"], status=502, outcome="error", stop="end",
-        error_kind="server", usage=Usage(input=1, cache_read=1), usage_source="partial", losses=[Loss("$", "sampling.seed", "dropped", "")] * 30,
+        error_kind="server", usage=Usage(input=1, cache_read=1), usage_source="partial", losses=[Loss(f"$.{name}", "sampling.seed", "dropped", "") for name in ascii_letters],
         upstream_request_id="u", notes=["n"], first_byte=2.0, finished=3.0,
     )  # fmt: skip
     line = decode(JsonLines(Redactor([])).request(full))
