@@ -124,7 +124,7 @@ def test_the_usage_of_a_gemini_stream_is_that_of_its_last_chunk():
     reader = _reader("gemini", in_full=False)
     for number in range(1, 20):
         reader.read(chunk % (number, number, number + 5))
-    assert _inside(reader)._repeated._last
+    assert _inside(reader)._repeated.last
     last = reader.read(b'data: {"candidates":[{"finishReason":"STOP"}]}\n\n') + reader.end()
     assert type(last[-1]) is Finish
     assert last[-1].usage is not None

@@ -92,17 +92,11 @@ KINDS: Final = _kinds()
 
 _Values = Callable[[TokenCounts], tuple[int | None, ...]]
 
-
-def _values(names: Iterable[str]) -> _Values:
-    """The counts of these names; None: not reported."""
-    first, *others = names
-    return attrgetter(first, *others) if others else lambda counts: (getattr(counts, first),)
-
-
-_ALL: Final = _values(COUNTS)
-_INPUT: Final = _values([name for name, count in COUNTS.items() if count.side == "input"])
-_OUTPUT: Final = _values([name for name, count in COUNTS.items() if count.side == "output"])
-_OF_KINDS: Final = [_values(kind.counts) for kind in KINDS.values()]
+# None: not reported.
+_ALL: Final[_Values] = attrgetter(*COUNTS)
+_INPUT: Final[_Values] = attrgetter(*[name for name, count in COUNTS.items() if count.side == "input"])
+_OUTPUT: Final[_Values] = attrgetter(*[name for name, count in COUNTS.items() if count.side == "output"])
+_KIND_OF: Final = [count.kind or name for name, count in COUNTS.items()]
 
 
 def counts_of(counts: TokenCounts) -> tuple[int, ...]:
@@ -117,10 +111,21 @@ def with_counts(row: _Row, counts: TokenCounts) -> _Row:
 
 def kinds_of(counts: TokenCounts) -> tuple[int, ...]:
     """The sum of each kind, in the order of `KINDS`."""
-    return tuple([sum(filter(None, values(counts))) for values in _OF_KINDS])
+    sums = dict.fromkeys(KINDS, 0)
+    for kind, value in zip(_KIND_OF, _ALL(counts), strict=True):
+        if value:
+            sums[kind] += value
+    return tuple(sums.values())
 
 
 def named_sums(groups: Mapping[str, Iterable[str]]) -> Callable[[TokenCounts], dict[str, int]]:
     """A function that adds up the counts of each group."""
-    named = [(name, _values(counts)) for name, counts in groups.items()]
-    return lambda counts: {name: sum(filter(None, values(counts))) for name, values in named}
+    named = [(name, count) for name, counts in groups.items() for count in counts]
+
+    def sums_of(counts: TokenCounts) -> dict[str, int]:
+        sums = dict.fromkeys(groups, 0)
+        for name, count in named:
+            sums[name] += getattr(counts, count) or 0
+        return sums
+
+    return sums_of

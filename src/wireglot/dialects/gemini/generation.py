@@ -156,6 +156,9 @@ def left_over(config: Fields, output_taken: frozenset[str]) -> dict[str, Any]:
     return rest
 
 
+_NO_THINKING = Thinking()
+
+
 def render_generation(request: Request, out: list[Loss]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     sampling = request.sampling
@@ -177,9 +180,10 @@ def render_generation(request: Request, out: list[Loss]) -> dict[str, Any]:
         config["stopSequences"] = list(request.stop)
     if request.output is not None:
         config.update(_render_output(request.output, out))
-    thinking = _render_thinking(request.thinking, out)
-    if thinking is not None:
-        config["thinkingConfig"] = thinking
+    if request.thinking != _NO_THINKING:
+        thinking = _render_thinking(request.thinking, out)
+        if thinking is not None:
+            config["thinkingConfig"] = thinking
     form = own_form(request.extra, OWN)
     if "responseModalities" in form:
         config["responseModalities"] = form["responseModalities"]

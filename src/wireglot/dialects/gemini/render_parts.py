@@ -59,6 +59,8 @@ class PartRenderer:
             or part.logprobs
         ):
             self._prose_losses(part, path)
+        elif part.text and part.signature is None:
+            return {"text": part.text}
         form = own_form(part.extra, OWN)
         if form.get("part") == "bare" and not part.text:
             rendered: dict[str, Any] = {}

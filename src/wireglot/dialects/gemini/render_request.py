@@ -76,12 +76,13 @@ _Placed = tuple[Part, int, dict[str, Any]]
 class _Content:
     """One content being put together out of neighbouring messages of a role."""
 
-    __slots__ = ("arranged", "known", "message", "messages", "parts", "role")
+    __slots__ = ("arranged", "kinds", "known", "message", "messages", "parts", "role")
 
     def __init__(self, role: str, message: Message) -> None:
         self.role = role
         self.message = message
         self.messages = 0
+        self.kinds: set[type[Part]] = set()
         self.arranged = False
         """Its parts stand otherwise than in the message."""
         self.known: WrittenTurn | None = None
@@ -114,7 +115,9 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
             contents.append(_Content(role, message))
             contents[-1].known = known
         contents[-1].messages += 1
-        contents[-1].parts += [(part, index, position, rendered) for part, position, rendered in parts]
+        for part, position, rendered in parts:
+            contents[-1].parts.append((part, index, position, rendered))
+            contents[-1].kinds.add(type(part))
     native = request.extra is not None and request.extra.dialect == OWN
     for content in contents:
         if content.role == "user" and not (native and content.messages == 1):
@@ -128,7 +131,8 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
 
 
 def _declare_message(message: Message, path: str, renderer: PartRenderer) -> None:
-    losses_of_extra(message.extra, OWN, path, renderer.losses)
+    if message.extra is not None:
+        losses_of_extra(message.extra, OWN, path, renderer.losses)
     if message.name:
         renderer.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
 
@@ -172,9 +176,9 @@ def _reminder(parts: list[_Placed], path: str, renderer: PartRenderer) -> list[_
 
 def _results_first(content: _Content, turns: list[_Content], out: list[Loss]) -> None:
     """All answers of a step stand first, in the order of the calls: Gemini counts them there."""
-    results = [item for item in content.parts if type(item[0]) is ToolResult]
-    if not results:
+    if ToolResult not in content.kinds:
         return
+    results = [item for item in content.parts if type(item[0]) is ToolResult]
     calls = [part.id for part, *_ in turns[-1].parts if type(part) is ToolCall] if turns else []
     order = {identifier: place for place, identifier in reversed(list(enumerate(calls)))}
     ordered = sorted(results, key=lambda item: order.get(getattr(item[0], "call_id", ""), len(order)))
@@ -221,7 +225,7 @@ def _finish(content: _Content) -> dict[str, Any]:
         finished["role"] = role
     if parts or form.get("parts") != "absent":
         finished["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
-    return put_back(finished, extra)
+    return finished if extra is None else put_back(finished, extra)
 
 
 def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], out: list[Loss]) -> None:

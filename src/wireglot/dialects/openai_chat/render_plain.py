@@ -17,7 +17,7 @@ def plain_turn(
 ) -> list[dict[str, Any]] | None:
     """The messages of a turn, None if anything about it takes a closer look. `calls` are those so far,
     `joined` the roles whose texts are to be one string."""
-    if message.name or not _is_mute(message.extra):
+    if message.name or (message.extra is not None and not _is_mute(message.extra)):
         return None
     match message.role:
         case "user":
@@ -49,7 +49,7 @@ def _result(part: ToolResult, calls: dict[str, ToolCall]) -> dict[str, Any] | No
     call = calls.get(part.call_id)
     if call is None or call.kind != part.kind or (part.name and part.name != call.name):
         return None
-    if part.is_error or part.cache is not None or not _is_mute(part.extra):
+    if part.is_error or part.cache is not None or (part.extra is not None and not _is_mute(part.extra)):
         return None
     texts = _texts(part.content)
     if texts is None:
@@ -91,7 +91,7 @@ def _texts(parts: tuple[Part, ...]) -> list[Text] | None:
     texts = []
     for part in parts:
         if type(part) is not Text or (
-            part.extra is not None
+            (part.extra is not None and not _is_mute(part.extra))
             or (part.cache is not None and part.cache.extra is not None)
             or part.signature is not None
             or part.refusal
@@ -121,6 +121,6 @@ def _content(texts: list[Text], joined: bool) -> str | list[dict[str, Any]] | No
     return parts or None
 
 
-def _is_mute(extra: Extra | None) -> bool:
+def _is_mute(extra: Extra) -> bool:
     """Whether it holds nothing but another dialect's spelling."""
-    return extra is None or (extra.dialect != NAME and not extra.fields)
+    return extra.dialect != NAME and not extra.fields

@@ -14,7 +14,7 @@ from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses.item_values import Carried, MessageItem
 from wireglot.dialects.openai_responses.output import ITEM, joined
-from wireglot.dialects.openai_responses.parts import parse_part
+from wireglot.dialects.openai_responses.parts import parse_part, plain_text
 from wireglot.dialects.openai_responses.spelling import NAME, keep
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import (
@@ -145,17 +145,20 @@ def parse_message(item: Fields, origin: Origin) -> MessageItem:
         form["string"] = True
         parts = (Text(content),)
     elif type(content) is list:
-        path = f"{item.path}.content"
-        parts = tuple(
-            parse_part(Fields(part, f"{path}[{number}]", item.fault), usual)
-            for number, part in enumerate(content)
-        )
+        read: list[Text | Media | Foreign] = []
+        for number, part in enumerate(content):
+            plain = plain_text(part) if role != "assistant" else None
+            read.append(
+                plain or parse_part(Fields(part, f"{item.path}.content[{number}]", item.fault), usual)
+            )
+        parts = tuple(read)
     elif content is None and "content" in item.value:
         parts = ()
     else:
         raise item.wrong("content", "a string or an array of content parts")
     rest = item.rest(_MESSAGE_KEYS, NAME)
-    parts = with_phase(parts, phase_of(item.value, origin))
+    if phase is not None:
+        parts = with_phase(parts, phase_of(item.value, origin))
     return MessageItem(role, parts, form, rest.fields if rest is not None else {})
 
 

@@ -64,7 +64,8 @@ def parse_stop(status: str, details: Any, calls: bool, refused: bool) -> Stop:
 
 def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tuple[str, str]:
     """Status and the reason of incompleteness ("" for none)."""
-    losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
+    if stop.extra is not None:
+        losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
     if stop.sequence is not None:
         losses.append(
             Loss("$.stop.sequence", "stop_sequence", "dropped", "which one matched is not told here")
@@ -73,8 +74,10 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
         status, _, why = stop.raw.partition("/")
         return status, why
     status, why = _STATUS[stop.reason]
-    calls = any(type(part) is ToolCall for part in content)
-    refused = any(type(part) is Text and part.refusal for part in content)
+    calls = refused = False
+    for part in content:
+        calls = calls or type(part) is ToolCall
+        refused = refused or (type(part) is Text and part.refusal)
     if stop.reason == "paused" and calls:
         status, why = "completed", ""  # the client goes on by running them
     if stop.reason == "refused" and refused and not calls:

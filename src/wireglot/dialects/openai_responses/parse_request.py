@@ -39,6 +39,8 @@ _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
 """What an answer tells everybody: the first where it was asked for, the second always."""
 
+_SAMPLING = ("temperature", "top_p", "top_logprobs", "include")
+_USERS = ("safety_identifier", "user")
 _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
 """How the exchange runs, not what is said. (`background: true` and `truncation: auto` do say something.)"""
 
@@ -74,14 +76,17 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     telling: dict[str, Any] = {}
     known = set(_KNOWN)
 
-    listed = fields.array_or_empty("tools")
+    # What is not there is not asked for by its reader: most requests have few of these.
+    listed = fields.array_or_empty("tools") if "tools" in body else []
     memory = context.memory
-    stated: tuple[AnyTool, ...] = remembered(
-        memory, listed, NAME, lambda: share(memory, tuple(parse_tools(listed, "$.tools")), listed)
-    )
+    stated: tuple[AnyTool, ...] = ()
+    if listed:
+        stated = remembered(
+            memory, listed, NAME, lambda: share(memory, tuple(parse_tools(listed, "$.tools")), listed)
+        )
     tools = list(stated)
-    messages = _Messages(context, tools)
-    instructions = fields.text_or_none("instructions")
+    messages = InputReader(context, tools)
+    instructions = fields.text_or_none("instructions") if "instructions" in body else None
     if instructions is not None:
         extra = Extra(NAME, form={"instructions": True})
         messages.messages.append(Message("system", (Text(instructions),), extra=extra))
@@ -89,12 +94,13 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
 
     if "tools" in body and not tools:
         form["tools"] = body["tools"]
-    tools = _loaded(tools, messages.brought)
-    tools += _new_tools(tools, messages.brought)
+    if messages.brought:
+        tools = _loaded(tools, messages.brought)
+        tools += new_tools(tools, messages.brought)
     choice = body.get("tool_choice")
 
-    output, verbosity = _read_text(fields, form, telling)
-    reasoning = fields.object_or_none("reasoning")
+    output, verbosity = _read_text(fields, form, telling) if "text" in body else (None, "")
+    reasoning = fields.object_or_none("reasoning") if "reasoning" in body else None
     for key in _OPERATIONAL:
         if key in body and not ((key == "background" and body[key] is True) or body.get(key) == "auto"):
             form[key] = body[key]
@@ -108,7 +114,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         more = [entry for entry in include if entry not in _INCLUDED]
         if more:
             telling["include"] = more
-    user = _read_user(fields, form, known)
+    user = _read_user(fields, form, known) if not body.keys().isdisjoint(_USERS) else ""
     metadata = body.get("metadata")
     if type(metadata) is dict and all(type(value) is str for value in metadata.values()):
         known.add("metadata")
@@ -130,14 +136,9 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         tuple(messages.messages),
         tools=tuple(tools) if messages.brought else stated,
         tool_choice=parse_tool_choice(choice, "$.tool_choice", tools) if choice is not None else None,
-        parallel_tools=fields.boolean("parallel_tool_calls"),
-        max_tokens=fields.integer("max_output_tokens"),
-        sampling=Sampling(
-            fields.number("temperature"),
-            fields.number("top_p"),
-            logprobs=True if type(include) is list and _LOGPROBS in include else None,
-            top_logprobs=fields.integer("top_logprobs"),
-        ),
+        parallel_tools=fields.boolean("parallel_tool_calls") if "parallel_tool_calls" in body else None,
+        max_tokens=fields.integer("max_output_tokens") if "max_output_tokens" in body else None,
+        sampling=_read_sampling(fields) if not body.keys().isdisjoint(_SAMPLING) else Sampling(),
         thinking=parse_thinking(reasoning) if reasoning is not None else Thinking(),
         output=output,
         verbosity=verbosity,
@@ -145,8 +146,18 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         user=user,
         metadata=metadata,
         service_tier=parse_tier(tier) if type(tier) is str else "",
-        cache_key=fields.text_or("prompt_cache_key"),
+        cache_key=fields.text_or("prompt_cache_key") if "prompt_cache_key" in body else "",
         extra=Extra(NAME, telling, form),
+    )
+
+
+def _read_sampling(fields: Fields) -> Sampling:
+    include = fields.value.get("include")
+    return Sampling(
+        fields.number("temperature"),
+        fields.number("top_p"),
+        logprobs=True if type(include) is list and _LOGPROBS in include else None,
+        top_logprobs=fields.integer("top_logprobs"),
     )
 
 
@@ -174,7 +185,7 @@ def _read_text(
 
 def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
     """The end user: `safety_identifier`, or `user`, which it replaced. Of two the other stays extra."""
-    for key in ("safety_identifier", "user"):
+    for key in _USERS:
         value = fields.text_or(key)
         if value:
             known.add(key)
@@ -202,7 +213,7 @@ def _found(tool: Tool) -> Tool:
     return replace(tool, deferred=False, extra=Extra(NAME, extra.fields, form))
 
 
-def _new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
+def new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
     """Tools that input items brought, for everyone who takes tools with the request only."""
     names = {(tool.namespace, tool.name) for tool in declared if isinstance(tool, Tool)}
     hosted = [tool.native.value for tool in declared if isinstance(tool, HostedTool)]
@@ -236,14 +247,14 @@ def _is_alone(item: Any) -> bool:
     return type(kind) is str and kind in _ALONE
 
 
-class _Messages:
+class InputReader:
     """The input, item by item. A signature that travels ahead of its call waits in `waiting`."""
 
-    def __init__(self, context: Context, tools: Sequence[AnyTool]) -> None:
+    def __init__(self, context: Context, tools: Sequence[AnyTool] = ()) -> None:
         self.context = context
         self.messages: list[Message] = []
         self.brought: list[AnyTool] = []
-        self.hosted_shell = any(isinstance(tool, HostedTool) and tool.kind == "shell" for tool in tools)
+        self.hosted_shell = "shell" in [tool.kind for tool in tools if isinstance(tool, HostedTool)]
         self.hosted_calls: set[str] = set()
         """Ids of calls that look like the client's and were the server's."""
         self.waiting: Signature | None = None

@@ -22,6 +22,14 @@ _CITATION_ALWAYS = ("title", "start_index", "end_index")
 _OUTPUT_LISTS = ("annotations", "logprobs")
 
 
+def plain_text(part: Any) -> Text | None:
+    """A text of a client as nearly all are, with no field too many; None: it takes a closer look."""
+    if type(part) is dict and len(part) == 2 and part.get("type") == "input_text":
+        text = part.get("text")
+        return Text(text) if type(text) is str else None
+    return None
+
+
 def parse_part(part: Fields, usual: str) -> Text | Media | Foreign:
     """One content part. `usual` is the text type that goes without saying at this place."""
     kind = part.text("type")
@@ -39,15 +47,17 @@ def _parse_text(part: Fields, kind: str, usual: str) -> Text:
         form["type"] = kind
     if kind == "output_text":
         form["keys"] = [key for key in _OUTPUT_LISTS if key in part.value]
-    citations = tuple(parse_citation(note) for note in part.objects("annotations"))
-    logprobs = parse_logprobs(part.value.get("logprobs"))
+    citations: tuple[Citation, ...] = ()
+    if part.value.get("annotations", []) != []:
+        citations = tuple(map(parse_citation, part.objects("annotations")))
+    logprobs = parse_logprobs(part.value["logprobs"]) if part.value.get("logprobs") else ()
     if logprobs:
         form["logprobs"] = part.value["logprobs"]
     return Text(
         part.text_or("text") if kind == "output_text" and "text" in part.value else part.text("text"),
         citations=citations,
         logprobs=logprobs,
-        cache=parse_cache(part),
+        cache=parse_cache(part) if BREAKPOINT in part.value else None,
         extra=part.rest(_TEXT_KEYS, NAME, form),
     )
 

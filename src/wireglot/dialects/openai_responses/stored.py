@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from wireglot.dialects.body import BadField, Body
 from wireglot.dialects.capabilities import StateOptions, Stored
 from wireglot.dialects.context import Context
+from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses.compaction import COMPACTION
 from wireglot.dialects.openai_responses.output import TOLD, hides_state
-from wireglot.dialects.openai_responses.parse_request import parse_request
+from wireglot.dialects.openai_responses.parse_request import InputReader, new_tools
 from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.openai_responses.response import render_response
 from wireglot.dialects.openai_responses.spelling import NAME
@@ -181,7 +182,9 @@ def _rendered(message: Message, context: Context) -> list[dict[str, Any]]:
 
 
 def parse_items(items: list[dict[str, Any]], context: Context) -> Request:
-    return parse_request({"model": "", "input": items}, context)
+    reader = InputReader(context)
+    reader.read_input(Fields({"input": items}))
+    return Request("", tuple(reader.messages), tuple(new_tools([], reader.brought)))
 
 
 STORED: Final = Stored(

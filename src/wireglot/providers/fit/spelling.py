@@ -93,7 +93,11 @@ def _is_list(content: tuple[Part, ...], extra: Extra | None) -> bool:
 
 
 def _has_developer(messages: tuple[Message, ...]) -> bool:
-    return any(message.extra is not None and _is_developer(message) for message in messages)
+    for message in messages:
+        extra = message.extra
+        if extra is not None and extra.dialect == _CHAT and extra.form.get("role") == "developer":
+            return True
+    return False
 
 
 def _is_developer(message: Message) -> bool:
