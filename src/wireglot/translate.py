@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.dialects.base import Context, Dialect, Rendered
+from wireglot.dialects.common_losses import untold_sequence
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import DialectName, dialect, surface
-from wireglot.dialects.untold_sequence import untold_sequence
 from wireglot.ir.content import Origin, Part
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily

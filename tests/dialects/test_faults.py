@@ -17,7 +17,7 @@ from wireglot.dialects.faults import (
     stated_message,
     wait_in_message,
 )
-from wireglot.dialects.openai_errors import kind_of_envelope, stated_wait, type_and_code
+from wireglot.dialects.openai_shared import kind_of_envelope, stated_wait, type_and_code
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.errors import ApiError, ErrorKind
 

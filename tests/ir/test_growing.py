@@ -9,8 +9,7 @@ from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.content import Text
-from wireglot.ir.growing import GrowingText
-from wireglot.ir.stream import Delta, Event, Folding, PartStart, Start
+from wireglot.ir.stream import Delta, Event, Folding, GrowingText, PartStart, Start
 
 WORDS = 20_000
 WORD = "{:05d} "

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from wireglot.testing.chunking import every_cut
-from wireglot.wire.event_stream import BadFrame, EventStreamDecoder, message
-from wireglot.wire.stream_message import StreamMessage
+from wireglot.wire.event_stream import BadFrame, EventStreamDecoder, StreamMessage, message
 
 CHUNK: Final = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
 

@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from wireglot.testing.chunking import every_cut
-from wireglot.wire.frame import Frame
-from wireglot.wire.sse import FrameTooLarge, SseDecoder, frame
+from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder, frame
 
 
 def read(pieces: list[bytes]) -> list[Frame]:

@@ -13,9 +13,8 @@ from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.repeated_chunks import RepeatedChunks
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.stream import Event, Failure
-from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import FrameTooLarge, SseDecoder
+from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 LAST_BLANK_LINE = b"\n\n"

@@ -14,8 +14,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from wireglot.dialects.arguments import PARSE_ERROR, RAW, Form, declare_arguments, read_arguments
-from wireglot.dialects.mended_arguments import escaped, mended_object
+from wireglot.dialects.arguments import (
+    PARSE_ERROR,
+    RAW,
+    Form,
+    declare_arguments,
+    escaped,
+    mended_object,
+    read_arguments,
+)
 from wireglot.ir.content import ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart

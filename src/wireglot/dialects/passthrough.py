@@ -16,11 +16,10 @@ import msgspec
 from wireglot.dialects.arguments import is_json
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
-from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
 from wireglot.wire.json_array import ArrayDecoder
 from wireglot.wire.search import holds_any
-from wireglot.wire.sse import SseDecoder
+from wireglot.wire.sse import Frame, SseDecoder
 
 T = TypeVar("T")
 

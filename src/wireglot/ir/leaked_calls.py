@@ -19,11 +19,25 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall
-from wireglot.ir.growing import GrowingText
 from wireglot.ir.outcome import Response, Stop, StopReason
 from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, UsageReport
-from wireglot.ir.tagged_call import TaggedCall
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    GrowingText,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+)
+
+
+class TaggedCall(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    arguments: msgspec.Raw
+
 
 LeakFamily = Literal["kimi", "deepseek", "hermes"]
 """Whose tokens they are. Hermes and Qwen write the same tags."""

@@ -11,7 +11,7 @@ Further answers to one request (`n`, `candidateCount`) come whole, behind the fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -29,9 +29,31 @@ from wireglot.ir.content import (
     ToolCall,
 )
 from wireglot.ir.errors import ApiError
-from wireglot.ir.growing import GrowingText
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
 from wireglot.ir.safeguards import SafeguardResult
+
+_FEW: Final = 64
+
+
+class GrowingText:
+    """A list of the words would take ten times their memory: a short string is mostly its own head. So the
+    last few are kept as they came, those before them as long strings."""
+
+    __slots__ = ("_last", "_long")
+
+    def __init__(self) -> None:
+        self._long: list[str] = []
+        self._last: list[str] = []
+
+    def add(self, text: str) -> None:
+        last = self._last
+        last.append(text)
+        if len(last) == _FEW:
+            self._long.append("".join(last))
+            last.clear()
+
+    def __str__(self) -> str:
+        return "".join(self._long) + "".join(self._last)
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):

@@ -12,15 +12,29 @@ from typing import Final
 
 import msgspec
 
-from wireglot.ir.accepted import Accepted
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
-from wireglot.ir.growing import GrowingText
 from wireglot.ir.leaked_calls import LeakFamily, LeakFilter, offered, recovered
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, UsageReport
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    GrowingText,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+)
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    response: Response
+    losses: tuple[Loss, ...] = ()
+
 
 _AT_LIMIT: Final[frozenset[StopReason]] = frozenset({"length", "context_full"})
 _INTERRUPTED: Final[frozenset[StopReason]] = _AT_LIMIT | {"refused", "paused"}

@@ -13,7 +13,15 @@ from struct import Struct, error
 from typing import Final
 from zlib import crc32
 
-from wireglot.wire.stream_message import StreamMessage
+import msgspec
+
+
+class StreamMessage(msgspec.Struct, frozen=True, gc=False):
+    """Its headers that are text, and its payload as it came."""
+
+    headers: dict[str, str]
+    payload: bytes
+
 
 __all__ = ["MAX_MESSAGE", "BadFrame", "EventStreamDecoder", "StreamMessage", "message"]
 

@@ -4,7 +4,15 @@ As https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-i
 difference: a last frame without its blank line is delivered by `close()`, because several servers end so.
 """
 
-from wireglot.wire.frame import Frame
+import msgspec
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One event: its name ("" if it has none) and its data, the lines joined with LF."""
+
+    event: str
+    data: bytes
+
 
 MAX_FRAME = 32 * 1024 * 1024
 

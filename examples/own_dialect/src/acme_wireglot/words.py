@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from wireglot.wire.frame import Frame
+from wireglot.wire.sse import Frame
 from wireglot.wire.json import BadJson, decode, encode
 
 _CHAT = {"engine": "model", "talk": "messages", "replies": "choices"}

@@ -10,10 +10,9 @@ from typing import Final
 
 import msgspec
 
-from wireglot.wire.event_stream import BadFrame, EventStreamDecoder
+from wireglot.wire.event_stream import BadFrame, EventStreamDecoder, StreamMessage
 from wireglot.wire.json import encode
 from wireglot.wire.sse import frame
-from wireglot.wire.stream_message import StreamMessage
 
 AMAZON: Final = "amazon-event-stream"
 

@@ -17,8 +17,8 @@ from wireglot.dialects.anthropic.settings import (
 )
 from wireglot.dialects.anthropic.tools import render_choice, render_tools
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.dialects.turns import WrittenTurn
 from wireglot.ir.content import Message
 from wireglot.ir.loss import Loss, losses_of_extra

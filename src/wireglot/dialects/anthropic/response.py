@@ -18,8 +18,8 @@ from wireglot.dialects.anthropic.outcome import (
 from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.anthropic.safeguards import RESULTS, parse_results, render_results
 from wireglot.dialects.base import Context, Rendered, told_model
+from wireglot.dialects.common_losses import ONE_ANSWER
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.foreign import ONE_ANSWER
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra

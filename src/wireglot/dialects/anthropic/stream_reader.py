@@ -41,9 +41,8 @@ from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, Start, UsageReport, unfold
-from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode, encode_text
-from wireglot.wire.sse import SseDecoder
+from wireglot.wire.sse import Frame, SseDecoder
 
 _TEXT = frozenset({"type", "text", "citations"})
 _THINKING = frozenset({"type", "thinking", "signature"})

@@ -21,8 +21,8 @@ from wireglot.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_res
 from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.base import Context, told_model
+from wireglot.dialects.common_losses import ONE_ANSWER, ForeignEvents
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import ONE_ANSWER, ForeignEvents
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, losses_of_extra

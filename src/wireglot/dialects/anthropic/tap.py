@@ -10,7 +10,7 @@ from wireglot.dialects.anthropic.errors import parse_error
 from wireglot.dialects.anthropic.outcome import merge_usage, parse_stop, parse_usage
 from wireglot.dialects.passthrough import SseTap, object_of, shaped
 from wireglot.dialects.surface import AnswerGlance
-from wireglot.wire.frame import Frame
+from wireglot.wire.sse import Frame
 
 
 class MessageTap(SseTap):

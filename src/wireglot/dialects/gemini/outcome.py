@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count
-from wireglot.dialects.untold_usage import Counted, losses_of_usage, untold
+from wireglot.dialects.usage_checks import Counted, losses_of_usage, untold
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import NO_SAFEGUARDS
 from wireglot.dialects.gemini.generation import render_generation
 from wireglot.dialects.gemini.names import OWN, put_back, unfolded
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
-from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.dialects.turns import WrittenTurn, WrittenTurns
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult

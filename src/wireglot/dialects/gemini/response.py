@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.dialects.foreign import NO_RESULTS
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import (
     beside_grounding,

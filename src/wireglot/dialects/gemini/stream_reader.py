@@ -41,8 +41,8 @@ from wireglot.ir.stream import (
     fold,
     unfold,
 )
-from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
+from wireglot.wire.sse import Frame
 
 Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.common_losses import NO_RESULTS, ForeignEvents
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import NO_RESULTS, ForeignEvents
 from wireglot.dialects.gemini.citations import beside_grounding, grounding_metadata, write_logprobs
 from wireglot.dialects.gemini.errors import render_stream_error
 from wireglot.dialects.gemini.names import OWN
@@ -21,7 +21,6 @@ from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import FIRST, render_candidate
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import PHASE, Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.growing import GrowingText
 from wireglot.ir.loss import Loss, is_blank, losses_of_extra
 from wireglot.ir.outcome import Candidate, Usage
 from wireglot.ir.stream import (
@@ -30,6 +29,7 @@ from wireglot.ir.stream import (
     Failure,
     Finish,
     ForeignEvent,
+    GrowingText,
     OtherAnswer,
     PartEnd,
     PartStart,

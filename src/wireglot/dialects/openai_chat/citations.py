@@ -6,7 +6,7 @@ from typing import Any
 
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME, keep, put_back
-from wireglot.dialects.openai_values import cited_span
+from wireglot.dialects.openai_shared import cited_span
 from wireglot.ir.content import Citation, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 

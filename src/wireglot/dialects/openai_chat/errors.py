@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.faults import bare_message, error_beside, is_page, stated_message, status_message
 from wireglot.dialects.fields import own_fields
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.dialects.openai_errors import kind_of_envelope, stated_wait, type_and_code
+from wireglot.dialects.openai_shared import kind_of_envelope, stated_wait, type_and_code
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import encode_text

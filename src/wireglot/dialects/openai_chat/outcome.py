@@ -6,9 +6,8 @@ from typing import Any
 
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.dialects.openai_values import parse_logprob
-from wireglot.dialects.untold_usage import Counted, losses_of_usage, untold
-from wireglot.dialects.usage_checks import split_output
+from wireglot.dialects.openai_shared import parse_logprob
+from wireglot.dialects.usage_checks import Counted, losses_of_usage, split_output, untold
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage

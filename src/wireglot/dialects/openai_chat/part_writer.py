@@ -27,7 +27,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     text_key,
 )
 from wireglot.dialects.openai_chat.tools import is_legacy
-from wireglot.dialects.openai_values import render_logprobs
+from wireglot.dialects.openai_shared import render_logprobs
 from wireglot.ir.content import Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, is_blank, losses_of_extra
 from wireglot.ir.stream import Delta, PartEnd

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import NO_SAFEGUARDS
 from wireglot.dialects.openai_chat.extras import NAME, put_back
 from wireglot.dialects.openai_chat.outcome import render_tier
 from wireglot.dialects.openai_chat.render_messages import render_messages
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
-from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
 from wireglot.wire.memory import Memory, remembered, written

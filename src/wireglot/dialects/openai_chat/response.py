@@ -10,8 +10,8 @@ from typing import Any
 
 from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.base import Context, Rendered, told_model
+from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.dialects.foreign import NO_RESULTS
 from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME, UNKNOWN
@@ -29,7 +29,7 @@ from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
 from wireglot.dialects.openai_chat.render_answer import Answer
 from wireglot.dialects.openai_chat.tools import parse_call, parse_function_call
-from wireglot.dialects.openai_values import render_logprobs
+from wireglot.dialects.openai_shared import render_logprobs
 from wireglot.dialects.unknown_fields import HOLLOW, is_hollow
 from wireglot.ir.content import Extra, Media, Origin, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault

@@ -39,9 +39,8 @@ from wireglot.ir.stream import (
     fold,
     unfold,
 )
-from wireglot.wire.frame import Frame
 from wireglot.wire.json import decode
-from wireglot.wire.sse import SseDecoder
+from wireglot.wire.sse import Frame, SseDecoder
 
 _CHUNK = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "service_tier", "obfuscation", "p"}

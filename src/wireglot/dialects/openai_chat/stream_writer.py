@@ -12,8 +12,8 @@ from typing import Any, assert_never
 
 from wireglot.dialects.argument_stream import MendedCalls
 from wireglot.dialects.base import Context, told_model
+from wireglot.dialects.common_losses import NO_RESULTS, ForeignEvents
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import NO_RESULTS, ForeignEvents
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import asks_usage, render_stop, render_tier, render_usage

@@ -11,10 +11,7 @@ from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import tells_usage
 from wireglot.dialects.openai_chat.repeated_calls import CallMender
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
-from wireglot.dialects.openai_errors import owns_error
-from wireglot.dialects.openai_models import MODELS
-from wireglot.dialects.openai_usage import check_numbers
-from wireglot.dialects.openai_values import VENDOR
+from wireglot.dialects.openai_shared import MODELS, VENDOR, check_numbers, owns_error
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide

@@ -11,7 +11,7 @@ from wireglot.dialects.openai_chat.errors import parse_error
 from wireglot.dialects.openai_chat.outcome import parse_stop, parse_usage
 from wireglot.dialects.passthrough import SseTap, object_of, shaped
 from wireglot.dialects.surface import AnswerGlance, StreamUsage
-from wireglot.wire.frame import Frame
+from wireglot.wire.sse import Frame
 
 _TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
 _NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')

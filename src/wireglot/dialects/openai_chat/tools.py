@@ -22,7 +22,7 @@ from wireglot.dialects.openai_chat.extras import (
     put_cache,
 )
 from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
-from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
+from wireglot.dialects.openai_shared import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Loss, losses_of_extra

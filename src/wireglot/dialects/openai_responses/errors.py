@@ -6,8 +6,8 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.faults import bare_message, error_beside, stated_message
-from wireglot.dialects.openai_errors import kind_of_envelope, stated_wait, type_and_code
 from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.dialects.openai_shared import kind_of_envelope, stated_wait, type_and_code
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 

@@ -7,8 +7,8 @@ from typing import Any
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_responses.output import ItemIds
 from wireglot.ir.content import Part, Text
-from wireglot.ir.growing import GrowingText
 from wireglot.ir.loss import Loss
+from wireglot.ir.stream import GrowingText
 from wireglot.wire.json import encode
 
 TAIL = b"}\n\n"

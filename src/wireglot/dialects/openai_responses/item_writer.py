@@ -12,8 +12,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.common_losses import ForeignEvents
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.foreign import ForeignEvents
 from wireglot.dialects.openai_responses.client_calls import begun, is_client_run, item_of_client_tool, told
 from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
 from wireglot.dialects.openai_responses.output import (
@@ -34,7 +34,7 @@ from wireglot.dialects.openai_responses.response import (
     render_output_text,
 )
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.dialects.openai_values import render_logprobs
+from wireglot.dialects.openai_shared import render_logprobs
 from wireglot.ir.content import (
     Extra,
     Foreign,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME, parse_cache, put_back, render_cache
-from wireglot.dialects.openai_values import BREAKPOINT
+from wireglot.dialects.openai_shared import BREAKPOINT
 from wireglot.ir.content import Media
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.dialects.untold_usage import Counted, losses_of_usage, untold
-from wireglot.dialects.usage_checks import split_output
+from wireglot.dialects.usage_checks import Counted, losses_of_usage, split_output, untold
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage

@@ -10,7 +10,7 @@ from wireglot.dialects.openai_responses.output import (
     part_extra,
 )
 from wireglot.dialects.openai_responses.spelling import NAME, keep, parse_cache, put_back, render_cache
-from wireglot.dialects.openai_values import BREAKPOINT, cited_span, parse_logprob, render_logprobs
+from wireglot.dialects.openai_shared import BREAKPOINT, cited_span, parse_logprob, render_logprobs
 from wireglot.ir.content import PHASE, Citation, Extra, Foreign, Media, Text, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 

@@ -15,7 +15,7 @@ from wireglot.dialects.openai_responses.output import (
 )
 from wireglot.dialects.openai_responses.parts import is_plain, render_text
 from wireglot.dialects.openai_responses.spelling import NAME, put_back, render_cache
-from wireglot.dialects.openai_values import BREAKPOINT
+from wireglot.dialects.openai_shared import BREAKPOINT
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import (
     PHASE,

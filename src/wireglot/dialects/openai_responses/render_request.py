@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from wireglot.dialects.base import Context, Rendered, is_minted
+from wireglot.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.foreign import NO_SAFEGUARDS
 from wireglot.dialects.openai_responses.client_calls import brings_tools
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
 from wireglot.dialects.openai_responses.mcp import is_within
@@ -26,7 +26,6 @@ from wireglot.dialects.openai_responses.render_items import (
 from wireglot.dialects.openai_responses.settings import render_output, render_thinking, render_tier
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
-from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.dialects.turns import WrittenTurns
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.base import Context, Rendered, told_model
+from wireglot.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.dialects.foreign import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,
     is_client_call,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_values import BREAKPOINT, TTLS, breakpoint_value
+from wireglot.dialects.openai_shared import BREAKPOINT, TTLS, breakpoint_value
 from wireglot.dialects.unknown_fields import WITHOUT, UnknownFields
 from wireglot.ir.content import CacheMark
 from wireglot.ir.loss import Loss, losses_of_extra

@@ -18,8 +18,7 @@ from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Event, Finish, ForeignEvent, Start, unfold
-from wireglot.wire.frame import Frame
-from wireglot.wire.sse import SseDecoder
+from wireglot.wire.sse import Frame, SseDecoder
 
 _TEXT_DELTA = "response.output_text.delta"
 _READERS: dict[str, Callable[[ItemReader, dict[str, Any]], None]] = {

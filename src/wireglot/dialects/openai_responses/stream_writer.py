@@ -7,8 +7,8 @@ from typing import Any
 
 from wireglot.dialects.argument_stream import MendedCalls
 from wireglot.dialects.base import Context
+from wireglot.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.foreign import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import told
 from wireglot.dialects.openai_responses.errors import error_object, failed_code

@@ -14,8 +14,6 @@ from wireglot.dialects.body import (
     whole_number,
 )
 from wireglot.dialects.envelope import BODY_MARK
-from wireglot.dialects.openai_errors import owns_error
-from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_responses.counts import COUNTS
 from wireglot.dialects.openai_responses.failed_search import failed_search
 from wireglot.dialects.openai_responses.mender import ArgumentsMender
@@ -23,8 +21,7 @@ from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
-from wireglot.dialects.openai_usage import check_numbers
-from wireglot.dialects.openai_values import VENDOR
+from wireglot.dialects.openai_shared import MODELS, VENDOR, check_numbers, owns_error
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import (

@@ -11,7 +11,7 @@ from wireglot.dialects.openai_responses.errors import parse_error
 from wireglot.dialects.openai_responses.outcome import parse_stop, parse_usage
 from wireglot.dialects.passthrough import SseTap, object_of, shaped
 from wireglot.dialects.surface import AnswerGlance
-from wireglot.wire.frame import Frame
+from wireglot.wire.sse import Frame
 
 _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
 _TELLING: Final = re.compile(rb'"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed)|error)"')

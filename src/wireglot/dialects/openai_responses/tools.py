@@ -13,7 +13,7 @@ from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.dialects.openai_responses.client_tools import client_run, parse_client_tool, with_own_names
 from wireglot.dialects.openai_responses.mcp import parse_server, render_server
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
-from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
+from wireglot.dialects.openai_shared import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra

@@ -42,13 +42,12 @@ from wireglot.http import failures
 from wireglot.http.application import Headers
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, TransportFault
-from wireglot.ir.accepted import Accepted
 from wireglot.ir.content import ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
-from wireglot.ir.verdict import accept
+from wireglot.ir.verdict import Accepted, accept
 from wireglot.providers.carried import with_minter
 from wireglot.providers.unasked import Unasked
 from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, exceeds_depth

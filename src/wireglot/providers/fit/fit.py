@@ -20,7 +20,7 @@ from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.pieces import join_pieces
 from wireglot.providers.fit.spelling import join_texts, spell_for
-from wireglot.providers.fit.state import refuse_nothing, without_files, without_state
+from wireglot.providers.fit.state import declare_switches, refuse_nothing, without_files, without_state
 from wireglot.providers.fit.survey import (
     CALLS,
     CHOICE,
@@ -39,7 +39,6 @@ from wireglot.providers.fit.survey import (
     asks,
     survey,
 )
-from wireglot.providers.fit.switches import declare_switches
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
 from wireglot.providers.fit.tools import NO_ALIASES, fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system

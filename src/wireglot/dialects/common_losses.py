@@ -1,12 +1,19 @@
-"""What a stream brings that a client's dialect has no place for: events that only one dialect knows, further
-answers."""
+"""Losses that several dialects report alike: nothing to say, several answers, events and checks of others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from wireglot.dialects.surface import Surface
 from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
 from wireglot.ir.stream import ForeignEvent
+
+FILLER: Final = "Continue."
+"""What the user says where the wire wants a turn of theirs and there is none."""
+NO_MESSAGE: Final = Loss("$.messages", "content.position", "invented", "there must be a message")
+
 
 ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect has a place for one answer")
 """Of an answer that brings several, whole or streamed."""
@@ -29,3 +36,12 @@ class ForeignEvents:
         if detail not in self._told:
             self._told.add(detail)
             self._losses.append(Loss("$", "foreign_event", "dropped", detail))
+
+
+def untold_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:
+    """Told with the request: from the answer nobody knows it any more. The text that was cut off is not in
+    it, so it cannot be found here either."""
+    expected = client is not None and client.stop_sequences == "told"
+    if request.stop and expected and server.stop_sequences == "hidden":
+        detail = "whether one of them ended the answer, and which, is not told upstream"
+        yield Loss("$.stop", "stop_sequence", "approximated", detail)

@@ -1,11 +1,123 @@
-"""OpenAI's error types and codes, both ways: its dialects and all who resemble it share one envelope."""
+"""What OpenAI's two dialects have in common: values, errors, lists of models, counts that must agree."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 from wireglot.dialects.faults import kind_of_message, kind_of_name, wait_in_message
+from wireglot.dialects.listed_model import ListedModel, Query
+from wireglot.dialects.surface import ModelLists
+from wireglot.dialects.usage_checks import CACHED, REASONING, TOTAL, Numbers
+from wireglot.ir.content import Citation, TokenLogprob
 from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import AnyTool, Grammar, Tool
+
+VENDOR: Final = "openai"
+"""Both dialects name the same files."""
+
+# Cache marks
+
+BREAKPOINT: Final = "prompt_cache_breakpoint"
+
+Ttl = Literal["", "short", "long"]
+TTLS: Final[dict[str, Ttl]] = {"30m": "short", "12h": "long"}
+_TTL_NAMES: Final = {"short": "30m", "long": "12h"}
+
+
+def breakpoint_value(ttl: Ttl, mode: Any = "explicit") -> dict[str, Any]:
+    value = {"mode": mode}
+    if ttl:
+        value["ttl"] = _TTL_NAMES[ttl]
+    return value
+
+
+# Citations
+
+
+def cited_span(
+    citation: Citation, length: int, own: bool, path: str, losses: list[Loss]
+) -> tuple[int | None, int | None]:
+    """The offsets to write. Clients insist on both, so another dialect's citation without them cites the
+    whole text, which is what it means."""
+    start, end = citation.start, citation.end
+    if own or (start is not None and end is not None):
+        return start, end
+    losses.append(Loss(path, "citations", "invented", "offsets: the whole text"))
+    return start or 0, length if end is None else end
+
+
+# Log probabilities
+
+
+def parse_logprob(entry: Any) -> TokenLogprob | None:
+    """None for what is not in OpenAI's form."""
+    token = _token(entry)
+    if token is None:
+        return None
+    top = entry.get("top_logprobs")
+    others = [_token(other) for other in top] if type(top) is list else []
+    return TokenLogprob(*token, tuple(other for other in others if other is not None))
+
+
+def _token(entry: Any) -> tuple[str, float | int] | None:
+    if type(entry) is not dict:
+        return None
+    token, logprob = entry.get("token"), entry.get("logprob")
+    if type(token) is str and isinstance(logprob, int | float):
+        return token, logprob
+    return None
+
+
+def render_logprobs(tokens: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            **_render_token(token.token, token.logprob),
+            "top_logprobs": [_render_token(*other) for other in token.top],
+        }
+        for token in tokens
+    ]
+
+
+def _render_token(token: str, logprob: float | int) -> dict[str, Any]:
+    return {"token": token, "logprob": logprob, "bytes": list(token.encode("utf-8", "replace"))}
+
+
+# Tools
+
+Mode = Literal["auto", "none", "required"]
+CHOICE_MODES: Final[dict[str, Mode]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+    "any": "required",
+}
+HOSTED_KINDS: Final = {
+    "code_interpreter": "code_execution",
+    "file_search": "file_search",
+    "image_generation": "image_generation",
+    "mcp": "mcp",
+    "web_search": "web_search",
+}
+
+
+def grammar_of(shape: dict[str, Any], default_syntax: str | None = None) -> Grammar | None:
+    """The grammar in the `format` of a freeform tool, which Chat nests once more; None for any other."""
+    nested = shape.get("grammar")
+    source = nested if type(nested) is dict else shape
+    syntax, definition = source.get("syntax"), source.get("definition")
+    if syntax is None:
+        syntax = default_syntax
+    if shape.get("type") == "grammar" and type(syntax) is str and type(definition) is str:
+        return Grammar(syntax, definition)
+    return None
+
+
+def custom_names(tools: tuple[AnyTool, ...]) -> set[str]:
+    """The freeform tools: a choice must call them by their kind."""
+    return {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
+
 
 _ENVELOPES: Final[dict[ErrorKind, tuple[str, str | None]]] = {
     "invalid_request": ("invalid_request_error", None),
@@ -154,3 +266,31 @@ def owns_error(body: Any) -> bool:
     if type(error) is not dict or body.get("type") == "error" or type(error.get("message")) is not str:
         return False
     return "type" in error or ("code" in error and "status" not in error)
+
+
+def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:
+    return {"object": "list", "data": [render_model(model) for model in listing]}
+
+
+def render_model(model: ListedModel) -> dict[str, Any]:
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
+
+
+MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)
+
+
+def check_numbers(told: Numbers) -> list[str]:
+    found = []
+    get = told.get
+    sent, output, total, reasoning = get("input"), get("output"), get("total"), get("reasoning", 0)
+    if sent is not None and get("read", 0) + get("written", 0) > sent:
+        found.append(CACHED)
+    if sent is None or output is None:
+        return found
+    # xAI counts reasoning beside the output, not within it; then the total says so.
+    beside = reasoning > 0 and total == sent + output + reasoning
+    if reasoning > output and not beside:
+        found.append(REASONING)
+    if total is not None and total != sent + output and not beside:
+        found.append(TOTAL)
+    return found
