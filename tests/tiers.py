@@ -109,7 +109,6 @@ def rows(
 
         @wraps(test)
         def whole(*args: Any, rows_from: int = 0, **fixtures: Any) -> None:
-            __tracebackhide__ = True
             chosen = _chosen(whole, tables, fixtures)[rows_from::parts]
             _go_through(chosen, partial(row, *args), fixtures)
 
