@@ -210,7 +210,7 @@ def test_every_event_of_the_log_is_documented():
 def test_our_variables_exist(page):
     known = {CONFIG_VARIABLE, DEBUGGABLE, *(setting.env for _, setting in variables())}
     # A client's, named on the page about clients; the tests'.
-    theirs = {"WIREGLOT_KEY", "WIREGLOT_UPDATE", "WIREGLOT_WHOLE", "WIREGLOT_DEEP"}
+    theirs = {"WIREGLOT_KEY", "WIREGLOT_UPDATE", "WIREGLOT_WHOLE", "WIREGLOT_DEEP", "WIREGLOT_ROW"}
     assert set(re.findall(r"WIREGLOT_[A-Z_]+", PAGES[page])) <= known | theirs
 
 
