@@ -37,7 +37,7 @@ def _refers_to_what_is_stored(request: Document) -> bool:
     )
 
 
-def _brought_no_state(answer: Document) -> bool:
+def brought_no_state(answer: Document) -> bool:
     """Whether no reasoning item of a Responses answer can go back: none is encrypted, or raw text."""
     items = [item for item in answer.get("output", ()) if item.get("type") == "reasoning"]
     return bool(items) and not any(item.get("encrypted_content") or item.get("content") for item in items)
@@ -90,7 +90,7 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
         "a request that stores nothing brings reasoning back encrypted only, and this answer told it bare",
         ("reasoning.text", "reasoning.signature"),
         ("its encrypted content was not kept",),
-        _brought_no_state,
+        brought_no_state,
     ),
     Necessary(
         "a call that its token limit has cut is nothing to run",
