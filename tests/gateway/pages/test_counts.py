@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import anthropic
@@ -20,6 +22,7 @@ from wireglot.dialects.anthropic import counts as anthropic_counts
 from wireglot.dialects.base import Context, Counts
 from wireglot.dialects.openai_responses import counts as responses_counts
 from wireglot.dialects.registry import surface
+from wireglot.gateway.pages.counts import Counted
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.ir.content import (
@@ -404,3 +407,24 @@ def test_only_so_many_conversations_are_kept_and_the_oldest_go_first():
     assert len(estimator) == 2
     assert estimator.estimate("p", "m", "c1", HELLO) == cold
     assert estimator.estimate("p", "m", "c0", HELLO) == 5000
+
+
+@pytest.mark.parametrize(
+    ("counts", "others", "learned"), [(object(), {"other"}, 1), (object(), set(), 0), (None, {"other"}, 0)]
+)
+def test_an_answer_that_is_itself_the_first_to_need_an_estimate_is_learned_from(
+    counts: object | None, others: set[str], learned: int
+) -> None:
+    """Where anybody has needed one, and the client's dialect can ask for counts."""
+    estimated_for, heard = set(others), list[Any]()
+
+    class Inner:
+        async def answer(self, exchange: Any) -> None:
+            estimated_for.add("mine")  # its stream begins with an estimate
+
+    counting: Any = SimpleNamespace(estimated_for=estimated_for, learn=heard.append, expected_input=None)
+    target = SimpleNamespace(provider=SimpleNamespace(name="mine"))
+    job = SimpleNamespace(asked=SimpleNamespace(operation="generate"), surface=SimpleNamespace(counts=counts))
+    exchange: Any = SimpleNamespace(job=job, targets=(target,), estimates=None)
+    asyncio.run(Counted(Inner(), counting).answer(exchange))
+    assert len(heard) == learned

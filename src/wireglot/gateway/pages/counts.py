@@ -193,12 +193,9 @@ class Counted:
         if exchange.job.asked.operation == "count":
             return self._counting.answer(exchange)
         exchange.estimates = self._counting.expected_input
-        estimated_for = self._counting.estimated_for
-        if estimated_for:
-            for target in exchange.targets:
-                if target.provider.name in estimated_for:
-                    return self._learned(exchange)
-        return self._inner.answer(exchange)
+        if not self._counting.estimated_for or exchange.job.surface.counts is None:
+            return self._inner.answer(exchange)  # nobody would ask for what could be learned
+        return self._learned(exchange)
 
     async def _learned(self, exchange: Exchange) -> None:
         await self._inner.answer(exchange)
