@@ -37,4 +37,4 @@ def withheld(request: Request, losses: Iterable[Loss]) -> tuple[Reasoning, ...]:
         part = request.messages[message].content[index]
         if isinstance(part, Reasoning) and (loss.feature in _WHOLE or not part.text):
             found[message, index] = part
-    return tuple(found[place] for place in sorted(found))
+    return tuple(map(found.__getitem__, sorted(found)))

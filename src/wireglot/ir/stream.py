@@ -319,7 +319,7 @@ class Folding:
         return Response(
             id=start.id,
             model=start.model,
-            content=tuple(self._parts[index] for index in sorted(self._parts)),
+            content=tuple(map(self._parts.__getitem__, sorted(self._parts))),
             stop=finish.stop,
             usage=finish.usage if finish.usage is not None else self._usage,
             created=start.created,

@@ -19,6 +19,9 @@ def plain_turn(
     `joined` the roles whose texts are to be one string."""
     if message.name or (message.extra is not None and not _is_mute(message.extra)):
         return None
+    content = message.content
+    if len(content) == 1 and type(only := content[0]) is Text and only == Text(only.text) and only.text:
+        return [{"role": message.role, "content": only.text}]
     match message.role:
         case "user":
             return _user(message, calls, joined)

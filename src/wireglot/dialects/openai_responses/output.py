@@ -138,7 +138,8 @@ ITEM = "item."
 
 def message_form(part: Text) -> dict[str, Any]:
     """Form of the message item a text stood in."""
-    form = own_form(part.extra, NAME).get("item")
+    extra = part.extra
+    form = extra.form.get("item") if extra is not None and extra.dialect == NAME else None
     return form if type(form) is dict else {}
 
 

@@ -64,9 +64,11 @@ def _parse_text(part: Fields, kind: str, usual: str) -> Text:
 
 def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: bool = False) -> dict[str, Any]:
     """`kind` is the text type of the place; `whole`: with the empty lists that a response always has."""
-    losses_of_extra(part.extra, NAME, path, losses)
-    extra = part_extra(part)
-    form = own_form(extra, NAME)
+    extra, form = None, {}
+    if part.extra is not None:
+        losses_of_extra(part.extra, NAME, path, losses)
+        extra = part_extra(part)
+        form = own_form(extra, NAME)
     kind = form.get("type", kind)
     if part.refusal:
         if kind == "output_text":
@@ -78,12 +80,13 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
         if part.cache is not None:
             losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
         keys = form.get("keys", _OUTPUT_LISTS if whole else ())
-        annotations = render_citations(part, path, losses)
+        annotations = render_citations(part, path, losses) if part.citations else []
         if annotations or "annotations" in keys:
             value["annotations"] = annotations
         if part.logprobs or "logprobs" in keys:
-            value["logprobs"] = _render_logprobs(part, form)
-        return put_back(value, extra)
+            scored = part.logprobs or form.get("logprobs")
+            value["logprobs"] = _render_logprobs(part, form) if scored else []
+        return value if extra is None else put_back(value, extra)
     if part.cache is not None:
         value[BREAKPOINT] = render_cache(part.cache, path, losses)
     if part.citations:

@@ -186,7 +186,8 @@ def render_response(
 ) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
     native = response.extra is not None and response.extra.dialect == NAME
-    identifier = told(request).get("id") or response_id(response.id, response.model, context, native)
+    said = told(request)
+    identifier = said.get("id") or response_id(response.id, response.model, context, native)
     status, why = render_stop(response.stop, response.content, losses)
     run = client_run(request.tools) if request is not None else {}
     ids = ItemIds(identifier, context)
@@ -204,8 +205,9 @@ def render_response(
         losses.append(ONE_ANSWER)
     if response.safeguard_results:
         losses.append(NO_RESULTS)
-    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
-    return Rendered({**respell(body, response.extra), **told(request)}, tuple(losses))
+    if response.extra is not None:
+        losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    return Rendered({**respell(body, response.extra), **said}, tuple(losses))
 
 
 def shell(response: Response, identifier: str, context: Context, request: Request | None) -> dict[str, Any]:
@@ -243,7 +245,7 @@ def finish_body(body: dict[str, Any], response: Response, status: str, why: str,
         body["error"] = dict(MALFORMED)
     if status == "completed" and "body" not in form:
         body["completed_at"] = max(context.now, body["created_at"])
-    named = [own_form(part.extra, NAME).get("id") for part in context.withheld]
+    named = [own_form(part.extra, NAME).get("id") for part in context.withheld] if context.withheld else []
     if any(named):
         known = own_fields(response.extra, NAME).get("input_transformations")
         ours = [{"id": each, **_WITHHELD} for each in named if each]
@@ -263,7 +265,9 @@ def render_body_tier(body: dict[str, Any], tier: str, form: dict[str, Any], loss
 
 
 def respell(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
-    form = own_form(extra, NAME)
+    if extra is None or extra.dialect != NAME:
+        return body
+    form = extra.form
     if "body" in form and "completed_at" not in form["body"]:
         body.pop("completed_at", None)
     for key in form.get(WITHOUT, ()):
@@ -358,7 +362,8 @@ def open_message(part: Text, identifier: str) -> dict[str, Any]:
     if phase is not None:
         item["phase"] = phase
     item.update(form.get("blank", {}))
-    item.update(message_fields(part))
+    if part.extra is not None:
+        item.update(message_fields(part))
     return item
 
 
