@@ -105,38 +105,35 @@ class MessageWriter:
                     text = self._arguments.feed(text)
                 if text:
                     out.append(self._prefix + encode(text) + _DELTA_END)
-            else:
-                self._take(event, out)
+                continue
+            match event:
+                case Delta():
+                    self._delta(event, out)
+                case PartStart():
+                    part = _Waiting(event.index, event.part)
+                    if self._head is None:
+                        self._head = part
+                        self._begin(part, out)
+                    else:
+                        self._waiting[event.index] = part
+                case PartEnd():
+                    self._part_end(event, out)
+                case Start():
+                    self._message_start(event, out)
+                case UsageReport():
+                    self._usage = event.usage
+                case ForeignEvent():
+                    self._foreign_event(event, out)
+                case OtherAnswer():
+                    if ONE_ANSWER not in self.losses:
+                        self.losses.append(ONE_ANSWER)
+                case Finish():
+                    self._finish(event, out)
+                case Failure():
+                    self._fail(event.error, out)
+                case _:
+                    assert_never(event)
         return out[0] if len(out) == 1 else b"".join(out)
-
-    def _take(self, event: Event, out: list[bytes]) -> None:
-        match event:
-            case Delta():
-                self._delta(event, out)
-            case PartStart():
-                part = _Waiting(event.index, event.part)
-                if self._head is None:
-                    self._head = part
-                    self._begin(part, out)
-                else:
-                    self._waiting[event.index] = part
-            case PartEnd():
-                self._part_end(event, out)
-            case Start():
-                self._message_start(event, out)
-            case UsageReport():
-                self._usage = event.usage
-            case ForeignEvent():
-                self._foreign_event(event, out)
-            case OtherAnswer():
-                if ONE_ANSWER not in self.losses:
-                    self.losses.append(ONE_ANSWER)
-            case Finish():
-                self._finish(event, out)
-            case Failure():
-                self._fail(event.error, out)
-            case _:
-                assert_never(event)
 
     # The message
 

@@ -88,17 +88,19 @@ class GeminiReader(AnswerReader):
                 self._document(document, out)
 
     def _frame(self, frame: Frame, out: list[Event]) -> None:
-        self._take_usage()
+        if self._repeated.last:
+            self._take_usage()
         self._document(frame.data, out)
 
     def _take_usage(self) -> None:
         """What the last of the chunks told that were not read in full."""
-        last = self._repeated.last_told() if self._repeated.last else None
+        last = self._repeated.last_told()
         if last is not None and "usageMetadata" in last:
             self._chunk({"usageMetadata": last["usageMetadata"]}, [])
 
     def _read_end(self, out: list[Event]) -> None:
-        self._take_usage()
+        if self._repeated.last:
+            self._take_usage()
         framing = self._framing
         for document in framing.close():
             try:
