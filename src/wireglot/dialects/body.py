@@ -45,7 +45,8 @@ class RequestGlance(msgspec.Struct, frozen=True):
 def glance_body(body: Body) -> RequestGlance:
     """For dialects that name both in the body."""
     outline = body.outline
-    return RequestGlance(stated_model(outline), stated_stream(outline) if "stream" in outline else None)
+    stream = stated_stream(outline) if "stream" in outline.members else None
+    return RequestGlance(stated_model(outline), stream)
 
 
 def stated_model(outline: Outline) -> str:
@@ -69,7 +70,7 @@ _IN_USER: Final = re.compile(r"_session_([A-Za-z0-9-]{8,64})$")
 
 def session_in_metadata(outline: Outline) -> str:
     """The session that `metadata` names, as its `session_id` or inside its `user_id`."""
-    metadata = outline.get("metadata") if "metadata" in outline else None
+    metadata = outline.get("metadata") if "metadata" in outline.members else None
     if not isinstance(metadata, dict):
         return ""
     named = metadata.get("session_id")
@@ -88,7 +89,7 @@ def session_in_metadata(outline: Outline) -> str:
 
 def session_by_cache_key(outline: Outline) -> str:
     """The same, or the key under which OpenAI's clients have a conversation cached."""
-    key = outline.get("prompt_cache_key") if "prompt_cache_key" in outline else None
+    key = outline.get("prompt_cache_key") if "prompt_cache_key" in outline.members else None
     return session_in_metadata(outline) or (key[:_NAME_MAX] if type(key) is str else "")
 
 

@@ -34,7 +34,7 @@ _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 class Outline:
     """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
 
-    __slots__ = ("_spans", "_values", "body", "grown", "repeated")
+    __slots__ = ("_spans", "body", "grown", "members", "repeated")
 
     def __init__(
         self, body: bytes, memory: Memory | None = None, turns: str = "", grown: Grown | None = None
@@ -52,19 +52,16 @@ class Outline:
         if self.grown is not None:
             self._spans = self.grown.spans
             text = memoryview(body)
-            self._values = {key: msgspec.Raw(text[start:end]) for key, (start, end) in self._spans.items()}
+            self.members = {key: msgspec.Raw(text[start:end]) for key, (start, end) in self._spans.items()}
             return
-        self._values, readable = _values(body)
-        self._spans = _compact_spans(readable, self._values) or _spaced_spans(readable, self._values)
+        self.members, readable = _values(body)
+        self._spans = _compact_spans(readable, self.members) or _spaced_spans(readable, self.members)
         if self._spans is None:
-            self._spans, self.repeated = _found_spans(readable, self._values)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._values
+            self._spans, self.repeated = _found_spans(readable, self.members)
 
     def get(self, key: str) -> Any:
         """Its value; None where it is not there. Raises what `unreadable` makes of a BadJson."""
-        raw = self._values.get(key)
+        raw = self.members.get(key)
         if raw is None:
             return None
         try:
@@ -84,12 +81,12 @@ class Outline:
         other array or object as a whole."""
         inside = depth - 1
         if memory is None:
-            return {key: _decode_member(raw, inside) for key, raw in self._values.items()}
+            return {key: _decode_member(raw, inside) for key, raw in self.members.items()}
         grown = self.grown
         learn = memory.learns
         texts: dict[str, KnownText] = {}
         document: dict[str, Any] = {}
-        for key, raw in self._values.items():
+        for key, raw in self.members.items():
             if len(raw) <= _SHORT_BYTES or memoryview(raw)[0] not in _NESTED:
                 document[key] = _decode_member(raw, inside)
             elif key == turns:

@@ -64,7 +64,7 @@ def _is_checked_here(job: Job, target: Target) -> bool:
     """Whether the request may ask for checks that this upstream does not make: only a dialect's own vendor is
     known to make them."""
     own = target.provider.spec.home and target.dialect == job.dialect
-    return not own and job.surface.client.safeguards in job.outline
+    return not own and job.surface.client.safeguards in job.outline.members
 
 
 def _checked(job: Job) -> Loss:

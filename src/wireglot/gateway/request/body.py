@@ -58,7 +58,7 @@ def read(
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)
-    ours = client.timeout_field if client.timeout_field in outline else ""
+    ours = client.timeout_field if client.timeout_field in outline.members else ""
     timeout = _asked_timeout(head, outline, ours) if ours or _TIMEOUT_HEADER in head.headers else None
     if ours:  # no provider gets it
         body = without(body, client.timeout_field)

@@ -56,7 +56,6 @@ class Exchange:
         "_request",
         "_sealed",
         "_unread",
-        "_weight",
         "asks_state",
         "checking",
         "client",
@@ -68,6 +67,7 @@ class Exchange:
         "held",
         "hides_state",
         "invented",
+        "is_large",
         "job",
         "losses",
         "minter",
@@ -148,7 +148,8 @@ class Exchange:
         self._request: Request | None = None
         self._sealed: bool | None = None
         self._unread: RequestError | None = None
-        self._weight = weight(job.body, job.outline.grown)
+        self.is_large = weight(job.body, job.outline.grown) > LARGE_BYTES
+        """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
         record.model, record.stream, record.session = job.model, job.stream, job.session
 
     @property
@@ -185,16 +186,11 @@ class Exchange:
                 raise
         return self._request
 
-    @property
-    def is_large(self) -> bool:
-        """Whether work on the whole of it is to be done beside the loop (`aside`)."""
-        return self._weight > LARGE_BYTES
-
     def rewrite(self, request: Request) -> None:
         """Ask this instead of what the body says: it can no longer pass as it came."""
         self._request = request
         self.rewritten = True
-        self._weight = max(self._weight, len(request.messages) * _MESSAGE_BYTES)
+        self.is_large = self.is_large or len(request.messages) * _MESSAGE_BYTES > LARGE_BYTES
 
     def located(self, losses: tuple[Loss, ...], asked: Request | None = None) -> tuple[Loss, ...]:
         """Losses of `asked`, or of the body itself, at their places in the client's body."""

@@ -35,8 +35,10 @@ class Memories:
 
     def for_body(self, caller: str, body: bytes) -> Memory | None:
         """The caller's own, for a body that comes again; None where it would only cost."""
+        if len(body) < _LEAST_BYTES:
+            return None
         limits = self._limits()
-        if not limits.remembered or len(body) < _LEAST_BYTES:
+        if not limits.remembered:
             return None
         memory = self._of.get(caller)
         if memory is not None:

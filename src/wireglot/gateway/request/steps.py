@@ -12,7 +12,7 @@ from wireglot.gateway.entry.gates import Gates, shed
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
-from wireglot.gateway.targets.routing import Router
+from wireglot.gateway.targets.routing import Router, depends_on_effort
 
 
 class Admission:
@@ -42,7 +42,8 @@ class Routing:
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job, router = exchange.job, self._router
-        effort = exchange.effort() if router.has_effort_rules(job.settings, job.model) else ""
+        by_effort = router.has_effort_rules and depends_on_effort(job.settings, job.model)
+        effort = exchange.effort() if by_effort else ""
         exchange.targets = router.targets(job.settings, job.model, job.dialect, effort)
         return self._read(exchange) if exchange.is_large else self._inner.answer(exchange)
 

@@ -96,17 +96,14 @@ class Router:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._has_effort_rules = False
+        self.has_effort_rules = False
         self._routes: dict[tuple[str, str, str], tuple[Target, ...]] = {}
         self.adopt(settings)
 
     def adopt(self, settings: Settings) -> None:
         self._settings = settings
-        self._has_effort_rules = any(rule.effort for rule in settings.rules)
+        self.has_effort_rules = any(rule.effort for rule in settings.rules)
         self._routes = {}
-
-    def has_effort_rules(self, settings: Settings, model: str) -> bool:
-        return self._has_effort_rules and depends_on_effort(settings, model)
 
     def targets(self, settings: Settings, model: str, dialect: str, effort: str = "") -> tuple[Target, ...]:
         """Raises a RequestError that says what would help."""
