@@ -12,9 +12,15 @@ from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Sto
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import UpstreamModel, read_list
-from wireglot.dialects.passthrough import WORDS, has_no_answer, is_doubtful, readable, readable_elements
+from wireglot.dialects.passthrough import (
+    WORDS,
+    RepeatedFrames,
+    has_no_answer,
+    is_doubtful,
+    readable,
+    readable_elements,
+)
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
-from wireglot.dialects.repeated_frames import RepeatedFrames
 from wireglot.dialects.surface import (
     AnswerGlance,
     BadField,

@@ -302,11 +302,9 @@ class Mender(Protocol):
     losses: list[Loss]
 
     def mend(self, data: bytes) -> bytes:
-        """Whole frames. What is not known yet to be right is held back, at most until the end is told."""
-        ...
-
-    def leaves(self, frames: bytes) -> bool:
-        """Whether these stay as they are, and so do others that only have other words in them."""
+        """Whole frames. What is not known yet to be right is held back, at most until the end is told. The
+        same object comes back where these stay as they are, and so do others that only have other words in
+        them."""
         ...
 
 

@@ -89,13 +89,13 @@ def _told_words(name: str, count: int) -> list[bytes]:
 def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
     looked: list[bytes] = []
     feeder = passthrough(name, SeenClient(), judged=True, keeps=False, own_usage=False)
-    take = feeder._take
+    take = feeder._hear
 
-    def counted(data: bytes) -> None:
+    def counted(data: bytes) -> bool:
         looked.append(data)
-        take(data)
+        return take(data)
 
-    monkeypatch.setattr(feeder, "_take", counted)
+    monkeypatch.setattr(feeder, "_hear", counted)
     frames = _told_words(name, 60)
     for number, frame in enumerate(frames):
         feeder.feed(padded_frame(frame, number % 6 + 1) if padded else frame)

@@ -27,7 +27,13 @@ class ChatTap(SseTap):
 
     def feed(self, data: bytes) -> None:
         if self._between and len(data) <= self._max_frame:
-            data = _from_first_that_tells(data)
+            # Frames before the first that tells something are skipped, not even cut.
+            found = _TELLING.search(data)
+            first = found.start() if found is not None else len(data)
+            done = data.find(b"[DONE]", 0, first)
+            start = data.rfind(b"\n\n", 0, done if done >= 0 else first)
+            if start >= 0:
+                data = data[start + 2 :]
         if data:
             super().feed(data)
         self._between = not data or data.endswith(b"\n\n")
@@ -52,15 +58,6 @@ class ChatTap(SseTap):
         usage = document.get("usage") or first.get("usage")
         if type(usage) is dict:
             self.usage = parse_usage(usage)
-
-
-def _from_first_that_tells(data: bytes) -> bytes:
-    """What is left once the frames are skipped, not even cut, that stand before the first telling one."""
-    found = _TELLING.search(data)
-    first = found.start() if found is not None else len(data)
-    done = data.find(b"[DONE]", 0, first)
-    start = data.rfind(b"\n\n", 0, done if done >= 0 else first)
-    return data[start + 2 :] if start >= 0 else data
 
 
 class _Choice(msgspec.Struct):

@@ -285,7 +285,7 @@ class Delivery:
             """The end that counts has come; the upstream may take a while to close."""
             nonlocal releasing, broken
             broken = feeder.failure  # from here on a failure may be our own
-            if keeps and isinstance(feeder, Passthrough | Translation):
+            if isinstance(feeder, Passthrough | Translation) and feeder.holds_end:
                 releasing = self._started(self._release(exchange, prepared, feeder))
 
         try:
@@ -307,7 +307,7 @@ class Delivery:
             folding = partial(_folded, exchange, prepared, feeder)
             accepted = await aside(folding) if feeder.size > LARGE_BYTES else folding()
             await self._render(exchange, prepared, accepted, keeps=keeps, size=feeder.size)
-        elif keeps and isinstance(feeder, Passthrough | Translation):
+        elif feeder.holds_end:
             await self._release(exchange, prepared, feeder)
         return broken is None or not failures.is_counted(broken)
 

@@ -72,6 +72,9 @@ class Feeder(Protocol):
 class HoldsEnd(Protocol):
     """A feeder that waits with the end of an answer until what must be kept of it is kept."""
 
+    holds_end: bool
+    """Whether it does so; known at its end."""
+
     def response(self) -> Response | None:
         """The whole answer, if it came to its end."""
         ...

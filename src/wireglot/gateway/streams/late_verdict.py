@@ -31,96 +31,85 @@ class LateVerdict:
         `leaves_out`: the client knows a call that the limit cut off (`Watch`)."""
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
+        self.said = False
+        """Whether there is something in it that is no thought."""
         self._new_reader = reader
         self._asked = asked
         self._marks = marks
         self._leaves_out = leaves_out
         self._opened: bytearray | None = None
         """The first frames, and others that must be known to read on."""
-        self.said = False
-        """Whether there is something in it that is no thought."""
+        self._reading: tuple[StreamReader, Watch] | None = None
+        """While something is open that could still turn out to be none."""
         self._in_pieces = False
         """Whether a call comes in pieces, which the reader puts together: it must see all that comes."""
         self._over = self._unknown = False
         self._twice = False
         """Two beginnings came: of one answer, which is nothing, or of two."""
-        self._reader: StreamReader | None = None
-        self._watch = Watch(None)
 
-    @property
-    def rest(self) -> tuple[bool, int] | None:
-        """What it knows while nothing is read: frames that leave it so have nothing new."""
-        if self._opened is None or self._reader is not None or self._over:
-            return None
-        return self.said, len(self._opened)
-
-    def hear(self, frames: bytes, *, complete: bool) -> None:
+    def hear(self, frames: bytes, *, complete: bool) -> bool:
         """Whole frames, before they go out. After a `verdict` they do not. `complete`: the end of the answer
-        is among them, or was before."""
-        if self._over or self._is_known(frames):
-            return
-        start = self._marks.start if self._marks is not None else None
-        if start is not None and len(start.findall(frames)) + (self._opened is not None) > 1:
-            self._twice = True
-        if self._reader is None:
-            if not self._is_read(frames):
-                self._remember(frames)
-                return
-            self._begin()
-        self._over = complete
-        self._read(frames)
-
-    def _is_known(self, frames: bytes) -> bool:
-        """Whether there is nothing in these frames that must be looked at."""
+        is among them, or was before. Whether they told nothing new: others that only have other words in them
+        need not be heard."""
         marks = self._marks
-        if marks is None or self._opened is None or self._reader is not None:
+        if self._over:
             return False
-        return not holds_any(frames, marks.signs) and (self.said or _thinks(frames, marks))
-
-    def _is_read(self, frames: bytes) -> bool:
-        marks = self._marks
-        if marks is None or self._twice:
+        if marks is None:
+            self._read(frames, complete=complete)
+            return False
+        is_first = self._opened is None
+        is_usual = self._reading is None and not is_first and not holds_any(frames, marks.signs)
+        if is_usual and (self.said or _thinks(frames, marks)):
             return True
-        return marks.calls.search(frames) is not None if self.said else not _thinks(frames, marks)
+        if marks.start is not None and len(marks.start.findall(frames)) > is_first:
+            self._twice = True
+        if self._reading is None and not self._twice:
+            reads = marks.calls.search(frames) is not None if self.said else not _thinks(frames, marks)
+            if not reads:
+                return not self._remember(frames, bool(marks.blocks) and marks.blocks in frames)
+        self._read(frames, complete=complete)
+        return False
 
     def end(self) -> None:
         """The upstream says no more."""
-        if self._reader is not None:
-            self._judge(self._reader.end())
+        if self._reading is not None:
+            reader, watch = self._reading
+            self._judge(watch, reader.end())
 
-    def _begin(self) -> None:
-        self._reader = self._new_reader()
-        self._watch = Watch(self._asked(), leaves_out=self._leaves_out, may_be_empty=self.said)
-        if self._opened is not None:
-            self._watch.pass_on(self._reader.read(bytes(self._opened)))
-
-    def _read(self, frames: bytes) -> None:
-        assert self._reader is not None
-        marks = self._marks
+    def _read(self, frames: bytes, *, complete: bool) -> None:
+        if self._reading is None:
+            watch = Watch(self._asked(), leaves_out=self._leaves_out, may_be_empty=self.said)
+            self._reading = self._new_reader(), watch
+            if self._opened is not None:
+                watch.pass_on(self._reading[0].read(bytes(self._opened)))
+        reader, watch = self._reading
+        marks, self._over = self._marks, complete
         if marks is not None and marks.pieces and marks.pieces in frames:
             self._in_pieces = True
-        events = self._reader.read(frames)
-        if self._over:  # some streams have no last event: they end
-            events = [*events, *self._reader.end()]
-        self._judge(events)
+        events = reader.read(frames)
+        if complete:  # some streams have no last event: they end
+            events = [*events, *reader.end()]
+        self._judge(watch, events)
         if self.verdict is not None or marks is None:
             return
         # All of a block: with a part of its arguments it would look cut off when it is read again.
-        self._remember(frames, always=bool(marks.blocks))
-        if self._watch.is_clear and not self._in_pieces:
-            self.said, self._reader = True, None
+        self._remember(frames, bool(marks.blocks))
+        if watch.is_clear and not self._in_pieces:
+            self.said, self._reading = True, None
 
-    def _remember(self, frames: bytes, *, always: bool = False) -> None:
-        """Keep the first frames, and others that must be known to read on."""
+    def _remember(self, frames: bytes, needed: bool) -> bool:
+        """Keep the first frames, and others that are needed to read on. Whether these are kept."""
         if self._opened is None:
             self._opened = bytearray(frames)
-        elif always or (self._marks is not None and self._marks.blocks and self._marks.blocks in frames):
+            return True
+        if needed:
             self._opened += frames
+        return needed
 
-    def _judge(self, events: list[Event]) -> None:
-        passed = self._watch.pass_on(events)
+    def _judge(self, watch: Watch, events: list[Event]) -> None:
+        passed = watch.pass_on(events)
         self._unknown = self._unknown or any(type(event) is ForeignEvent for event in events)
-        verdict = self._watch.verdict
+        verdict = watch.verdict
         if verdict is not EMPTY or not self._unknown:  # what we do not know may be an answer
             self.verdict = verdict
         if (self._twice or self._in_pieces) and passed and type(passed[-1]) is Failure:

@@ -51,6 +51,7 @@ class Translation:
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
+        self.holds_end = keeps
         self._request = prepared.request or (asked(exchange) if prepared.leaks_calls else None)
         self.writer: StreamWriter = dialect(exchange.job.dialect).stream_writer(
             prepared.context, self._request
