@@ -428,6 +428,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Of streams that pass through; None: every frame is read, and so is every whole answer."""
     glance: Callable[[bytes], AnswerGlance]
     """Of a whole answer. Raises BadJson where the body is no JSON object."""
+    unwrap: Callable[[Any], Any] | None = None
+    """The answer or error in a whole document, where something may be around it."""
     reasoning: ReasoningState
     models: ModelLists
     counts: Counts | None = None

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.dialects import acme
 from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, told
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from tests.tiers import rows
 from wireglot.dialects.base import RepeatedFrames
+from wireglot.dialects.registry import register, unregister
 from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop
@@ -101,6 +103,21 @@ def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
         feeder.feed(padded_frame(frame, number % 6 + 1) if padded else frame)
     assert len(looked) < 12
     assert feeder.ended or name == "gemini"
+
+
+def test_every_frame_of_a_dialect_without_marks_is_listened_to(monkeypatch):
+    """The keys under which words stand elsewhere may name something there."""
+    register(acme.DIALECT)
+    try:
+        feeder = passthrough(acme.NAME, SeenClient(), judged=False, keeps=False, own_usage=False)
+        heard: list[bytes] = []
+        monkeypatch.setattr(feeder._tap, "feed", heard.append)
+        frames = _told_words(acme.NAME, 20)[:15]
+        for frame in frames:
+            feeder.feed(frame)
+    finally:
+        unregister(acme.NAME)
+    assert b"".join(heard) == b"".join(frames)
 
 
 def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():

@@ -165,13 +165,13 @@ class Delivery:
         upstream = dialect(target.dialect)
         try:
             document = decode(body)
-            if isinstance(document, list) and len(document) == 1:
-                document = document[0]  # how Gemini wraps an error
-            if not isinstance(document, dict):
-                raise BadJson("expected a JSON object")
+            if upstream.surface.unwrap is not None:
+                document = upstream.surface.unwrap(document)
             error = upstream.parse_error(document)
             if error is not None:
                 raise failures.of_error(error, error.status)
+            if not isinstance(document, dict):
+                raise BadJson("expected a JSON object")
             return upstream.parse_response(document, prepared.context)
         except BadJson as fault:
             raise _unread(fault) from None
