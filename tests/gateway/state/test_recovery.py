@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import Answered, post
 from tests.tiers import rows
-from wireglot.gateway.relay.recovery import helps, is_about_state, without_opaque_state
+from wireglot.gateway.relay.refusals import helps, is_about_state, without_opaque_state
 from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request, Thinking

@@ -11,7 +11,7 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.outbound import outbound
-from wireglot.gateway.relay.recovery import without_opaque_state
+from wireglot.gateway.relay.refusals import without_opaque_state
 from wireglot.gateway.relay.search import refuse_search
 from wireglot.gateway.request.body import check_unread
 from wireglot.gateway.request.exchange import Exchange
@@ -20,6 +20,7 @@ from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.errors import Unsupported
+from wireglot.ir.grades import Grade
 from wireglot.ir.left_out import withheld
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
@@ -31,6 +32,56 @@ from wireglot.wire.splice import splice
 _NAMED_MOST: Final = 4
 """Losses that an error names beside the worst."""
 LOSS_REFUSED: Final = "loss_refused"
+_WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
+"""One serious loss weighs more than all others that a request can have. What is harmless moves nothing."""
+
+
+def prepare_best(
+    exchange: Exchange, target: Target, credential: Credential | None
+) -> tuple[Target, Prepared]:
+    """The request made ready, and where it goes: `target`, or the same model in another dialect.
+
+    The client's own comes first, and nearly always stays: only a request that would lose something there is
+    also tried in the others. Some servers enforce a JSON schema on Chat and know none on Messages (Ollama,
+    llama.cpp).
+    """
+    try:
+        prepared = prepare(exchange, target, credential)
+    except RequestError as refused:
+        if refused.error.code != LOSS_REFUSED or not target.others:
+            raise
+        return _without_losses(exchange, target, credential, refused)
+    best = target, prepared
+    if not target.others or not prepared.losses:
+        return best
+    least = _weight(prepared.losses)
+    if not least or exchange.policy == "as-is":
+        return best
+    for other in target.others:
+        try:
+            candidate = prepare(exchange, other, credential)
+        except RequestError:
+            continue  # what cannot be said there at all
+        weight = _weight(candidate.losses)
+        if weight < least:
+            least, best = weight, (other, candidate)
+    return best
+
+
+def _without_losses(
+    exchange: Exchange, target: Target, credential: Credential | None, refused: RequestError
+) -> tuple[Target, Prepared]:
+    """Who wants no losses at all is served by the first dialect without any."""
+    for other in target.others:
+        try:
+            return other, prepare(exchange, other, credential)
+        except RequestError:
+            continue
+    raise refused
+
+
+def _weight(losses: tuple[Loss, ...]) -> int:
+    return sum(_WEIGHTS[loss.grade] for loss in losses)
 
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
@@ -44,7 +95,7 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
         account=credential.account if credential is not None else "",
     )
     same = target.dialect == job.dialect and stream == job.stream
-    if policy_of(job, target) == "as-is":
+    if exchange.policy == "as-is":
         if not same:
             raise _not_as_is(target)
         return _raw(exchange, target, credential, context, as_is=True)
@@ -78,11 +129,6 @@ def _checked(job: Job) -> Loss:
             return Loss(path, "safeguards", "dropped", "off in this gateway's [safeguards]")
         case "judge":
             return Loss(path, "safeguards", "emulated", f"{settings.model or job.model} judges tool calls")
-
-
-def policy_of(job: Job, target: Target) -> str:
-    """What is done about losses: as the caller wants it, else the route, else everybody."""
-    return job.policy or target.losses or job.settings.losses
 
 
 def _not_as_is(target: Target) -> RequestError:
@@ -136,7 +182,7 @@ def _raw(
         leaks_calls=() if as_is or operation == "compact" else target.limits.leaks_calls,
         own_usage=own_usage,
         as_is=as_is,
-        unframe=unframing(job, target) if job.stream else None,
+        unframe=unframing(job, target) if job.stream and target.provider.spec.forms else None,
     )
 
 
@@ -188,7 +234,7 @@ def _translated(
     if target.provider.spec.forms:
         losses += unsent(job, target)
     _refuse_losses(exchange, target, losses)
-    if losses and policy_of(job, target) != "silent":
+    if losses and exchange.policy != "silent":
         refuse_search(request, target, losses)
     value: dict[str, Any] = rendered.value
     value.update(_filled_fields(target))
@@ -207,7 +253,7 @@ def _translated(
         checks=checks,
         minter=exchange.minter,
         leaks_calls=target.limits.leaks_calls,
-        unframe=unframing(job, target) if stream else None,
+        unframe=unframing(job, target) if stream and target.provider.spec.forms else None,
     )
 
 
@@ -228,7 +274,7 @@ def _planned(exchange: Exchange, target: Target, context: Context, asked: Reques
 
 
 def _refuse_losses(exchange: Exchange, target: Target, losses: tuple[Loss, ...]) -> None:
-    if losses and policy_of(exchange.job, target) == "strict":
+    if losses and exchange.policy == "strict":
         exchange.losses = losses  # the headers of the refusal tell the others
         first, *others = worst_first(losses)
         place = _place(first)

@@ -21,15 +21,9 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.judge import Judge
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
-from wireglot.gateway.request.estimated_usage import (
-    ESTIMATED,
-    estimated_usage,
-    is_untold,
-    parts_weight,
-    tells_usage,
-)
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
+from wireglot.gateway.request.token_weight import ESTIMATED, is_untold, parts_weight, tells_usage
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
 from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, asked, unasked
@@ -134,11 +128,12 @@ class Delivery:
             raise _unread(TooDeep())
         if not body.isascii() and not _is_utf8(body):
             raise failures.unreadable("the upstream's answer is not UTF-8")
-        judged = _is_judged(exchange, target, prepared)
+        generated = exchange.job.asked.operation == "generate" and not prepared.as_is
+        judged = generated and not target.provider.spec.home
         if (
             prepared.leaks_calls
             or (judged and (target.surface.marks is None or is_doubtful(body)))
-            or (not judged and _is_generated(exchange, prepared) and has_no_answer(body))
+            or (not judged and generated and has_no_answer(body))
         ):
             response = self._parsed(target, prepared, body)
             accepted = _judged(response, exchange, prepared)
@@ -213,7 +208,7 @@ class Delivery:
         headers: Headers = []
         record.used(response.usage)
         if tells_usage(client.surface.client, prepared.request) and is_untold(response.usage):
-            usage = estimated_usage(exchange, parts_weight(response.content))
+            usage = exchange.estimated_usage(parts_weight(response.content))
             response = msgspec.structs.replace(response, usage=usage)
             record.used(usage, "estimated")
             headers.append(ESTIMATE)
@@ -269,10 +264,9 @@ class Delivery:
         if client is None:
             held = exchange.held.reading(answer)
             feeder = Collection(target.dialect, prepared, job.settings.limits.response, held)
-        elif prepared.raw and not prepared.leaks_calls and is_stream == (job.framing == "sse"):
-            feeder = Passthrough(
-                exchange, prepared, client, keeps=keeps, judged=_is_judged(exchange, target, prepared)
-            )
+        elif prepared.raw and not prepared.leaks_calls and is_stream == (job.context.framing == "sse"):
+            judged = _is_judged(exchange, target, prepared)
+            feeder = Passthrough(exchange, prepared, client, keeps=keeps, judged=judged)
         else:
             feeder = Translation(exchange, target.dialect, prepared, client, keeps=keeps)
         exchange.feeder = feeder
@@ -354,11 +348,8 @@ def _unread(fault: BadJson) -> AttemptFailed:
 def _is_judged(exchange: Exchange, target: Target, prepared: Prepared) -> bool:
     """A vendor's own answer in its own dialect goes on as it came, whatever it is; so does what is none of a
     model, and what the caller wants as it is."""
-    return not target.provider.spec.home and _is_generated(exchange, prepared)
-
-
-def _is_generated(exchange: Exchange, prepared: Prepared) -> bool:
-    return exchange.job.asked.operation == "generate" and not prepared.as_is
+    generated = exchange.job.asked.operation == "generate" and not prepared.as_is
+    return generated and not target.provider.spec.home
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -7,16 +7,18 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
+from wireglot.dialects.base import Unframer
 from wireglot.gateway.request.job import Job
-from wireglot.gateway.streams.unframed import UnframedAnswer
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
-from wireglot.http.transport import Answer
+from wireglot.http.transport import Answer, TransportFault
 from wireglot.ir.loss import Loss
 from wireglot.providers.spec import Form, HeaderField
+from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.json import encode
 from wireglot.wire.splice import Outline, splice, without
 
+_EVENT_STREAM: Final = "text/event-stream"
 _FRAMED: Final = "application/vnd.amazon.eventstream"
 
 
@@ -78,4 +80,51 @@ def unframing(job: Job, target: Target) -> Callable[[Answer], Answer] | None:
 def _unframed(target: Target, framing: str, max_event: int, answer: Answer) -> Answer:
     if not answer.headers.get("content-type", "").startswith(_FRAMED):
         return answer
-    return UnframedAnswer(answer, target.upstream.framings[framing](max_event))
+    return _UnframedAnswer(answer, target.upstream.framings[framing](max_event))
+
+
+class _UnframedAnswer:
+    """Implements `Answer`: a stream in a framing of its own, as if it came in server-sent events. A frame
+    that is broken breaks the connection: what came before it has gone on."""
+
+    def __init__(self, answer: Answer, unframer: Unframer) -> None:
+        self.status = answer.status
+        self.headers = {**answer.headers, "content-type": _EVENT_STREAM}
+        self._answer = answer
+        self._unframer = unframer
+
+    async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
+        """Not a stream after all: an error, or an answer in one piece."""
+        return await self._answer.read(limit, held)
+
+    async def pump(self, feed: Callable[[bytes], None]) -> None:
+        unframer = self._unframer
+
+        def unframed(data: bytes) -> None:
+            try:
+                events = unframer.feed(data)
+            except BadFrame as fault:
+                raise _broken(fault) from None
+            if events:
+                feed(events)
+            if unframer.fault is not None:
+                raise _broken(unframer.fault)
+
+        await self._answer.pump(unframed)
+        try:
+            unframer.close()
+        except BadFrame as fault:
+            raise _broken(fault) from None
+
+    def pause(self) -> None:
+        self._answer.pause()
+
+    def resume(self) -> None:
+        self._answer.resume()
+
+    def abort(self) -> None:
+        self._answer.abort()
+
+
+def _broken(fault: BadFrame) -> TransportFault:
+    return TransportFault("broken", f"the upstream's stream is broken: {fault}")

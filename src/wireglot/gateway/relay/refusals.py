@@ -8,19 +8,23 @@ model to everybody. Some say so; of others it is known once the same body was re
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.registry import UnknownDialect, surface, surfaces
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.relay.attempt import policy_of
-from wireglot.gateway.relay.recovery import helps, is_about_state
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
+from wireglot.ir.content import Extra, Message, Part, Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.providers.fit.thinking import stop_thinking_in_loop
 
 _MAX_TARGETS: Final = 4096
+_DETAIL: Final = "the provider refused the reasoning of earlier turns: asked again without it"
 _ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})
 """Refusals of a request come as 400, as 404 (an item that is not stored), in streams without a status, and as
 the reason why an answer stopped."""
@@ -49,7 +53,7 @@ def goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFai
     wants no losses gets the refusal."""
     if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
         return False
-    if exchange.job.thread or policy_of(exchange.job, target) in ("strict", "as-is"):
+    if exchange.job.thread or exchange.policy in ("strict", "as-is"):
         return False
     try:
         return helps(exchange.request(), target.dialect, exchange.record.passthrough)
@@ -126,3 +130,96 @@ def is_same(earlier: AttemptFailed | None, failed: AttemptFailed) -> bool:
 
 def _words(error: ApiError) -> tuple[int, str, str, str]:
     return error.status, error.type, error.code, error.message
+
+
+# --- the request without reasoning state: what the model is then missing costs quality, not the conversation
+
+
+class Stripped(msgspec.Struct, frozen=True):
+    request: Request
+    losses: tuple[Loss, ...]
+
+
+def is_about_state(error: ApiError) -> bool:
+    """Whether the upstream complains of a signature or blob that it did not mint, or no longer knows."""
+    return any(
+        known.reasoning.is_refusal(error) for known in surfaces() if known.reasoning.is_refusal is not None
+    )
+
+
+def helps(request: Request, dialect: str, passed_raw: bool) -> bool:
+    """Whether asking again without state can end otherwise. Where the request has none, only for an upstream
+    that can be asked not to think, and for one that takes a bypass for the signature it misses (but a request
+    that was fitted had it)."""
+    if without_opaque_state(request, dialect).request != request:
+        return True
+    return (
+        passed_raw
+        and surface(dialect).reasoning.takes_bypass
+        and any(type(part) is ToolCall for message in request.messages for part in message.content)
+    )
+
+
+def without_opaque_state(request: Request, dialect: str) -> Stripped:
+    """No thinking that carries state, no signature on anything. Text without state (Kimi's) stays, unless it
+    was put back or carried here and only its minter would take it."""
+    losses: list[Loss] = []
+    messages = tuple(
+        kept
+        for index, message in enumerate(request.messages)
+        if (kept := _message(message, f"$.messages[{index}]", losses)).content
+        or kept.content == message.content
+    )
+    stripped = msgspec.structs.replace(request, messages=messages)
+    if surface(dialect).reasoning.thinks_only_with_state and request.thinking.budget is not None:
+        stripped = stop_thinking_in_loop(stripped, losses)
+    return Stripped(stripped, tuple(losses))
+
+
+def _message(message: Message, path: str, losses: list[Loss]) -> Message:
+    if message.role != "assistant":
+        return message
+    content: list[Part] = []
+    for index, part in enumerate(message.content):
+        kept = _part(part, f"{path}.content[{index}]", losses)
+        if kept is not None:
+            content.append(kept)
+    return Message(message.role, tuple(content), message.name, _stateless(message.extra))
+
+
+def _part(part: Part, path: str, losses: list[Loss]) -> Part | None:
+    if type(part) is Reasoning:
+        if part.signature is None and not part.redacted and part.minter is None:
+            return part
+        feature: Any = "reasoning.redacted" if part.redacted else "reasoning.text"
+        losses.append(Loss(path, feature, "dropped", _DETAIL))
+        return None
+    if getattr(part, "signature", None) is not None:
+        losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", _DETAIL))
+        part = msgspec.structs.replace(part, signature=None)
+    if type(part) is ToolCall or type(part) is Text:
+        extra = _stateless(part.extra)
+        if extra is not part.extra:
+            return msgspec.structs.replace(part, extra=extra)
+    return part
+
+
+def _stateless(extra: Extra | None) -> Extra | None:
+    """Without what ties a part to state, in the terms of the dialect that it came in."""
+    if extra is None:
+        return None
+    try:
+        strip = surface(extra.dialect).reasoning.without_state
+    except UnknownDialect:  # kept while somebody had registered it
+        return extra
+    return strip(extra) if strip is not None else extra
+
+
+def minters(request: Request) -> set[str]:
+    """The accounts whose reasoning state a conversation carries."""
+    accounts = set()
+    for message in request.messages:
+        for part in message.content:
+            if isinstance(part, Reasoning | ToolCall | Text) and part.signature is not None:
+                accounts.add(part.signature.origin.account)
+    return accounts

@@ -16,12 +16,10 @@ from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
 from wireglot.gateway.relay.after import after, resting
-from wireglot.gateway.relay.attempt import policy_of
-from wireglot.gateway.relay.best_dialect import prepare_best
+from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.judge import Ask, Judge
-from wireglot.gateway.relay.recovery import minters
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import aside
@@ -30,11 +28,11 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import common_headers
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.streams.feeder import StreamRefused
-from wireglot.gateway.targets.health import Breaker, Health
+from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.failures import AttemptFailed
-from wireglot.http.retry import RetryBudget, advised_wait
+from wireglot.http.retry import advised_wait
 from wireglot.http.transport import Answer, Outbound, Transport, TransportFault
 from wireglot.ir.errors import ApiError
 from wireglot.ir.verdict import NoAnswer
@@ -97,15 +95,15 @@ class Relay:
                 exchange.reply,
                 exchange.ending,
                 exchange.record,
-                dialect=job.dialect,
-                framing=job.framing,
+                surface=job.surface,
+                framing=job.context.framing,
                 ping_seconds=job.settings.limits.ping,
-                headers=lambda: common_headers(exchange),
+                headers=partial(common_headers, exchange),
             )
         last = len(exchange.targets) - 1
         for place, target in enumerate(exchange.targets):
             try:
-                await self._at_target(exchange, target, is_last=place == last)
+                await self._try(exchange, target, is_last=place == last)
                 return
             except AttemptFailed as failed:
                 if failed.blame == "request" or place == last:
@@ -121,7 +119,7 @@ class Relay:
         seconds = min(patience, job.timeout or patience)
         timeouts = msgspec.structs.replace(target.provider.timeouts, first_byte=seconds, total=seconds)
         try:
-            answer = await self._transport(outbound).send(outbound, timeouts)
+            answer = await self._transports[outbound.url.partition(":")[0]].send(outbound, timeouts)
             try:
                 if answer.status != 200:
                     raise await self._failure(exchange, target, answer)
@@ -131,22 +129,6 @@ class Relay:
                 raise
         except TransportFault as fault:
             raise failures.of_transport(fault) from None
-
-    def _transport(self, outbound: Outbound) -> Transport:
-        return self._transports[outbound.url.partition(":")[0]]
-
-    async def _at_target(self, exchange: Exchange, target: Target, *, is_last: bool) -> None:
-        """Try the keys of one target, and again where that can help."""
-        provider, health = target.provider, self._health
-        breaker, budget = health.breaker(target.name), health.budget(provider.name)
-        if not provider.concurrency:
-            await self._try(exchange, target, breaker, budget, is_last=is_last)
-            return
-        exchange.provider_gate = await self._enter(exchange, target, is_last)
-        try:
-            await self._try(exchange, target, breaker, budget, is_last=is_last)
-        finally:
-            exchange.leave_provider()
 
     async def _enter(self, exchange: Exchange, target: Target, is_last: bool) -> Gate:
         """Wait for a place at a provider that takes a limited number of requests at once."""
@@ -165,11 +147,14 @@ class Relay:
             exchange.tap.passed("provider queue")
         return gate
 
-    async def _try(
-        self, exchange: Exchange, target: Target, breaker: Breaker, budget: RetryBudget, *, is_last: bool
-    ) -> None:
-        provider, loop = target.provider, asyncio.get_running_loop()
-        policy, caller = provider.breaker, exchange.job.caller.name
+    async def _try(self, exchange: Exchange, target: Target, *, is_last: bool) -> None:
+        """Try the keys of one target, and again where that can help."""
+        job, provider, loop = exchange.job, target.provider, asyncio.get_running_loop()
+        breaker, budget = self._health.breaker(target.name), self._health.budget(provider.name)
+        policy, caller = provider.breaker, job.caller.name
+        exchange.policy = job.policy or target.losses or job.settings.losses
+        if provider.concurrency:
+            exchange.provider_gate = await self._enter(exchange, target, is_last)
         tried = unanswered = 0
         earlier: AttemptFailed | None = None
         probe = False
@@ -227,6 +212,8 @@ class Relay:
         finally:
             if probe:
                 breaker.release()
+            if exchange.provider_gate is not None:
+                exchange.leave_provider()
 
     def _after(
         self,
@@ -278,7 +265,7 @@ class Relay:
                 pool,
                 target.model,
                 now,
-                minted_by=minters(exchange.request()) if exchange.sealed else (),
+                minted_by=refusals.minters(exchange.request()) if exchange.sealed else (),
                 conversation=exchange.affinity(),
             )[0]
         ready = health.usable_at(provider.name, chosen.account, target.model, now)
@@ -316,7 +303,7 @@ class Relay:
             passthrough=prepared.raw,
             losses=losses,
         )
-        exchange.tells_losses = policy_of(job, target) != "silent"
+        exchange.tells_losses = exchange.policy != "silent"
         exchange.losses = losses if exchange.tells_losses else ()
         timeouts = target.provider.timeouts
         if job.timeout is not None:
@@ -331,7 +318,8 @@ class Relay:
         if tap is not None:
             tap.asking(target, prepared, prepared.request if exchange.differs else None)
         try:
-            answer = await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
+            transport = self._transports[prepared.outbound.url.partition(":")[0]]
+            answer = await transport.send(prepared.outbound, timeouts)
         except TransportFault as fault:
             raise _unsent(fault) from None
         if prepared.unframe is not None:

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from wireglot.dialects.base import Framing
-from wireglot.dialects.registry import surface
+from wireglot.dialects.base import Framing, Surface
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Ending
 from wireglot.http.application import Headers, Reply
@@ -50,7 +49,7 @@ class ClientStream:
         ending: Ending,
         record: Record,
         *,
-        dialect: str,
+        surface: Surface,
         framing: Framing,
         ping_seconds: float,
         headers: Callable[[], Headers],
@@ -62,7 +61,7 @@ class ClientStream:
         self._ending = ending
         self._listener = ending.listener
         self._record = record
-        self._ping = surface(dialect).client.pings[framing]
+        self._ping = surface.client.pings[framing]
         self._content_type = _SSE if framing == "sse" else _JSON
         self._interval = ping_seconds
         self._headers = headers
@@ -77,7 +76,8 @@ class ClientStream:
         if not self.begun:
             self.begun = True
             self._record.began()
-            self._open()
+            if not self.opened:
+                self._open()
         if self._listener is not None:
             self._listener(data)
         if last:
@@ -87,8 +87,10 @@ class ClientStream:
 
     def end(self) -> None:
         self.close()
-        self._open()
-        self._ending.complete()
+        if not self.opened:
+            self._open()
+        if not self._ending.completed:
+            self._ending.complete()
         self._reply.end()
 
     def close(self) -> None:
@@ -97,16 +99,16 @@ class ClientStream:
             self._timer = None
 
     def _open(self) -> None:
-        if not self.opened:
-            self.opened = True
-            self._reply.start(200, [("content-type", self._content_type), *_HEADERS, *self._headers()])
+        self.opened = True
+        self._reply.start(200, [("content-type", self._content_type), *_HEADERS, *self._headers()])
 
     def _tick(self) -> None:
         """One timer for the whole stream: it looks when something was last written, sleeps for the rest."""
         silent = self._loop.time() - self._last
         if silent >= self._interval:
             if self._ending.before_answering() is None:  # its head is of the answer too
-                self._open()
+                if not self.opened:
+                    self._open()
                 self._reply.write(self._ping)
                 self._last = self._loop.time()
             silent = 0.0

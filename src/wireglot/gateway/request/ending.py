@@ -68,14 +68,17 @@ class Keeper(Protocol):
 
 
 class Ending:
-    __slots__ = ("_account", "_asked", "_completed", "_keepers", "_meter")
+    __slots__ = ("_account", "_asked", "_keepers", "_meter", "completed", "listener")
 
     def __init__(self) -> None:
         self._account: Account | None = None
         self._meter: Meter | None = None
         self._keepers: list[Keeper] = []
         self._asked = False
-        self._completed = False
+        self.completed = False
+        """Whether its account is."""
+        self.listener: Callable[[bytes], None] | None = None
+        """Who is told each piece of an answer before it goes out, where anybody counts."""
 
     # Arranged by the steps around the relay.
 
@@ -84,6 +87,7 @@ class Ending:
 
     def count_with(self, meter: Meter) -> None:
         self._meter = meter
+        self.listener = meter.heard
 
     def keep_with(self, keeper: Keeper) -> None:
         self._keepers.append(keeper)
@@ -126,11 +130,6 @@ class Ending:
                 return True
         return False
 
-    @property
-    def listener(self) -> Callable[[bytes], None] | None:
-        """Who is told each piece of an answer before it goes out, where anybody counts."""
-        return self._meter.heard if self._meter is not None else None
-
     def wants(self, response: Response) -> bool:
         """Whether any keeper finds something to keep in it."""
         for keeper in self._keepers:  # noqa: SIM110 - as above
@@ -145,15 +144,17 @@ class Ending:
 
     def complete(self) -> None:
         """Once: the estimate first, since the account tells it too."""
-        if self._completed:
+        if self.completed:
             return
-        self._completed = True
+        self.completed = True
         if self._meter is not None:
             self._meter.estimate()
         if self._account is not None:
             self._account.complete()
 
-    def let_go(self) -> None:
-        """They hold one another: let go, and nothing waits for the collector."""
+    def close(self) -> None:
+        """Nothing more will come. They hold one another: let go, and nothing waits for the collector."""
+        if not self.completed:
+            self.complete()
         self._keepers = []
-        self._account = self._meter = None
+        self._account = self._meter = self.listener = None

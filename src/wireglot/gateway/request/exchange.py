@@ -24,14 +24,16 @@ from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
-from wireglot.gateway.request.tap import Tap
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
+from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease
-from wireglot.http.application import Headers, Reply
+from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
+from wireglot.http.transport import Answer
 from wireglot.ir.content import Origin
 from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import SafeguardResult
 from wireglot.providers.carried import brought_back
@@ -50,6 +52,7 @@ class Exchange:
     """The mutable half of a request. `job` is what was asked, and never changes."""
 
     __slots__ = (
+        "_conversation",
         "_document",
         "_own",
         "_places",
@@ -72,6 +75,7 @@ class Exchange:
         "losses",
         "minter",
         "passed_back",
+        "policy",
         "provider_gate",
         "record",
         "redactor",
@@ -114,6 +118,8 @@ class Exchange:
         """What the client is told of this attempt's losses."""
         self.minter: Origin | None = None
         """Who writes what this attempt's answer leaves unsigned, where the client's dialect is another."""
+        self.policy: str = job.policy or job.settings.losses
+        """What is done about losses: as the caller wants it, else the route that is tried, else everybody."""
         self.tells_losses = True
         self.unstored = False
         """The store has not taken what it was to keep of the answer, which says so."""
@@ -142,6 +148,7 @@ class Exchange:
         """The client has not asked to see reasoning, and what other dialects answer is kept for it."""
         self.stripped = False
         """The upstream refused the reasoning state of old turns: it is left out."""
+        self._conversation = ""
         self._document: dict[str, Any] | None = None
         self._own: Request | None = None
         self._places: RequestPlaces | None = None
@@ -189,6 +196,7 @@ class Exchange:
     def rewrite(self, request: Request) -> None:
         """Ask this instead of what the body says: it can no longer pass as it came."""
         self._request = request
+        self._conversation = ""  # turns before it may be in it now
         self.rewritten = True
         self.is_large = self.is_large or len(request.messages) * _MESSAGE_BYTES > LARGE_BYTES
 
@@ -221,13 +229,20 @@ class Exchange:
 
     def conversation_key(self) -> str:
         """What stays the same over the turns of one conversation and differs between callers."""
-        return Estimator.conversation(self.request(), self.job.session, self.job.caller.name)
+        if not self._conversation:
+            job = self.job
+            self._conversation = Estimator.conversation(self.request(), job.session, job.caller.name)
+        return self._conversation
 
     def expected_input(self) -> int:
         """How many tokens whoever answers has read, as far as can be known from here."""
         if self.estimates is not None:
             return self.estimates(self)
         return -(-token_weight(self.request()) // TOKEN)
+
+    def estimated_usage(self, weight: int) -> Usage:
+        """What an answer comes to whose provider does not report it. `weight`: in thousandths of a token."""
+        return Usage(input=self.expected_input(), output=-(-weight // TOKEN))
 
     def affinity(self) -> str:
         """The same, also for a body that only its own vendor can read."""
@@ -264,8 +279,7 @@ class Exchange:
             self.client.close()
         if self.checking is not None:
             self.checking.cancel()  # it is done, unless the client has left
-        self.ending.complete()
-        self.ending.let_go()
+        self.ending.close()
         self.held.release()
         self.client = self.feeder = None
 
@@ -273,7 +287,8 @@ class Exchange:
         job = self.job
         request = self._own = dialect(job.dialect).parse_request(self.document(), job.context)
         if not job.session:
-            self.record.beginning = Estimator.conversation(request, caller=job.caller.name)
+            self._conversation = Estimator.conversation(request, caller=job.caller.name)
+            self.record.beginning = self._conversation
         if job.surface.client.results_without_calls and not job.conversation:
             request, self.invented = with_calls(request)
         if self.sealed:
@@ -294,4 +309,43 @@ class Answerer(Protocol):
 
         A step that has nothing to do for a request hands on its inner one's coroutine: it costs a call.
         """
+        ...
+
+
+class Tap(Protocol):
+    """What whoever records an exchange is told on its way. One that nobody records has no tap."""
+
+    def passed(self, stretch: str) -> None:
+        """A stretch of the way lies behind it, which began where the one before ended."""
+        ...
+
+    def asking(self, target: Target, prepared: Prepared, asked: Request | None) -> None:
+        """One more provider is asked, or the same one again. `asked`: where it is not what the client's body
+        says, but what came of it."""
+        ...
+
+    def answering(self, answer: Answer) -> Answer:
+        """The provider has begun to answer. To be read in its place: it tells what it is read of."""
+        ...
+
+    def attempt_failed(self, message: str) -> None: ...
+
+    def beside(self, head: Head, body: bytes, record: Record) -> TapBeside:
+        """What this one asks for is made in the background: an exchange of its own, recorded as this one."""
+        ...
+
+
+class TapBeside(Tap, Protocol):
+    """Of an exchange that no client waits for."""
+
+    def wrote(self, data: bytes) -> None:
+        """What a client may fetch of it, as it is made."""
+        ...
+
+    def over(self) -> None:
+        """Its record is complete, and its row not told yet. Where it has none, nothing is kept."""
+        ...
+
+    def keep(self) -> None:
+        """There is no more to come."""
         ...

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot.dialects.base import Context, Framing, Surface
+from wireglot.dialects.base import Context, Surface
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.request.client_body import ClientBody
@@ -51,10 +51,6 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
     timeout: float | None
     """Seconds for the whole answer, where the caller gives it a time."""
     context: Context
-
-    @property
-    def framing(self) -> Framing:
-        return self.context.framing
 
     @property
     def thread(self) -> bool:

@@ -1,18 +1,30 @@
-"""How heavy a request is: a rough count of its tokens from lengths alone, rather too high than too low.
+"""How heavy a request or an answer is: a rough count of its tokens from lengths alone, rather too high than
+too low.
 
 Everything is counted in thousandths of a token and as a sum over what the request holds, so more content
 never weighs less. Whole numbers only: the sum is the same in any order.
+
+An answer whose provider reports no usage gets an estimate, in every dialect whose answers report it: agents
+decide by it when to compact, and zero would be wrong. It is marked: the loss says so in the log and on the
+page of losses, a whole answer has a header, and the ledger calls it an estimate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, assert_never
 
+from wireglot.dialects.base import ClientSide
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Usage
 from wireglot.ir.request import AnyTool, HostedTool, Request
+from wireglot.ir.stream import Delta, Event, PartStart
 from wireglot.wire.json import encode
 
 TOKEN: Final = 1000
+
+ESTIMATED: Final = Loss("$.usage", "usage.detail", "invented", "estimated: the upstream does not tell it")
 
 _PROSE: Final = 300
 """A letter of English or code: 3.3 to a token; the newest tokenizers make more tokens than older ones."""
@@ -106,3 +118,32 @@ def _tool(tool: AnyTool) -> int:
     if tool.grammar is not None:
         weight += text_weight(tool.grammar.definition, _JSON)
     return weight
+
+
+# --- answers
+
+
+def tells_usage(client: ClientSide, request: Request | None) -> bool:
+    """Whether the answer reports its usage. Where the request was not read, the answer does as ever."""
+    return client.tells_usage is not None and (request is None or client.tells_usage(request))
+
+
+def is_untold(usage: Usage | None) -> bool:
+    """No request costs nothing: zeros are what a server prints that does not count."""
+    return usage is None or not usage.total
+
+
+def events_weight(events: Iterable[Event]) -> int:
+    """In thousandths of a token."""
+    weight = 0
+    for event in events:
+        if type(event) is Delta:
+            weight += text_weight(event.text)
+        elif type(event) is PartStart:
+            part = event.part
+            weight += text_weight(part.text) if type(part) is Text else part_weight(part)
+    return weight
+
+
+def parts_weight(parts: Iterable[Part]) -> int:
+    return sum(part_weight(part) for part in parts)

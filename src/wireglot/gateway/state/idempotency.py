@@ -240,7 +240,7 @@ def _check(key: str) -> None:
 def _digest(job: Job) -> bytes:
     """What must be the same. The query may hold a key of the client: only what shapes the answer counts."""
     head = job.head
-    said = f"{head.method}\x1f{head.path}\x1f{job.framing}\x1f{job.conversation}\x1f"
+    said = f"{head.method}\x1f{head.path}\x1f{job.context.framing}\x1f{job.conversation}\x1f"
     digest = hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=32)
     digest.update(job.body)
     return digest.digest()

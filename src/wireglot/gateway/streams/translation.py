@@ -7,15 +7,14 @@ import msgspec
 from wireglot.dialects.base import StreamWriter, answer_located
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
-from wireglot.gateway.request.estimated_usage import (
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.token_weight import (
     ESTIMATED,
-    estimated_usage,
     events_weight,
     is_untold,
     tells_usage,
+    text_weight,
 )
-from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.token_weight import text_weight
 from wireglot.gateway.streams.feeder import (
     STREAM_TIMES,
     asked,
@@ -148,17 +147,15 @@ class Translation:
                 return
             self._begun = True
             events, self._buffer = self._buffer, []
-            if self._exchange.job.surface.client.asked_model is not None:
-                events = [self._as_asked(event) for event in events]
-            if self._usage_first:
-                events = [self._with_input(event) for event in events]
+            if type(events[0]) is Start:
+                events[0] = self._opening(events[0])
         if not events:
             return
         last = events[-1]
         if self._untold:
             self._weight += events_weight(events)
         if type(last) is Finish and self._untold:
-            self._estimate = estimated_usage(self._exchange, self._weight)
+            self._estimate = self._exchange.estimated_usage(self._weight)
             last = msgspec.structs.replace(last, usage=self._estimate)
             events = [*events[:-1], last]
         if type(last) is Failure:
@@ -181,17 +178,15 @@ class Translation:
         if data:
             self._client.write(data)
 
-    def _with_input(self, event: Event) -> Event:
-        """The first event, with what the provider has presumably read: many report that at the end only."""
-        if type(event) is not Start or not is_untold(event.usage):
-            return event
-        self._exchange.estimates_input = True
-        return msgspec.structs.replace(event, usage=Usage(input=self._exchange.expected_input()))
-
-    def _as_asked(self, event: Event) -> Event:
-        if type(event) is not Start:
-            return event
-        return msgspec.structs.replace(event, model=self._exchange.job.model)
+    def _opening(self, start: Start) -> Start:
+        """The first event, with the name that was asked for, and with what the provider has presumably read:
+        many report that at the end only."""
+        if self._exchange.job.surface.client.asked_model is not None:
+            start = msgspec.structs.replace(start, model=self._exchange.job.model)
+        if self._usage_first and is_untold(start.usage):
+            self._exchange.estimates_input = True
+            start = msgspec.structs.replace(start, usage=Usage(input=self._exchange.expected_input()))
+        return start
 
     def _mended(self, watch: Watch, came: list[Event]) -> list[Event]:
         """An answer that has come to its end before anything of it went out: judged as a whole one."""

@@ -15,11 +15,10 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.body import read
-from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
 from wireglot.gateway.request.headers import JSON, common_headers, identity
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
-from wireglot.gateway.request.tap import TapBeside
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import (
     FINAL,

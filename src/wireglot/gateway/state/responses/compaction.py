@@ -12,6 +12,7 @@ import base64
 import binascii
 import secrets
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -245,10 +246,10 @@ def _keep_alive(exchange: Exchange) -> None:
         exchange.reply,
         exchange.ending,
         exchange.record,
-        dialect=job.dialect,
-        framing=job.framing,
+        surface=job.surface,
+        framing=job.context.framing,
         ping_seconds=job.settings.limits.ping,
-        headers=lambda: common_headers(exchange),
+        headers=partial(common_headers, exchange),
     )
 
 
