@@ -38,6 +38,7 @@ _RETURN: Final = ord("\r")
 _NEWLINE: Final = ord("\n")
 _DATA: Final = b"data: "
 _CRLF_GAP: Final = b"\r\n\r\n"
+_FIELDS: Final = (b"data:", b"event:")
 _NO_DOCUMENTS: Final = (b"", b"[DONE]")
 
 
@@ -97,8 +98,11 @@ def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
     """How many bytes of whole frames come before the first whose data a client could not decode. `is_end`:
     whether a frame that is not JSON is how the dialect ends a stream."""
     size = len(frames)
-    if frames[:6] == _DATA and frames.find(_GAP) == frames.find(b"\n") == size - 2 and _RETURN not in frames:
-        try:  # one frame of one line, as most reads are
+    one_line = frames.endswith(_GAP) and frames.find(b"\n") == size - 2 and _RETURN not in frames
+    if one_line and frames.startswith(_DATA):
+        try:  # as most reads are
+            if frames[6:-2] in _NO_DOCUMENTS:
+                return size
             _check(frames[6:])
             if frames.isascii() or frames.decode():
                 return size
@@ -291,13 +295,14 @@ class RepeatedFrames:
         return True
 
     def learn(self, data: bytes) -> None:
-        """Remember the last of these frames, which are whole. They were all looked at, and told nothing."""
+        """Remember the last of these frames, which are whole and `readable`. They were all looked at, and
+        told nothing."""
         if not self._tries:
             return
         self._tries -= 1
         for gap in (_GAP, _CRLF_GAP):
             if data.endswith(gap):
                 frame = data[: -len(gap)].rpartition(gap)[2] + gap
-                # In JSON, and only there, what looks like a key and its value is one.
-                if _VARYING.search(frame) is not None and object_of(event_of(frame)):
+                # In JSON, and not in comments, what looks like a key and its value is one.
+                if frame.startswith(_FIELDS) and _VARYING.search(frame) is not None:
                     self.shape = Shape(frame, _VARYING)

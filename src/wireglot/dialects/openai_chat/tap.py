@@ -16,6 +16,7 @@ from wireglot.wire.sse import Frame
 _TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
 _NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
+_CR: Final = ord("\r")
 _FRAMES: Final = re.compile(rb"(\r\n\r\n|\n\n|\r\r)")
 
 
@@ -34,6 +35,13 @@ class ChatTap(SseTap):
             start = data.rfind(b"\n\n", 0, done if done >= 0 else first)
             if start >= 0:
                 data = data[start + 2 :]
+            if (
+                data[:6] == b"data: "
+                and data.find(b"\n") == data.find(b"\n\n") == len(data) - 2
+                and _CR not in data
+            ):
+                self._frame(Frame("", data[6:-2]))  # one frame of one line is cut already
+                return
         if data:
             super().feed(data)
         self._between = not data or data.endswith(b"\n\n")

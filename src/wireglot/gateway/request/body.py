@@ -11,12 +11,12 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_body import ClientBody, bad_json
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.sealing import sealing
-from wireglot.gateway.request.sessions import conversation_name, grouping_name
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
 from wireglot.wire.growing_body import Grown
 from wireglot.wire.json import BadJson, exceeds_depth
 from wireglot.wire.memory import Memory
+from wireglot.wire.search import holds_rare
 from wireglot.wire.splice import Outline, without
 
 _MEASURED_BYTES: Final = 16 * 1024
@@ -30,6 +30,10 @@ _POLICIES: Final[dict[str, LossPolicy]] = {
     "silent": "silent",
     "as-is": "as-is",
 }
+_HELD_HEADER: Final = "x-wireglot-session"
+_SESSION_HEADERS: Final = ("x-session-affinity", "x-session-id", "session-id", "session_id")
+"""They group requests, and no more: agents send whole histories, and side questions, under one such name."""
+_NAME_MAX: Final = 256
 _TIMEOUT_HEADER: Final = "x-wireglot-timeout"
 _TIMEOUT_SECONDS_MOST: Final = 24 * 3600
 
@@ -49,7 +53,7 @@ def read(
     settings, head, asked = incoming.settings, incoming.head, incoming.asked
     spoken = surface(asked.dialect)
     client = spoken.client
-    framing = spoken.framing(head.query)
+    framing = spoken.framing(head.query) if spoken.sse_query else "sse"
     limits = settings.limits
     if len(body) > 2 * limits.json_items:
         _check_size(body, limits.json_items)
@@ -64,6 +68,8 @@ def read(
         body = without(body, client.timeout_field)
         content = ClientBody(body, depth, memory, client.turns)
         outline = content.outline
+    for mark in client.sealed_marks:
+        content.sealed = content.sealed or holds_rare(body, mark)
     seen = _glance(content, asked, client)
     if len(body) <= _MEASURED_BYTES:  # a larger one is measured when it is decoded, before it goes anywhere
         _check_depth(body, depth)
@@ -190,3 +196,35 @@ def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
             "bad", f"{name}: expected seconds, more than 0 and at most {_TIMEOUT_SECONDS_MOST}", param=name
         )
     return seconds
+
+
+# --- the names that clients give their conversations: one that we hold, or one that groups requests
+
+
+def conversation_name(head: Head, outline: Outline, field: str) -> str:
+    """By header, or in this field of the body: a name, or an object with an id. "": none."""
+    name: Any = head.headers.get(_HELD_HEADER, "").strip()
+    place = _HELD_HEADER
+    if field in outline.members:
+        said = outline.get(field)
+        if said is not None:
+            name, place = said.get("id") if isinstance(said, dict) else said, field
+            if type(name) is not str or not name:
+                raise RequestError(
+                    "bad",
+                    f"{field}: expected a name, or an object with an id",
+                    code="invalid_type",
+                    param=field,
+                )
+    if len(name) > _NAME_MAX or not name.isprintable() or name in (".", ".."):
+        raise RequestError("bad", f"{place}: expected at most {_NAME_MAX} printable characters", param=place)
+    return str(name)
+
+
+def grouping_name(head: Head, outline: Outline, client: ClientSide) -> str:
+    """The client's own name for its session: by header, or where its body has one."""
+    for header in (*client.session_headers, *_SESSION_HEADERS):
+        name = head.headers.get(header)
+        if name:
+            return name
+    return client.session(outline) if client.session is not None else ""

@@ -19,7 +19,7 @@ _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 class ClientBody:
     """Implements the dialects' `Body`. Raises a RequestError where it is no JSON object."""
 
-    __slots__ = ("_depth", "_document", "_memory", "_turns", "body", "outline")
+    __slots__ = ("_depth", "_document", "_memory", "_turns", "body", "outline", "sealed")
 
     def __init__(
         self,
@@ -40,6 +40,8 @@ class ClientBody:
         self._memory: Final = memory
         self._turns: Final = turns
         self._document: dict[str, Any] | None = None
+        self.sealed = False
+        """Whether it carries state that other providers minted."""
 
     def check(self) -> None:
         """Raise what is wrong with it, and keep nothing of it."""

@@ -37,7 +37,6 @@ from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import SafeguardResult
 from wireglot.providers.carried import brought_back
-from wireglot.wire.search import holds_rare
 
 _OPENING_BYTES: Final = 1024
 
@@ -57,7 +56,6 @@ class Exchange:
         "_own",
         "_places",
         "_request",
-        "_sealed",
         "_unread",
         "asks_state",
         "checking",
@@ -82,6 +80,7 @@ class Exchange:
         "reply",
         "rewritten",
         "safeguard_results",
+        "sealed",
         "stripped",
         "tap",
         "targets",
@@ -138,6 +137,8 @@ class Exchange:
         self.estimates_input = False
         """Whether the beginning of a stream reports a count that no provider has."""
         """Headers of the provider that go on to the client."""
+        self.sealed = job.content.sealed
+        """Whether the conversation carries state that other providers minted, or may."""
         self.rewritten = False
         """The request is more than its body: turns or reasoning were put back into it."""
         self.asks_state = True
@@ -153,27 +154,15 @@ class Exchange:
         self._own: Request | None = None
         self._places: RequestPlaces | None = None
         self._request: Request | None = None
-        self._sealed: bool | None = None
         self._unread: RequestError | None = None
-        self.is_large = weight(job.body, job.outline.grown) > LARGE_BYTES
+        self.is_large = len(job.body) > LARGE_BYTES and weight(job.body, job.outline.grown) > LARGE_BYTES
         """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
         record.model, record.stream, record.session = job.model, job.stream, job.session
 
     @property
-    def sealed(self) -> bool:
-        """Whether the conversation carries state that other providers minted."""
-        if self._sealed is None:
-            body = self.job.body
-            self._sealed = False
-            for mark in self.job.surface.client.sealed_marks:
-                if holds_rare(body, mark):
-                    self._sealed = True
-        return self.rewritten or self._sealed
-
-    @property
     def differs(self) -> bool:
         """Whether what is asked is more or less than the client's body says."""
-        return self.rewritten or self.stripped or bool(self.invented) or self.sealed
+        return self.stripped or bool(self.invented) or self.sealed
 
     def document(self) -> dict[str, Any]:
         """The body as JSON, decoded once."""
@@ -197,7 +186,7 @@ class Exchange:
         """Ask this instead of what the body says: it can no longer pass as it came."""
         self._request = request
         self._conversation = ""  # turns before it may be in it now
-        self.rewritten = True
+        self.rewritten = self.sealed = True
         self.is_large = self.is_large or len(request.messages) * _MESSAGE_BYTES > LARGE_BYTES
 
     def located(self, losses: tuple[Loss, ...], asked: Request | None = None) -> tuple[Loss, ...]:

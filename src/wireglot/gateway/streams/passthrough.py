@@ -362,7 +362,8 @@ class Passthrough:
 
     def _settle(self) -> None:
         """What is known of the answer by now goes into the record."""
-        self._hear_last()
+        if self._unheard:
+            self._hear_last()
         tap, record = self._tap, self._exchange.record
         usage = tap.usage
         record.used(usage, usage_source(usage, tap.complete))

@@ -49,7 +49,8 @@ class Pump:
                 raise
         finally:
             self._timer.cancel()
-        self._feeder.finish()
+        if not self._over:
+            self._feeder.finish()
 
     def _feed(self, data: bytes) -> None:
         if self._over:
