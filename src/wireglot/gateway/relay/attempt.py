@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context, StreamUsage
+from wireglot.dialects.base import Context, Thread
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.relay.host_form import unframing, unsent
@@ -107,7 +108,8 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
         and not (job.surface.client.safeguards and _is_checked_here(job, target))
     ):
         return _raw(exchange, target, credential, context)
-    _refuse_thread(job)
+    if job.surface.client.thread is not None:
+        _refuse_thread(job, job.surface.client.thread)
     return _translated(exchange, target, credential, context, stream=stream)
 
 
@@ -163,7 +165,7 @@ def _raw(
     operation: Operation = "stream" if job.stream else "generate"
     if job.asked.operation == "compact":
         operation = "compact"
-    usage = _asked_usage(target) if job.stream and not as_is else None
+    usage = target.asked_usage if job.stream and not as_is else None
     own_usage = False
     if usage is not None:
         options = job.outline.get(usage.field)
@@ -186,17 +188,11 @@ def _raw(
     )
 
 
-def _asked_usage(target: Target) -> StreamUsage | None:
-    """The ledger wants to know what a stream cost. A server of which the catalog knows nothing may not take
-    the question."""
-    usage = target.upstream.stream_usage
-    return usage if usage is not None and target.provider.spec.catalog else None
-
-
 def _translated(
     exchange: Exchange, target: Target, credential: Credential | None, context: Context, *, stream: bool
 ) -> Prepared:
-    job, request = exchange.job, exchange.request()
+    job, own = exchange.job, exchange.request()
+    request = own
     refused: tuple[Loss, ...] = ()
     if exchange.stripped:
         stripped = without_opaque_state(request, target.dialect)
@@ -208,7 +204,7 @@ def _translated(
     else:
         checks = ()
         asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
-    planned = told(lambda: _planned(exchange, target, context, asked))
+    planned = told(partial(_planned, exchange, target, context, asked))
     untouched = (
         target.dialect == job.dialect
         and stream == job.stream
@@ -223,12 +219,12 @@ def _translated(
     writing = planned.context
     if not exchange.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)
-    rendered = told(lambda: dialect(target.dialect).render_request(planned.upstream, writing))
+    rendered = told(partial(dialect(target.dialect).render_request, planned.upstream, writing))
     neutral = planned.losses + planned.retraced(rendered.losses)
     losses = exchange.located(neutral, asked)
-    left_out = withheld(exchange.request(), refused) + withheld(asked, neutral)
+    left_out = withheld(own, refused) + withheld(asked, neutral)
     if refused:
-        losses = exchange.located(refused, exchange.request()) + losses
+        losses = exchange.located(refused, own) + losses
     if exchange.invented:
         losses = exchange.located(exchange.invented) + losses
     if target.provider.spec.forms:
@@ -237,8 +233,9 @@ def _translated(
     if losses and exchange.policy != "silent":
         refuse_search(request, target, losses)
     value: dict[str, Any] = rendered.value
-    value.update(_filled_fields(target))
-    usage = _asked_usage(target) if stream else None
+    if target.upstream.body_variables:
+        value.update(_filled_fields(target))
+    usage = target.asked_usage if stream else None
     if usage is not None:
         value[usage.field] = usage.asking(value.get(usage.field))
     operation: Operation = "stream" if stream else "generate"
@@ -302,8 +299,7 @@ def _filled_fields(target: Target) -> dict[str, str]:
     return {field: value for field, variable in variables.items() if (value := known.get(variable, ""))}
 
 
-def _refuse_thread(job: Job) -> None:
-    thread = job.surface.client.thread
-    if job.thread and thread is not None:
+def _refuse_thread(job: Job, thread: Thread) -> None:
+    if job.thread:
         error = thread.error
         raise RequestError("bad", error.message, code=error.code, document=thread.body)

@@ -26,7 +26,7 @@ TOKEN: Final = 1000
 
 ESTIMATED: Final = Loss("$.usage", "usage.detail", "invented", "estimated: the upstream does not tell it")
 
-_PROSE: Final = 300
+LETTER: Final = 300
 """A letter of English or code: 3.3 to a token; the newest tokenizers make more tokens than older ones."""
 _JSON: Final = 340
 """Braces, quotes and names make shorter tokens."""
@@ -93,7 +93,7 @@ def part_weight(part: Part) -> int:
             assert_never(part)
 
 
-def text_weight(text: str, letter: int = _PROSE) -> int:
+def text_weight(text: str, letter: int = LETTER) -> int:
     """Thousandths of a token."""
     if text.isascii():  # known without looking
         return len(text) * letter

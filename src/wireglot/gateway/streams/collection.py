@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.streams.feeder import STREAM_TIMES, StreamRefused, room_left
+from wireglot.gateway.streams.feeder import STREAM_TIMES, StreamRefused, too_large
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response
@@ -31,7 +31,9 @@ class Collection:
     def feed(self, data: bytes) -> None:
         self._held(len(data))
         self.size += len(data)
-        self._room = room_left(self._room, data)
+        self._room -= len(data)
+        if self._room < 0:
+            raise too_large()
         events = self._reader.read(data)
         if events:
             self.moved = True

@@ -84,12 +84,8 @@ class HoldsEnd(Protocol):
         ...
 
 
-def room_left(room: int, data: bytes) -> int:
-    """What is left of a stream's allowance."""
-    room -= len(data)
-    if room < 0:
-        raise TransportFault("too_large", "the upstream's answer is too large")
-    return room
+def too_large() -> TransportFault:
+    return TransportFault("too_large", "the upstream's answer is too large")
 
 
 def begins(events: list[Event]) -> bool:

@@ -10,6 +10,7 @@ from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import (
     ESTIMATED,
+    LETTER,
     events_weight,
     is_untold,
     tells_usage,
@@ -19,8 +20,8 @@ from wireglot.gateway.streams.feeder import (
     STREAM_TIMES,
     asked,
     begins,
-    room_left,
     signed,
+    too_large,
     unasked,
     usage_source,
 )
@@ -88,7 +89,9 @@ class Translation:
         self._pending: Finish | None = None
 
     def feed(self, data: bytes) -> None:
-        self._room = room_left(self._room, data)
+        self._room -= len(data)
+        if self._room < 0:
+            raise too_large()
         events = self._reader.read(data)
         if not events:
             return
@@ -100,7 +103,8 @@ class Translation:
             return
         # One more piece of a text, as most of a stream is: what `_take` comes to for it.
         if self._untold:
-            self._weight += text_weight(delta.text)
+            text = delta.text
+            self._weight += len(text) * LETTER if text.isascii() else text_weight(text)
         if self._folding is not None:
             self._folding.add_delta(delta)
         if self._unasked is not None:
@@ -138,7 +142,7 @@ class Translation:
         watch = self._watch
         came = events
         events = watch.pass_on(came)
-        self._untold = self._tells_usage and is_untold(watch.usage)
+        self._untold = self._tells_usage and (watch.usage is None or is_untold(watch.usage))
         if not self._begun:
             if watch.verdict is not None:
                 events = self._mended(watch, came)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Surface, UpstreamSide
+from wireglot.dialects.base import StreamUsage, Surface, UpstreamSide
 from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
@@ -72,6 +72,9 @@ class Target(msgspec.Struct, frozen=True):
     minter: Origin | None
     """The minter of what answers leave unsigned, where the client's dialect is of another family."""
     lost: LostState
+    asked_usage: StreamUsage | None
+    """How its streams are asked what they come to, which the ledger wants to know. A server of which the
+    catalog knows nothing may not take the question."""
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
     """The same model there, in the provider's other dialects."""
@@ -230,6 +233,7 @@ def _spoken_in(
         urls=_urls(provider, dialect, model),
         minter=Origin(spoken_there.family, provider.name, model) if lost.foreign else None,
         lost=lost,
+        asked_usage=spoken_there.upstream.stream_usage if provider.spec.catalog else None,
         losses=losses,
     )
 
