@@ -153,12 +153,12 @@ class Relay:
         breaker, budget = self._health.breaker(target.name), self._health.budget(provider.name)
         policy, caller = provider.breaker, job.caller.name
         exchange.policy = job.policy or target.losses or job.settings.losses
-        if provider.concurrency:
-            exchange.provider_gate = await self._enter(exchange, target, is_last)
+        self._refused_state.begin(exchange, target)
         tried = unanswered = 0
         earlier: AttemptFailed | None = None
         probe = False
-        self._refused_state.begin(exchange, target)
+        if provider.concurrency:
+            exchange.provider_gate = await self._enter(exchange, target, is_last)
         try:
             while True:
                 closed_for = 0.0 if probe else breaker.wait(loop.time(), caller)
