@@ -14,8 +14,7 @@ from tests.waiting import wait_until
 from tools.lab.forms import open_envelope
 from wireglot.dialects.context import Context
 from wireglot.dialects.envelope import seal
-from wireglot.gateway.entry.callers import LOCAL, Caller
-from wireglot.gateway.request.sealing import sealing
+from wireglot.gateway.entry.callers import LOCAL, Caller, sealing
 from wireglot.gateway.settings import Secret, ServerSettings
 from wireglot.ir.content import Origin, Signature
 from wireglot.testing.live_gateway import LiveGateway

@@ -20,8 +20,7 @@ from tools.lab.served import keys_table
 from wireglot.dialects.context import Context
 from wireglot.dialects.envelope import PREFIX
 from wireglot.dialects.registry import DialectName
-from wireglot.gateway.entry.callers import LOCAL, Caller
-from wireglot.gateway.request.sealing import sealing
+from wireglot.gateway.entry.callers import LOCAL, Caller, sealing
 from wireglot.gateway.settings import Secret, ServerSettings
 from wireglot.ir.content import Origin, Signature
 

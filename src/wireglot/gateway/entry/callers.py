@@ -1,4 +1,5 @@
-"""Who asks: found by the key that a request brings, known by its digest only; what that key may ask for."""
+"""Who asks: found by the key that a request brings, known by its digest only; what that key may ask for, and
+with what the caller's state is sealed."""
 
 from __future__ import annotations
 
@@ -8,19 +9,24 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Protocol
+from functools import lru_cache
+from typing import Final, Protocol
 
 import msgspec
 
 from wireglot.dialects.registry import COMMON, surface, surfaces
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.settings import ClientKey, Settings
+from wireglot.gateway.settings import ClientKey, Secret, ServerSettings, Settings
 from wireglot.http.application import Head
 
 _FAILURES_SECONDS = 60.0
 _PEERS_MOST = 10_000
 _KEY_LETTERS_MOST = 4096
+_NO_SECRET: Final = b"wireglot"
+"""The library's own: a gateway that was given none, in tests."""
+_SEALINGS_MOST: Final = 1024
+_OWNER_LETTERS: Final = 16
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -245,3 +251,29 @@ def may_ask(key: ClientKey | None, model: str) -> bool:
 def _fits(name: str, pattern: str) -> bool:
     """As in [models], nothing but `*` is special."""
     return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
+
+
+class Sealing(msgspec.Struct, frozen=True):
+    """With what a caller's reasoning state is sealed, in the fields of a `Context`: the server's secret, for
+    the caller alone.
+
+    The caller is who its key stands for, so a rotated key keeps its state. Without client keys everyone is
+    one caller, and an envelope names no owner, as in older versions: what they sealed opens for whoever
+    brings it, until the secret goes.
+    """
+
+    secret: bytes
+    old_secrets: tuple[bytes, ...]
+    owner: str
+
+
+def sealing(server: ServerSettings, caller: Caller) -> Sealing:
+    return _sealing(server.secret, server.old_secrets, "" if caller.name == LOCAL.name else caller.name)
+
+
+@lru_cache(maxsize=_SEALINGS_MOST)
+def _sealing(secret: Secret, old: tuple[Secret, ...], name: str) -> Sealing:
+    # A hash: the envelope lies in the open in clients' histories, and a name may be a person's.
+    owner = hashlib.sha256(f"caller {name}".encode()).hexdigest()[:_OWNER_LETTERS] if name else ""
+    first, *others = (each.value.encode() or _NO_SECRET for each in (secret, *old))
+    return Sealing(first, tuple(others), owner)

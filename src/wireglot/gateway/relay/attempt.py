@@ -174,7 +174,7 @@ def _raw(
             body = splice(body, {usage.field: encode(usage.asking(options))})
     losses = unsent(job, target) if target.provider.spec.forms else ()
     if losses:
-        _refuse_losses(exchange, target, losses)
+        _refuse_losses(exchange, losses)
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=body),
         stream=job.stream,
@@ -229,9 +229,10 @@ def _translated(
         losses = exchange.located(exchange.invented) + losses
     if target.provider.spec.forms:
         losses += unsent(job, target)
-    _refuse_losses(exchange, target, losses)
-    if losses and exchange.policy != "silent":
-        refuse_search(request, target, losses)
+    if losses:
+        _refuse_losses(exchange, losses)
+        if exchange.policy != "silent":
+            refuse_search(request, target, losses)
     value: dict[str, Any] = rendered.value
     if target.upstream.body_variables:
         value.update(_filled_fields(target))
@@ -270,8 +271,8 @@ def _planned(exchange: Exchange, target: Target, context: Context, asked: Reques
         raise
 
 
-def _refuse_losses(exchange: Exchange, target: Target, losses: tuple[Loss, ...]) -> None:
-    if losses and exchange.policy == "strict":
+def _refuse_losses(exchange: Exchange, losses: tuple[Loss, ...]) -> None:
+    if exchange.policy == "strict":
         exchange.losses = losses  # the headers of the refusal tell the others
         first, *others = worst_first(losses)
         place = _place(first)

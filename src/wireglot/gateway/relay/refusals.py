@@ -73,12 +73,8 @@ class RefusedState:
     """How an upstream is asked again that has refused reasoning state, or to be asked for any."""
 
     def __init__(self) -> None:
-        self._without: set[str] = set()
+        self.without: set[str] = set()
         """Names of targets whose models have said that they have none."""
-
-    def begin(self, exchange: Exchange, target: Target) -> None:
-        exchange.stripped = False  # what one upstream refuses may be another's own
-        exchange.asks_state = target.name not in self._without
 
     def goes_on(self, exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
         """Whether the conversation goes on without it, each way once."""
@@ -87,9 +83,9 @@ class RefusedState:
             exchange.record.noted("reasoning state refused: left out")
             return True
         if exchange.asks_state and has_no_state(exchange, target, failed):
-            if len(self._without) >= _MAX_TARGETS:  # model names are clients' words
-                self._without.clear()
-            self._without.add(target.name)
+            if len(self.without) >= _MAX_TARGETS:  # model names are clients' words
+                self.without.clear()
+            self.without.add(target.name)
             exchange.asks_state = False
             return True
         return False

@@ -153,7 +153,8 @@ class Relay:
         breaker, budget = self._health.breaker(target.name), self._health.budget(provider.name)
         policy, caller = provider.breaker, job.caller.name
         exchange.policy = job.policy or target.losses or job.settings.losses
-        self._refused_state.begin(exchange, target)
+        exchange.stripped = False  # what one upstream refuses may be another's own
+        exchange.asks_state = target.name not in self._refused_state.without
         tried = unanswered = 0
         earlier: AttemptFailed | None = None
         probe = False

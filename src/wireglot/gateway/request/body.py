@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from wireglot.dialects.base import BadField, ClientSide, Context, RequestGlance, Surface
 from wireglot.dialects.registry import surface
+from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_body import ClientBody, bad_json
 from wireglot.gateway.request.job import Incoming, Job
-from wireglot.gateway.request.sealing import sealing
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
 from wireglot.wire.growing_body import Grown
@@ -108,7 +108,7 @@ def read(
 
 def decoded(job: Job) -> dict[str, Any]:
     """The whole body, without the fields that are for the gateway and unknown to every provider."""
-    value = job.document()
+    value = job.content.document()
     ours = job.surface.client.gateway_fields & value.keys()
     return {key: item for key, item in value.items() if key not in ours} if ours else value
 

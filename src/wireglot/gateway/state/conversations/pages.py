@@ -7,9 +7,9 @@ import time
 from typing import Any, Final
 
 from wireglot.dialects.base import Context
+from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size
-from wireglot.gateway.request.sealing import sealing
 from wireglot.gateway.state.conversations.items import Stem, as_wire, item_form, parsed
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
