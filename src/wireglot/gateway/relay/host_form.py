@@ -34,7 +34,7 @@ def in_form(form: Form | None, headers: Headers, body: bytes) -> tuple[Headers, 
         values = {
             into.field: encode(found)
             for name, into in form.from_headers.items()
-            if name in told and into.field not in present and (found := _value(into, told[name]))
+            if name in told and into.field not in present.members and (found := _value(into, told[name]))
         }
         body = splice(body, values) if values else body
         headers = [header for header in headers if header[0] not in told]
