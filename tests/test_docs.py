@@ -15,7 +15,7 @@ from tests.gateway.config.config_files import QUIET, loaded
 from tests.tiers import rows
 from tools import architecture, blocks, config_tables, metric_table
 from wireglot.cli.parser import build_parser
-from wireglot.cli.serve.privileges import DEBUGGABLE
+from wireglot.cli.process_setup import DEBUGGABLE
 from wireglot.dialects.gemini import assist
 from wireglot.dialects.gemini.surface import VERBS
 from wireglot.dialects.registry import surfaces

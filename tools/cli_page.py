@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tools.blocks import table
-from wireglot.cli import exit_status
+from wireglot.cli import terminal
 from wireglot.cli.parser import build_parser
 
 _STATUSES: Final = {
@@ -51,7 +51,9 @@ def page() -> Iterator[str]:
 
 
 def statuses() -> list[tuple[int, str]]:
-    known = {name: value for name, value in vars(exit_status).items() if name.isupper()}
+    known = {
+        name: value for name, value in vars(terminal).items() if name.isupper() and isinstance(value, int)
+    }
     if wrong := (known.keys() - _NO_STATUSES) ^ _STATUSES.keys():
         raise Untold(f"exit statuses that are not told, or are none: {', '.join(sorted(wrong))}")
     return sorted((known[name], meaning) for name, meaning in _STATUSES.items())

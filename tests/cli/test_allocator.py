@@ -8,7 +8,7 @@ import pytest
 
 MAPPED = """
 import ctypes, sys
-from wireglot.cli.serve.allocator import give_large_blocks_back
+from wireglot.cli.process_setup import give_large_blocks_back
 
 class Told(ctypes.Structure):  # struct mallinfo2
     _fields_ = [(name, ctypes.c_size_t) for name in (
@@ -41,7 +41,7 @@ def test_a_large_block_stands_by_itself_also_after_others_were_freed() -> None:
 
 HOLES = """
 import asyncio, ctypes, sys
-from wireglot.cli.serve.allocator import holes_given_back
+from wireglot.cli.process_setup import holes_given_back
 
 def held():
     for line in open("/proc/self/status"):

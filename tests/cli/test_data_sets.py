@@ -10,10 +10,8 @@ import pytest
 
 from tests.cli.running import COMMAND, PLAIN, as_line, request_case, run, spawn
 from tests.tiers import rows
-from wireglot.cli.translate import dataset
-from wireglot.cli.translate.dataset import Lines, translate_batch
-from wireglot.cli.translate.lines import Defaults
-from wireglot.cli.translate.progress import Progress, Tally
+from wireglot.cli import translate_dataset
+from wireglot.cli.translate_dataset import Defaults, Lines, Progress, Tally, translate_batch
 
 SMALL = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -71,7 +69,7 @@ def test_a_line_that_is_too_long_is_forgotten_as_it_arrives(size):
 
 
 def test_a_line_that_is_too_long_has_an_error_as_result():
-    batch = dataset.Batch(7, [None])
+    batch = translate_dataset.Batch(7, [None])
     outcome = translate_batch(batch, Defaults())
     answer = json.loads(outcome.data)
     assert answer["error"]["type"] == "bad_line"
@@ -81,7 +79,7 @@ def test_a_line_that_is_too_long_has_an_error_as_result():
 def test_what_a_read_brings_is_written_before_the_next_read():
     source = Pieces([as_line(small_case(number)) for number in range(50)])
     sink = Collected(source)
-    dataset._alone(Lines(source), sink, Defaults(), dataset._Report(Lines(source), None))
+    translate_dataset._alone(Lines(source), sink, Defaults(), translate_dataset._Report(Lines(source), None))
     assert sink.ahead == 0
     assert [json.loads(line)["id"] for line in sink.getvalue().splitlines()] == list(range(50))
 
@@ -89,9 +87,11 @@ def test_what_a_read_brings_is_written_before_the_next_read():
 def test_several_processes_keep_the_order_and_read_only_a_little_ahead():
     source = Pieces([as_line(small_case(number)) for number in range(200)])
     sink = Collected(source)
-    dataset._together(Lines(source), sink, Defaults(), dataset._Report(Lines(source), None), 2)
+    translate_dataset._together(
+        Lines(source), sink, Defaults(), translate_dataset._Report(Lines(source), None), 2
+    )
     assert [json.loads(line)["id"] for line in sink.getvalue().splitlines()] == list(range(200))
-    assert sink.ahead <= 2 * dataset._WINDOW + 3
+    assert sink.ahead <= 2 * translate_dataset._WINDOW + 3
 
 
 def test_several_processes_give_the_same_results_as_one():
@@ -122,7 +122,7 @@ def peak_over(reads):
     lines = Lines(Pieces(piece for _ in range(reads)))
     sink = Nowhere()
     tracemalloc.start()
-    dataset._alone(lines, sink, Defaults(), dataset._Report(lines, None))
+    translate_dataset._alone(lines, sink, Defaults(), translate_dataset._Report(lines, None))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert sink.lines == reads * 10

@@ -10,12 +10,10 @@ import pytest
 
 from tests.cli.running import COMMAND, PLAIN, complaint, run
 from wireglot import __version__
-from wireglot.cli import main
-from wireglot.cli.demo.requests import EXAMPLES
-from wireglot.cli.examples import conversation
-from wireglot.cli.paint import Paint
-from wireglot.cli.pairs import table
-from wireglot.cli.pairs.outline import outline, side_by_side
+from wireglot.cli import main, pairs
+from wireglot.cli.demo import EXAMPLES
+from wireglot.cli.pairs import outline, side_by_side
+from wireglot.cli.terminal import Paint
 from wireglot.dialects.registry import NAMES
 from wireglot.ir.loss import FEATURES
 from wireglot.providers.spec import names
@@ -43,8 +41,8 @@ def test_pairs_shows_every_ordered_pair_and_one_request_beside_its_translation()
     assert done.stderr == b""
     assert "\x1b" not in shown
     rows = [line.split()[:2] for line in shown.splitlines()]
-    for source in conversation.MODELS:
-        for target in conversation.MODELS:
+    for source in pairs.EXAMPLE_MODELS:
+        for target in pairs.EXAMPLE_MODELS:
             assert ([source, target] in rows) == (source != target)
     assert "FAILED" not in shown
     assert "The request in anthropic" in shown
@@ -63,20 +61,20 @@ def test_pairs_refuses_a_dialect_without_an_example():
 
 def test_pairs_fails_if_a_pair_fails(monkeypatch, capsys):
     def cross(kind, source, target):
-        return table.Crossing(
+        return pairs.Crossing(
             fault="$.tools: expected better" if (kind, target) == ("stream", "gemini") else ""
         )
 
-    monkeypatch.setattr(table, "cross", cross)
+    monkeypatch.setattr(pairs, "cross", cross)
     assert main(["pairs"]) == 1
     out, err = capsys.readouterr()
     assert "FAILED" in out
     assert "wireglot: anthropic to gemini, stream: $.tools: expected better" in err.splitlines()
 
 
-@pytest.mark.parametrize("dialect", list(conversation.MODELS))
+@pytest.mark.parametrize("dialect", list(pairs.EXAMPLE_MODELS))
 def test_an_example_says_the_same_in_every_dialect(dialect):
-    text = json.dumps(conversation.document(dialect, "request"))
+    text = json.dumps(pairs.example_document(dialect, "request"))
     for told in ("careful coding agent", "edit_file", "src/dates.py", "1 failed, 11 passed", "iVBOR"):
         assert told in text
 
@@ -110,7 +108,7 @@ def test_starting_loads_no_network_library_and_no_command():
     code = (
         "import sys; from wireglot.cli.entry import main; main(['losses']); "
         "print(*[name for name in sys.modules if name in "
-        "('socket', 'ssl', 'asyncio', 'http', 'multiprocessing', 'wireglot.gateway', 'wireglot.cli.demo.show', 'wireglot.cli.translate.dataset')])"
+        "('socket', 'ssl', 'asyncio', 'http', 'multiprocessing', 'wireglot.gateway', 'wireglot.cli.demo', 'wireglot.cli.translate_dataset')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
@@ -166,8 +164,8 @@ def test_colour_is_for_terminals(monkeypatch):
 
 @pytest.mark.parametrize("width", [30, 60, 100])
 def test_an_outline_never_exceeds_its_width(width):
-    for name in conversation.MODELS:
-        assert all(len(line) <= width for line in outline(conversation.document(name, "request"), width))
+    for name in pairs.EXAMPLE_MODELS:
+        assert all(len(line) <= width for line in outline(pairs.example_document(name, "request"), width))
 
 
 def test_an_outline_keeps_on_a_line_what_fits_and_opens_what_does_not():

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from wireglot.cli.parser import build_parser
-from wireglot.cli.translate.lines import _TYPES
+from wireglot.cli.translate_dataset import _TYPES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 

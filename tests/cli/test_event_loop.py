@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from wireglot.cli import event_loop
-from wireglot.cli.event_loop import calm_collector
+from wireglot.cli import process_setup
+from wireglot.cli.process_setup import calm_collector
 
 
 class Node:
@@ -57,7 +57,7 @@ def test_a_circle_of_what_was_spared_is_found_where_much_is_spared_and_an_hour_h
     monkeypatch: pytest.MonkeyPatch, hours: int, much: int, found: bool
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(event_loop, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(process_setup, "time", SimpleNamespace(monotonic=lambda: now))
     with calm_collector():
         more = [Node() for _ in range(much * 250_001)]
         circle = Node()
@@ -75,7 +75,7 @@ def test_what_is_left_after_a_look_that_spares_nothing_is_the_measure_for_the_ne
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(event_loop, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(process_setup, "time", SimpleNamespace(monotonic=lambda: now))
     with calm_collector():
         more = [Node() for _ in range(250_001)]
         gc.collect(1)

@@ -34,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("wireglot.cli.local_gateway.SYSTEM_DATA", tmp_path / "no-service")
+    monkeypatch.setattr("wireglot.cli.remote_gateway.SYSTEM_DATA", tmp_path / "no-service")
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "home"
@@ -229,7 +229,7 @@ def test_the_service_of_the_documented_unit_answers_to_its_documented_first_key(
     assert (name, service["StateDirectory"]) == ("XDG_DATA_HOME", "wireglot")
     state = Path(env[name], service["StateDirectory"])
     assert moved(str(running.SYSTEM_DATA)) == str(state), "root's commands look there"
-    monkeypatch.setattr("wireglot.cli.local_gateway.SYSTEM_DATA", state)
+    monkeypatch.setattr("wireglot.cli.remote_gateway.SYSTEM_DATA", state)
     with served([*COMMAND, *options, "--port", "0"], env) as url:
         enable, create, usage = commands_of("### systemd")
         assert enable == ["systemctl", "enable", "--now", "wireglot"]

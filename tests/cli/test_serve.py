@@ -53,7 +53,7 @@ RIGHTS = (
 
 DESCRIPTORS = (
     "import resource\n"
-    "from wireglot.cli.serve.descriptors import raise_limit\n"
+    "from wireglot.cli.process_setup import raise_limit\n"
     "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
     "resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))\n"
     "raise_limit()\n"
@@ -141,7 +141,7 @@ def test_models_on_the_command_line_stand_before_those_of_the_environment(monkey
         seen["models"] = os.environ["WIREGLOT_MODELS"]
         return 0
 
-    monkeypatch.setattr("wireglot.cli.serve.process.serve", serve)
+    monkeypatch.setattr("wireglot.cli.serve.serve", serve)
     assert main(arguments) == 0
     rules = load(None, environ={"WIREGLOT_MODELS": seen["models"]}).rules
     assert [rule.match for rule in rules] == ["claude-haiku-*", "claude-opus-*", "claude-*"]

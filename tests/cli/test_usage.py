@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import run
-from wireglot.cli.usage.table import chart_lines, table_lines
+from wireglot.cli.usage import chart_lines, table_lines
 from wireglot.gateway.state.ledger.report import query_of, report
 from wireglot.stores import open_engine
 from wireglot.stores.memory import MemoryEngine

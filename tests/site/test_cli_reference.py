@@ -6,7 +6,7 @@ import pytest
 
 from tests.tiers import rows
 from tools import cli_page
-from wireglot.cli import exit_status
+from wireglot.cli import terminal
 from wireglot.cli.parser import build_parser
 
 TEXT = "\n".join(cli_page.page())
@@ -38,13 +38,13 @@ def test_every_option_stands_where_its_command_does(parser):
 
 def test_every_exit_status_is_told():
     told = dict(cli_page.statuses())
-    assert exit_status.UNUSABLE in told
-    assert exit_status.NOT_FOUND in told
-    assert f"| {exit_status.INTERRUPTED} | Ctrl-C |" in TEXT
+    assert terminal.UNUSABLE in told
+    assert terminal.NOT_FOUND in told
+    assert f"| {terminal.INTERRUPTED} | Ctrl-C |" in TEXT
 
 
 def test_a_status_without_a_meaning_is_told(monkeypatch):
-    monkeypatch.setattr(exit_status, "NEW_STATUS", 7, raising=False)
+    monkeypatch.setattr(terminal, "NEW_STATUS", 7, raising=False)
     with pytest.raises(cli_page.Untold, match="NEW_STATUS"):
         cli_page.statuses()
 

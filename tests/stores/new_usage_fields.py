@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot.cli.usage.table import table_lines
+from wireglot.cli.usage import table_lines
 from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record

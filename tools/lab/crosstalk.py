@@ -32,7 +32,7 @@ from tools.lab.progress import Progress
 from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served, keys_table
-from wireglot.cli.event_loop import run_loop
+from wireglot.cli.process_setup import run_loop
 from wireglot.dialects.registry import DialectName
 
 _PIECE: Final = 20_000

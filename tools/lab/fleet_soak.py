@@ -38,7 +38,7 @@ from tools.lab.questions import CLIENTS
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
 from tools.servers import PostgresServer, RedisServer
-from wireglot.cli.event_loop import run_loop
+from wireglot.cli.process_setup import run_loop
 
 _METRICS_KEY: Final = "the-key-of-the-metrics"
 _SAMPLE_SECONDS: Final = 15.0

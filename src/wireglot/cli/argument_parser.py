@@ -8,10 +8,9 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
-from wireglot.cli.exit_status import UNUSABLE
-from wireglot.cli.paint import one_line
+from wireglot.cli.terminal import UNUSABLE, one_line
 
 _HELP_COLUMNS: Final = 78
 _ALIKE: Final = 0.7
@@ -98,3 +97,35 @@ def said(name: str, known: Iterable[str]) -> str:
 def shown(text: str) -> str:
     """An argument as it may be told: a key that stands in the wrong place is not for a log."""
     return f"an argument of {len(text)} characters" if _LIKE_A_KEY.match(text) else one_line(text)
+
+
+class Commands(Protocol):
+    """The commands that the parser knows. A command adds itself, its options, and `run` as a default."""
+
+    def add_parser(
+        self,
+        name: str,
+        *,
+        help: str,
+        description: str,
+        epilog: str | None = None,
+        formatter_class: Any = argparse.HelpFormatter,
+    ) -> argparse.ArgumentParser: ...
+
+
+class _TakesOptions(Protocol):
+    """A parser, or a group of options in it."""
+
+    def add_argument(self, name: str, /, *, metavar: str, help: str) -> object: ...
+
+
+def add_config(parser: _TakesOptions) -> None:
+    parser.add_argument(
+        "--config", metavar="FILE", help="the configuration (default: the one `wireglot serve` would find)"
+    )
+
+
+def positive(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, got {text[:40]!r}")
+    return int(text)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -30,6 +31,7 @@ from wireglot.http.failures import AttemptFailed
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault, TransportProblem
 from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.servers import tls_fault
 from wireglot.wire.json import BadJson, decode
 
@@ -257,3 +259,54 @@ def _cause(fault: TransportFault) -> str:
 
 def _told(outbound: Outbound) -> str:
     return f"{outbound.method} {outbound.url}"
+
+
+_NAME: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
+
+
+class Lacking(NamedTuple):
+    """A provider that is off although its key is there."""
+
+    provider: str
+    variable: str
+    """Of its key."""
+    wanted: str
+    """Variables that it needs beside it; "" where the key itself is none."""
+
+    @property
+    def told(self) -> str:
+        return f"{self.wanted} is not" if self.wanted else "holds no key that could be sent"
+
+
+def without_covered(providers: Iterable[Provider]) -> tuple[Provider, ...]:
+    """Without those of which another one, with the same key, speaks the dialects at the same addresses."""
+    known = tuple(providers)
+    return tuple(
+        each
+        for each in known
+        if not any(_covers(other.spec, each.spec) for other in known if other is not each)
+    )
+
+
+def _covers(other: ProviderSpec, spec: ProviderSpec) -> bool:
+    if not spec.api_key_env or other.api_key_env != spec.api_key_env:
+        return False
+    return len(other.dialects) > len(spec.dialects) and all(
+        dialect in other.dialects and _base(other, dialect) == _base(spec, dialect)
+        for dialect in spec.dialects
+    )
+
+
+def _base(spec: ProviderSpec, dialect: str) -> str:
+    return spec.base_urls.get(dialect, spec.base_url)
+
+
+def lacking(notes: Iterable[str]) -> Iterator[Lacking]:
+    """As a configuration notes it: `provider azure is off: its key is in env:NAME, but it lacks ...`."""
+    for note in notes:
+        head, is_off, why = note.partition(" is off: ")
+        if not is_off or not head.startswith("provider "):
+            continue
+        names = _NAME.findall(why)
+        variable, wanted = (names[0], " and ".join(names[1:])) if names else ("", "")
+        yield Lacking(head.removeprefix("provider "), variable, wanted)

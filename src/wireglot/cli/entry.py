@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from wireglot.cli.exit_status import HUNG_UP, INTERRUPTED, PIPE_CLOSED, TERMINATED, UNUSABLE
-from wireglot.cli.telling import complain, say
+from wireglot.cli.terminal import HUNG_UP, INTERRUPTED, PIPE_CLOSED, TERMINATED, UNUSABLE, complain, say
 
 if TYPE_CHECKING:
     import argparse

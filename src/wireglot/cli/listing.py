@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from wireglot.cli.exit_status import OK
-from wireglot.cli.options import Commands
+from wireglot.cli.argument_parser import Commands
+from wireglot.cli.terminal import OK
 
 _DIALECTS = {
     "anthropic": "Anthropic Messages, and what imitates it (Kimi)",

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Final
 
-from wireglot.cli.event_loop import run_loop
+from wireglot.cli.process_setup import run_loop
 from wireglot.cli.trust import NO_FILE, ConfigFile
 from wireglot.gateway import config
 from wireglot.gateway.run import Process

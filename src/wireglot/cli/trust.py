@@ -18,8 +18,8 @@ from typing import Final
 
 import msgspec
 
-from wireglot.cli.paint import one_line
 from wireglot.cli.run.asking import can_ask
+from wireglot.cli.terminal import one_line
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, data_dir
 

@@ -122,7 +122,7 @@ def _keys(
         "port in use": NO_PORTS,
         "no terminal": quiet,
         "broken pipe": left,
-        "ctrl-c": (*interrupted(line, "wireglot.cli.keys.actions"), *asked),
+        "ctrl-c": (*interrupted(line, "wireglot.cli.keys"), *asked),
     }
 
 
@@ -165,7 +165,7 @@ def _trace(
         "no terminal": quiet,
         "broken pipe": reader_leaves(f"{read}{offline}"),
         "ctrl-c": (
-            *interrupted(line, "wireglot.cli.trace.actions"),
+            *interrupted(line, "wireglot.cli.trace"),
             Case(f"{line} --url {{silent}}", 130, "interrupted", how="process", while_asking=True),
         ),
     }  # fmt: skip
@@ -218,7 +218,7 @@ def _store(
         "port in use": NO_PORTS,
         "no terminal": quiet,
         "broken pipe": left,
-        "ctrl-c": interrupted(line, "wireglot.cli.store.actions"),
+        "ctrl-c": interrupted(line, "wireglot.cli.store"),
     }
 
 
@@ -357,7 +357,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "port in use": NO_PORTS,
         "no terminal": (Case("init --offline", 0, out=None),),
         "broken pipe": (*reader_leaves("init --offline"), Case("init --offline --output -", 2, "…wireglot: No space left on device", how="disk full", note=True)),
-        "ctrl-c": interrupted("init --offline", "wireglot.cli.init.setup"),
+        "ctrl-c": interrupted("init --offline", "wireglot.cli.init"),
     },
     "doctor": {
         "typo": (
@@ -391,11 +391,11 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "no terminal": (Case("models", 0, out="model", how="process"),),
         "broken pipe": reader_leaves("models"),
         "ctrl-c": (
-            *interrupted("models", "wireglot.cli.models.table"),
+            *interrupted("models", "wireglot.cli.models"),
             # The very first moments: nothing of the program is loaded yet.
             *interrupted("models", "wireglot.cli.parser"),
-            Case("models", 143, "terminated", how="process", at="wireglot.cli.models.table", signal="SIGTERM"),
-            Case("models", 129, "the terminal has gone", how="process", at="wireglot.cli.models.table", signal="SIGHUP"),
+            Case("models", 143, "terminated", how="process", at="wireglot.cli.models", signal="SIGTERM"),
+            Case("models", 129, "the terminal has gone", how="process", at="wireglot.cli.models", signal="SIGHUP"),
         ),
     },
     "config": {
@@ -417,7 +417,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "port in use": NO_PORTS,
         "no terminal": (Case("config check demo.toml", 0, out="demo.toml: no problems\n"),),
         "broken pipe": (*reader_leaves("config check demo.toml"), *reader_leaves("config check wrong.toml")),
-        "ctrl-c": interrupted("config check", "wireglot.cli.config.check"),
+        "ctrl-c": interrupted("config check", "wireglot.cli.config"),
     },
     "import litellm": _import(
         "litellm",
@@ -473,8 +473,8 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("translate request --from anthropic --to gemini", 2, "standard output is closed", how="output closed"),
         ),
         "ctrl-c": (
-            *interrupted("translate request --from anthropic --to gemini", "wireglot.cli.translate.document"),
-            Case("translate --jsonl", 143, "terminated", how="process", at="wireglot.cli.translate.dataset", signal="SIGTERM"),
+            *interrupted("translate request --from anthropic --to gemini", "wireglot.cli.translate"),
+            Case("translate --jsonl", 143, "terminated", how="process", at="wireglot.cli.translate_dataset", signal="SIGTERM"),
         ),
     },
     "demo": {
@@ -488,7 +488,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "port in use": FREE_PORT,
         "no terminal": (Case("demo", 0, out="A gateway at http://127.0.0.1:", how="process"),),
         "broken pipe": reader_leaves("demo"),
-        "ctrl-c": interrupted("demo", "wireglot.cli.demo.show"),
+        "ctrl-c": interrupted("demo", "wireglot.cli.demo"),
     },
     "pairs": {
         "typo": (
@@ -502,7 +502,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "port in use": NO_PORTS,
         "no terminal": (Case("pairs", 0, out="One coding-agent conversation"),),
         "broken pipe": reader_leaves("pairs"),
-        "ctrl-c": interrupted("pairs", "wireglot.cli.pairs.table"),
+        "ctrl-c": interrupted("pairs", "wireglot.cli.pairs"),
     },
     "smoke": {
         "typo": (
@@ -528,7 +528,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "no terminal": (Case("smoke --provider demo", 0, out="http://127.0.0.1:", how="process"),),
         "broken pipe": reader_leaves("smoke"),
         "ctrl-c": (
-            *interrupted("smoke", "wireglot.cli.smoke.gateways"),
+            *interrupted("smoke", "wireglot.cli.smoke"),
             Case("smoke --url {silent}", 130, "interrupted", how="process", while_asking=True),
         ),
     },
@@ -568,7 +568,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "no terminal": (Case("probe --list", 0, out="Whole answers"),),
         "broken pipe": reader_leaves("probe --list"),
         "ctrl-c": (
-            *interrupted("probe --list", "wireglot.cli.probe.probing"),
+            *interrupted("probe --list", "wireglot.cli.probe"),
             Case("probe {silent} --dialect anthropic --model x", 130, "interrupted", out=None, how="process", while_asking=True),
         ),
     },
@@ -599,7 +599,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "no terminal": (Case("usage", 0, out="no usage\n"),),
         "broken pipe": reader_leaves("usage"),
         "ctrl-c": (
-            *interrupted("usage", "wireglot.cli.usage.report"),
+            *interrupted("usage", "wireglot.cli.usage"),
             Case("usage --url {silent}", 130, "interrupted", how="process", while_asking=True),
         ),
     },
@@ -621,7 +621,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "no terminal": (Case("inspect --url {gateway}", 0, out="{gateway}/inspector\n"),),
         "broken pipe": reader_leaves("inspect --url {gateway}"),
         "ctrl-c": (
-            *interrupted("inspect", "wireglot.cli.inspect.opening"),
+            *interrupted("inspect", "wireglot.cli.inspect"),
             Case("inspect --url {silent}", 130, "interrupted", how="process", while_asking=True),
             Case(f"inspect {FILE_OF_TRACE}", 0, "It is shown to this machine alone, until Ctrl-C.", out="http://127.0.0.1:", how="process", until="until Ctrl-C", note=True),
         ),
@@ -812,6 +812,6 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "port in use": NO_PORTS,
         "no terminal": (Case("completion bash", 0, out="#", how="process"),),
         "broken pipe": reader_leaves("completion bash"),
-        "ctrl-c": interrupted("completion bash", "wireglot.cli.completion.scripts"),
+        "ctrl-c": interrupted("completion bash", "wireglot.cli.completion"),
     },
 }  # fmt: skip

@@ -19,10 +19,11 @@ from tests.cli.bad_input.table import TABLE
 from tests.cli.bad_input.world import ADMIN, Hosts, furnish
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.cli import exit_status
+from wireglot.cli import terminal as cli_terminal
 from wireglot.cli.parser import build_parser
+from wireglot.cli.terminal import INTERRUPTED, OK, PIPE_CLOSED, TERMINATED
 
-STATUSES = {value for name, value in vars(exit_status).items() if name.isupper()}
+STATUSES = {value for name, value in vars(cli_terminal).items() if name.isupper() and isinstance(value, int)}
 CASES = [
     (row, column, case)
     for row, cells in TABLE.items()
@@ -103,7 +104,7 @@ def _check(done: Done, case: Case, names: dict[str, str]) -> None:
 
 def _without_store(done: Done) -> str:
     """What is said, without the store that a command names once it is done."""
-    if done.status not in (exit_status.OK, exit_status.PIPE_CLOSED):
+    if done.status not in (OK, PIPE_CLOSED):
         return done.said
     return re.sub(
         r"(?m)^wireglot: (no gateway was asked|a gateway with no record in your data folder).*\n",
@@ -140,7 +141,7 @@ def test_a_question_ends_at_ctrl_c(tmp_path: Path) -> None:
     terminal = Terminal([*COMMAND, "keys", "delete", "me"], tmp_path, {**environ, "TERM": "xterm"})
     assert terminal.wait_for("Delete the key me", DEADLINE_SECONDS), terminal.shown
     terminal.type("\x03")
-    assert terminal.end(DEADLINE_SECONDS) == exit_status.INTERRUPTED, terminal.shown
+    assert terminal.end(DEADLINE_SECONDS) == INTERRUPTED, terminal.shown
     assert terminal.shown.endswith("\nwireglot: interrupted\n")
     assert "Traceback" not in terminal.shown
     done = run_case(Case("keys list"), Hosts(), tmp_path, environ)
@@ -177,8 +178,8 @@ def test_an_export_that_is_ended_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         os.kill(os.getpid(), signal.SIGTERM)
         yield b"{}\n"
 
-    monkeypatch.setattr("wireglot.cli.store.actions.export_lines", cut_short)
+    monkeypatch.setattr("wireglot.cli.store.export_lines", cut_short)
     done = run_here(["store", "export", "out.jsonl"], Case(""), environ, tmp_path)
-    assert (done.status, done.said) == (exit_status.TERMINATED, "wireglot: terminated\n")
+    assert (done.status, done.said) == (TERMINATED, "wireglot: terminated\n")
     assert (tmp_path / "out.jsonl").read_text() == "of before\n"
     assert sorted(each.name for each in tmp_path.iterdir()) == kept

@@ -24,8 +24,8 @@ from tests.cli.provider_double import (
 from tests.cli.running import configure, run
 from wireglot import __version__
 from wireglot.cli.doctor.case import Case
-from wireglot.cli.doctor.checks.listed import CHECKS
-from wireglot.cli.doctor.checks.prices import look_at_prices
+from wireglot.cli.doctor.examination import CHECKS
+from wireglot.cli.doctor.provider_checks import look_at_prices
 from wireglot.gateway.config.kept_keys import keep, kept_file
 from wireglot.gateway.observe.running import RunningGateway, announced
 

@@ -9,10 +9,8 @@ import pytest
 
 from tests.cli.provider_double import dead_url, modes_are_obeyed, set_apart
 from tests.cli.running import configure
-from wireglot.cli.doctor.case import Case
-from wireglot.cli.doctor.checks.disk import look_at_disk
-from wireglot.cli.doctor.checks.store import look_at_store
-from wireglot.cli.doctor.finding import Finding
+from wireglot.cli.doctor.case import Case, Finding
+from wireglot.cli.doctor.machine_checks import look_at_disk, look_at_store
 from wireglot.stores.sqlite import SqliteEngine
 
 try:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from wireglot.cli.import_.ccr.convert import convert as convert_ccr
-from wireglot.cli.import_.document import Node
-from wireglot.cli.import_.draft import Draft
-from wireglot.cli.import_.json5 import read_json5
-from wireglot.cli.import_.litellm.convert import convert as convert_litellm
-from wireglot.cli.import_.litellm.include import with_included
-from wireglot.cli.import_.report import Report
-from wireglot.cli.import_.toml_text import written
-from wireglot.cli.import_.yaml_document import read_yaml
+from wireglot.cli.import_.ccr import convert as convert_ccr
+from wireglot.cli.import_.draft import Draft, Report, written
+from wireglot.cli.import_.litellm import convert as convert_litellm
+from wireglot.cli.import_.litellm import with_included
+from wireglot.cli.import_.source import Node, read_json5, read_yaml
 from wireglot.gateway.config import load
 from wireglot.gateway.settings import Settings
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.cli.import_.document import Node, Unreadable
-from wireglot.cli.import_.json5 import read_json5
+from wireglot.cli.import_.source import Node, Unreadable, read_json5
 
 
 def plain(node: Node) -> Any:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.cli.import_.kit import ALL, CCR, LITELLM, Imported, ccr, imported, litellm, settings_in
 from tests.tiers import rows
-from wireglot.cli.import_.json5 import read_json5
-from wireglot.cli.import_.yaml_document import read_yaml
-from wireglot.cli.paint import one_line
+from wireglot.cli.import_.source import read_json5, read_yaml
+from wireglot.cli.terminal import one_line
 from wireglot.wire.json import encode
 
 SECRETS = re.compile(

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.cli.import_.kit import LITELLM
 from tests.cli.import_.test_json5 import plain
 from tests.tiers import rows
-from wireglot.cli.import_.document import Unreadable
-from wireglot.cli.import_.yaml_document import read_yaml
+from wireglot.cli.import_.source import Unreadable, read_yaml
 
 
 @rows("file", LITELLM, ids=lambda file: file.stem)

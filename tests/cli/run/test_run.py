@@ -19,7 +19,7 @@ import pytest
 from clients.terminal import Terminal
 from tests.cli.running import COMMAND
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.cli.run.beside import _Teller, _Told
+from wireglot.cli.run.gateway import _Teller, _Told
 from wireglot.cli.trust import trust
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as POSIX does")

@@ -21,7 +21,7 @@ from tests.cli.running import COMMAND
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.faults.test_faults_process import Served, workers_of
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.cli.run import beside
+from wireglot.cli.run import gateway
 from wireglot.gateway.config import load
 from wireglot.gateway.run import Process
 
@@ -239,7 +239,7 @@ def test_what_a_client_writes_into_the_file_does_not_reach_its_gateway(tmp_path:
             await process.close()
 
     assert [asyncio.run(tasks(watches=watches)) for watches in (True, False)] == [1, 0]
-    assert "watches=False" in inspect.getsource(beside._serve)
+    assert "watches=False" in inspect.getsource(gateway._serve)
 
 
 class Serving(Served):

@@ -245,7 +245,7 @@ def _is_replaced(served: Served, worker: int) -> bool:
 STUCK = """
 import asyncio, contextlib, sys, time
 from pathlib import Path
-from wireglot.cli.event_loop import run_loop
+from wireglot.cli.process_setup import run_loop
 from wireglot.gateway import config, run
 
 path, where, how = sys.argv[1:]

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
-from wireglot.cli.ask_providers import Answered, ask_providers, is_asked
-from wireglot.cli.found_keys import without_covered
+import msgspec
+
+from wireglot.cli.ask_providers import Answered, ask_providers, is_asked, without_covered
 from wireglot.cli.trust import find_config
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE
@@ -110,3 +112,36 @@ def _password(url: str) -> str:
         return unquote(urlsplit(url).password or "")
     except ValueError:
         return ""
+
+
+Grade = Literal["ok", "note", "warning", "problem"]
+GRADES: Final[tuple[Grade, ...]] = ("problem", "warning", "note", "ok")
+"""The worst first. A problem keeps something from working; a warning may one day; a note is good to know."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Neither `text` nor `fix` may hold a secret."""
+
+    grade: Grade
+    text: str
+    fix: str = ""
+    """A command, or a line of the configuration. Only what is ok has none."""
+    mend: Callable[[], None] | None = None
+    """Does it, where that is safe. OSError where it cannot be done."""
+    mended: bool = False
+
+
+def ok(text: str) -> Finding:
+    return Finding("ok", text)
+
+
+def note(text: str, fix: str, mend: Callable[[], None] | None = None) -> Finding:
+    return Finding("note", text, fix, mend)
+
+
+def warning(text: str, fix: str, mend: Callable[[], None] | None = None) -> Finding:
+    return Finding("warning", text, fix, mend)
+
+
+def problem(text: str, fix: str, mend: Callable[[], None] | None = None) -> Finding:
+    return Finding("problem", text, fix, mend)

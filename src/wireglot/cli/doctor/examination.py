@@ -3,16 +3,157 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TextIO
 
 import msgspec
 
-from wireglot.cli.doctor.case import Case
-from wireglot.cli.doctor.checks.listed import CHECKS
-from wireglot.cli.doctor.finding import Finding
-from wireglot.cli.doctor.report import Report
-from wireglot.cli.exit_status import FAILED, OK
+from wireglot.cli.ask_providers import host_of
+from wireglot.cli.doctor.case import GRADES, Case, Finding, Grade
+from wireglot.cli.doctor.configuration_checks import (
+    look_at_configuration,
+    look_at_files,
+    look_at_safety,
+    look_at_versions,
+)
+from wireglot.cli.doctor.machine_checks import look_at_disk, look_at_port, look_at_store
+from wireglot.cli.doctor.provider_checks import (
+    look_at_clients,
+    look_at_clock,
+    look_at_keys,
+    look_at_network,
+    look_at_prices,
+)
+from wireglot.cli.terminal import FAILED, OK, Paint, count, one_line
+from wireglot.gateway.settings import Provider
+
+
+class Check(NamedTuple):
+    title: str
+    look: Callable[[Case], Iterator[Finding]]
+    needs_settings: bool = True
+    """Whether it can look only where the configuration loads."""
+
+
+CHECKS: Final = (
+    Check("versions", look_at_versions, needs_settings=False),
+    Check("configuration", look_at_configuration, needs_settings=False),
+    Check("keys", look_at_keys),
+    Check("network", look_at_network),
+    Check("clock", look_at_clock),
+    Check("store", look_at_store),
+    Check("disk", look_at_disk),
+    Check("port", look_at_port),
+    Check("safety", look_at_safety),
+    Check("files", look_at_files, needs_settings=False),
+    Check("prices", look_at_prices),
+    Check("clients", look_at_clients, needs_settings=False),
+)
+
+
+_COLOURS: Final = {"ok": "ok", "note": "emulated", "warning": "approximated", "problem": "dropped"}
+_GRADE_COLUMNS: Final = 7
+_INDENT: Final = " " * (_GRADE_COLUMNS + 4)
+_PIPE_COLUMNS: Final = 1000
+"""Whoever searches through lines wants them whole."""
+
+
+class Report:
+    def __init__(self, stream: TextIO, *, as_json: bool) -> None:
+        self._stream = stream
+        self._json = as_json
+        self._paint = Paint(stream)
+        self._columns = shutil.get_terminal_size().columns if stream.isatty() else _PIPE_COLUMNS
+        self._unseen: list[str] = []
+
+    def before(self, asked: Sequence[Provider]) -> None:
+        """What is about to be sent, to whom."""
+        if asked and not self._json:
+            hosts = ", ".join(dict.fromkeys(host_of(provider.spec.base_url) for provider in asked))
+            text = f"Asking {hosts}: no tokens are spent, --offline asks nobody."
+            for line in textwrap.wrap(one_line(text), self._columns, break_long_words=False):
+                self._print(self._paint(line, "dim"))
+
+    def section(self, title: str, findings: Sequence[Finding]) -> None:
+        if self._json:
+            for finding in findings:
+                self._print(_line(title, finding))
+            return
+        if findings:
+            self._print(self._paint(title, "bold"))
+        for finding in findings:
+            self._finding(finding)
+
+    def unseen(self, title: str) -> None:
+        self._unseen.append(title)
+
+    def end(self, found: Sequence[Finding], *, fix: bool) -> None:
+        if self._json:
+            return
+        self._print("")
+        if self._unseen:
+            self._wrapped(f"Not looked at until the configuration loads: {', '.join(self._unseen)}.", "")
+        counts = Counter(finding.grade for finding in found)
+        told = [count(counts[grade], grade) for grade in GRADES if grade != "ok" and counts[grade]]
+        worst: Grade = next((grade for grade in GRADES if counts[grade]), "ok")
+        self._print(self._paint(", ".join(told) if told else "All is well.", _COLOURS[worst]))
+        mended = sum(finding.mended for finding in found)
+        can_be = sum(finding.mend is not None for finding in found)
+        if mended:
+            self._print(f"{count(mended, 'thing')} mended.")
+        if can_be and not fix:
+            self._print(f"`wireglot doctor --fix` mends {can_be} of them.")
+
+    def _finding(self, finding: Finding) -> None:
+        word = "mended" if finding.mended else finding.grade
+        head = f"  {self._paint(word.ljust(_GRADE_COLUMNS), _COLOURS[finding.grade])}  "
+        first, *rest = self._lines(_at_home(finding.text), _INDENT)
+        self._print(head + first[len(_INDENT) :])
+        for line in rest:
+            self._print(line)
+        if finding.fix:
+            label = "did" if finding.mended else "fix"
+            for line in self._lines(f"{label}: {_at_home(finding.fix)}", _INDENT):
+                self._print(line)
+
+    def _lines(self, text: str, indent: str) -> list[str]:
+        return textwrap.wrap(
+            one_line(text),
+            self._columns,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,  # paths and commands stay whole, to be copied
+            break_on_hyphens=False,
+        ) or [indent]
+
+    def _wrapped(self, text: str, indent: str) -> None:
+        for line in self._lines(text, indent):
+            self._print(line)
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+def _at_home(text: str) -> str:
+    """Paths as people write them."""
+    home = os.environ.get("HOME", "").rstrip("/")
+    return text.replace(f"{home}/", "~/") if home else text
+
+
+def _line(title: str, finding: Finding) -> str:
+    told = {
+        "check": title,
+        "grade": finding.grade,
+        "text": finding.text,
+        "fix": finding.fix,
+        "mended": finding.mended,
+        "mendable": finding.mend is not None,
+    }
+    return msgspec.json.encode(told).decode()
 
 
 def examine(named: str | None, *, fix: bool, offline: bool, as_json: bool) -> int:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
-from itertools import count
-from typing import Any, Final
+import textwrap
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Literal
 
 import msgspec
 
-from wireglot.cli.import_.secret_names import Secrets
+from wireglot.cli.import_.endpoints import Secrets
+from wireglot.cli.import_.source import Node
+from wireglot.cli.terminal import count, one_line
 from wireglot.providers import spec as catalog
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -61,7 +70,7 @@ class Draft:
         plain = _NOT_IN_A_NAME.sub("-", wish).strip("-._") or "provider"
         if plain in _TAKEN or (plain in catalog.names() and plain != entry):
             plain = f"my-{plain}"
-        names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+        names = (plain if number == 1 else f"{plain}-{number}" for number in itertools.count(1))
         others = {*self.providers, *(name for name in catalog.names() if name != entry)}
         return next(name for name in names if name not in others)
 
@@ -69,3 +78,293 @@ class Draft:
 def is_model_name(name: str) -> bool:
     """Whether [models] takes it."""
     return bool(name) and name.isprintable() and " " not in name and len(name) <= _MODEL_LETTERS_MOST
+
+
+Fate = Literal["carried", "default", "left"]
+_NO_SUCH_SETTING: Final = "nothing here is like it"
+_EMPTY: Final = "it is empty"
+_SAID_AGAIN: Final = "it is said again further down, and the last word holds"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """`leaf` is one setting; `at` is the setting, or the table around it, that the words are about."""
+
+    leaf: Node
+    at: Node
+    fate: Fate
+    said: str
+
+
+class Report:
+    """Who speaks first about a setting is right."""
+
+    def __init__(self, root: Node, beside: Sequence[Node] = ()) -> None:
+        """`beside`: what stands in the source and does not hold, since it is said again further down."""
+        self.root = root
+        self._beside = beside
+        self.warnings: list[str] = []
+        """What a person must know at once: models that are gone."""
+        self._found: dict[Node, Finding] = {}
+
+    def carried(self, node: Node | None, said: str) -> None:
+        self._tell(node, "carried", said)
+
+    def default(self, node: Node | None, said: str) -> None:
+        """Nothing had to be written: it is so anyway."""
+        self._tell(node, "default", said)
+
+    def left(self, node: Node | None, said: str) -> None:
+        """Not carried over: why, and what there is instead."""
+        self._tell(node, "left", said)
+
+    def is_told(self, leaf: Node) -> bool:
+        return leaf in self._found
+
+    def begin(self) -> None:
+        """Tell of what says nothing, and of what does not hold."""
+        for node in self._beside:
+            self.left(node, _SAID_AGAIN)
+        for leaf in self.root.leaves():
+            if leaf is not self.root and (leaf.is_nothing or isinstance(leaf.value, dict | list)):
+                self.default(leaf, _EMPTY)
+
+    def close(self) -> None:
+        """Tell of all that nobody has spoken of."""
+        for leaf in self.root.leaves():
+            if leaf is not self.root:
+                self.left(leaf, _NO_SUCH_SETTING)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """In the order of the source."""
+        return [self._found[leaf] for leaf in self.leaves() if leaf in self._found]
+
+    def leaves(self) -> Iterator[Node]:
+        """Every setting of the source."""
+        for node in (self.root, *self._beside):
+            yield from node.leaves()
+
+    def of(self, fate: Fate) -> list[Finding]:
+        return [finding for finding in self.findings if finding.fate == fate]
+
+    def _tell(self, node: Node | None, fate: Fate, said: str) -> None:
+        if node is None:
+            return
+        for leaf in node.leaves():
+            self._found.setdefault(leaf, Finding(leaf, node, fate, said))
+
+
+def place(node: Node) -> str:
+    """`line 12`, or `models.yaml, line 12`."""
+    line = f"line {node.line}"
+    return f"{node.file}, {line}" if node.file else line
+
+
+def places(nodes: Iterable[Node]) -> str:
+    """`line 3`, `lines 3, 9 and 14`, each file by itself."""
+    lines: dict[str, list[int]] = {}
+    for node in nodes:
+        seen = lines.setdefault(node.file, [])
+        if node.line not in seen:
+            seen.append(node.line)
+    return "; ".join(_of_file(file, seen) for file, seen in lines.items())
+
+
+def _of_file(file: str, lines: list[int]) -> str:
+    *most, last = map(str, lines)
+    told = f"lines {', '.join(most)} and {last}" if most else f"line {last}"
+    return f"{file}, {told}" if file else told
+
+
+@cache
+def table(program: str, file: str) -> dict[str, Any]:
+    text = resources.files("wireglot.cli.import_").joinpath(f"{program}_{file}").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def tell_known(report: Report, program: str) -> None:
+    """Of every setting that nobody has spoken of yet and that the program's table knows."""
+    known = table(program, "known.toml")
+    for node in _known_nodes(report.root, {**known["default"], **known["left"]}):
+        said = _said(node.name, known["default"])
+        if said is not None and not _is_better(node.name, known["left"], known["default"]):
+            report.default(node, said)
+        else:
+            report.left(node, _said(node.name, known["left"]) or "")
+
+
+def _known_nodes(node: Node, known: Mapping[str, str]) -> Iterator[Node]:
+    """From the outside in: what is said of a table holds for all that is inside."""
+    for inner in (*node.fields.values(), *node.items):
+        if _said(inner.name, known) is not None:
+            yield inner
+        else:
+            yield from _known_nodes(inner, known)
+
+
+def _said(name: str, known: Mapping[str, str]) -> str | None:
+    if name in known:
+        return known[name]
+    patterns = (pattern for pattern in known if "*" in pattern and fnmatchcase(name, _plain(pattern)))
+    return next((known[pattern] for pattern in patterns), None)
+
+
+def _is_better(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether one table names it outright, where the other has only a pattern."""
+    return name in one and name not in other
+
+
+def _plain(pattern: str) -> str:
+    """Brackets of a path are no set of letters."""
+    return pattern.replace("[", "[[]")
+
+
+_COLUMNS: Final = 78
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_HEADS: Final[tuple[tuple[Fate, str], ...]] = (
+    ("left", "Not carried over: why, and what there is instead"),
+    ("default", "Nothing to write: it is so anyway"),
+    ("carried", "Carried over"),
+)
+
+
+def written(draft: Draft, report: Report, command: str) -> str:
+    """The whole file. `command` is what it was made by."""
+    parts = ["\n".join(_head(draft, report, command)), *_tables(draft), *_report(report)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(draft: Draft, report: Report, command: str) -> Iterator[str]:
+    yield from _comment(f"Made by `{one_line(command)}`.")
+    yield from _comment(told_counts(report))
+    if draft.secrets.needed:
+        yield from _comment(f"Variables that it takes: {', '.join(draft.secrets.needed)}")
+    yield from _comment("All settings: docs/configuration.md. Check it: wireglot config check FILE")
+
+
+def told_counts(report: Report) -> str:
+    """How many settings have which fate."""
+    carried, default, left = (len(report.of(fate)) for fate in ("carried", "default", "left"))
+    return (
+        f"{count(carried + default + left, 'setting')}: {carried} carried over, {default} so by default, "
+        f"{left} not carried over (told at the end)."
+    )
+
+
+def _tables(draft: Draft) -> Iterator[str]:
+    if draft.server:
+        yield "\n".join(["[server]", *_fields(draft.server)])
+    if draft.discover is not None:
+        about = _comment(
+            "false: a provider that is not named here is off, even if its key is in the environment"
+        )
+        yield "\n".join(["[providers]", *about, f"discover = {value(draft.discover)}"])
+    for provider in draft.providers.values():
+        yield "\n".join(_provider(provider))
+    if draft.rules:
+        yield "\n".join(_models(draft))
+    if draft.keys:
+        about = _comment("By its hash. A table with models = [...] narrows what it may ask for: docs/keys.md")
+        yield "\n".join(["[keys]", *about, *_fields(draft.keys)])
+    if draft.prices:
+        about = _comment("For a million tokens.")
+        yield "\n".join(["[prices]", *about, *_fields(draft.prices)])
+
+
+def _provider(provider: DraftProvider) -> Iterator[str]:
+    for line in provider.about:
+        yield from _comment(line)
+    yield f"[providers.{key(provider.name)}]"
+    inherited = provider.fields.get("catalog") == provider.name
+    yield from _fields(
+        {name: each for name, each in provider.fields.items() if name != "catalog" or not inherited}
+    )
+
+
+def _models(draft: Draft) -> Iterator[str]:
+    yield "[models]"
+    told: list[str] = []
+    for match, rules in draft.rules.items():
+        about = list(dict.fromkeys(rule.about for rule in rules))
+        if about != told:
+            for each in about:
+                yield from _comment(each)
+        told = about
+        if len(rules) == 1 and not rules[0].effort:
+            yield f"{key(match)} = {value(_targets(rules[0]))}"
+            continue
+        yield f"{key(match)} = ["
+        for rule in rules:
+            effort = {"effort": list(rule.effort)} if rule.effort else {}
+            yield f"  {value({'to': _targets(rule), **effort})},"
+        yield "]"
+
+
+def _targets(rule: DraftRule) -> str | list[str]:
+    return rule.targets[0] if len(rule.targets) == 1 else list(rule.targets)
+
+
+def _report(report: Report) -> Iterator[str]:
+    for fate, head in _HEADS:
+        groups = _groups(report.of(fate))
+        if groups:
+            lines = [f"# {head} ".ljust(_COLUMNS, "-")]
+            for (name, said), findings in groups.items():
+                lines.extend(_comment(_told(name, findings), tail="    "))
+                lines.extend(_comment(said, indent="    "))
+            yield "\n".join(lines)
+
+
+def _groups(findings: Iterable[Finding]) -> dict[tuple[str, str], list[Finding]]:
+    """Settings of one name that the same was said of, together."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.at.name, finding.said), []).append(finding)
+    return groups
+
+
+def _told(name: str, findings: Sequence[Finding]) -> str:
+    nodes: list[Node] = list(dict.fromkeys(finding.at for finding in findings))
+    inner = f"; {count(len(findings), 'setting')}" if len(findings) > len(nodes) else ""
+    return f"{one_line(name)} ({places(nodes)}{inner})"
+
+
+def _comment(text: str, indent: str = "", tail: str = "") -> list[str]:
+    return textwrap.wrap(
+        one_line(text),
+        _COLUMNS,
+        initial_indent=f"# {indent}",
+        subsequent_indent=f"# {tail or indent}",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _fields(fields: dict[str, Any]) -> list[str]:
+    return [f"{key(name)} = {value(each)}" for name, each in fields.items()]
+
+
+def key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _string(name)
+
+
+def value(given: Any) -> str:
+    """A value as TOML writes it, on one line."""
+    match given:
+        case bool():
+            return "true" if given else "false"
+        case str():
+            return _string(given)
+        case int():
+            return str(given)
+        case float():
+            return str(int(given)) if given.is_integer() else repr(given)
+        case dict():
+            return "{ " + ", ".join(f"{key(name)} = {value(each)}" for name, each in given.items()) + " }"
+        case _:
+            return "[" + ", ".join(map(value, given)) + "]"
+
+
+def _string(text: str) -> str:
+    """JSON's escapes are TOML's, too, but for the one letter that JSON lets stand."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -13,19 +13,13 @@ from typing import Final
 
 import msgspec
 
-from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
-from wireglot.cli.import_.ccr.convert import convert as convert_ccr
-from wireglot.cli.import_.document import Unreadable
-from wireglot.cli.import_.draft import Draft
-from wireglot.cli.import_.json5 import read_json5
-from wireglot.cli.import_.litellm.convert import convert as convert_litellm
-from wireglot.cli.import_.litellm.include import with_included
-from wireglot.cli.import_.report import Report
-from wireglot.cli.import_.toml_text import told_counts, written
-from wireglot.cli.import_.yaml_document import NoYaml, read_yaml
-from wireglot.cli.init.place import CannotWrite, check_place, write
-from wireglot.cli.paint import one_line
-from wireglot.cli.telling import complain, say
+from wireglot.cli.import_.ccr import convert as convert_ccr
+from wireglot.cli.import_.draft import Draft, Report, told_counts, written
+from wireglot.cli.import_.litellm import convert as convert_litellm
+from wireglot.cli.import_.litellm import with_included
+from wireglot.cli.import_.source import NoYaml, Unreadable, read_json5, read_yaml
+from wireglot.cli.init import CannotWrite, check_place, write
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain, one_line, say
 from wireglot.gateway.config import ConfigError, load
 from wireglot.gateway.config.kept_keys import keep, kept_file, read_kept
 

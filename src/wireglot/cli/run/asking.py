@@ -7,8 +7,7 @@ import os
 import sys
 from typing import Final
 
-from wireglot.cli.paint import one_line
-from wireglot.cli.telling import complain
+from wireglot.cli.terminal import complain, one_line
 from wireglot.gateway.config.credentials import SENDABLE
 from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file
 

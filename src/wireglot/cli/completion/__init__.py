@@ -1,1 +1,0 @@
-"""`wireglot completion`: what a shell needs to complete the command line."""

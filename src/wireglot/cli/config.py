@@ -1,0 +1,116 @@
+"""Every problem of a configuration, or its effective settings; and its approval."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, say
+from wireglot.cli.trust import trust
+from wireglot.gateway.config import ConfigError, find, load
+from wireglot.gateway.config.logins import told_login
+from wireglot.gateway.settings import Credential, Provider, Rule, Settings
+
+_PIPE_COLUMNS: Final = 1000
+
+
+def check(named: str | None) -> int:
+    """Of the file named, or of the one that `wireglot serve` would find."""
+    path = Path(named) if named else find()
+    paint = Paint(sys.stdout)
+    try:
+        settings = load(path, create_secret=False)  # to look at it leaves no trace
+    except ConfigError as error:
+        _print_problems(error, paint)
+        return FAILED
+    _print_summary(settings, paint)
+    return OK
+
+
+def approve(named: str | None) -> int:
+    """The file named, or the one that is found, with the content that it has now. Raises OSError."""
+    path = Path(named) if named else find()
+    if path is None:
+        complain("there is no wireglot.toml here: name a file")
+        return UNUSABLE
+    if not trust(path):
+        complain("the environment names no folder for data, so nothing can be stored: use --config FILE")
+        return FAILED
+    say(f"{path.parent.resolve() / path.name} is trusted until its content changes")
+    return OK
+
+
+def _print_problems(error: ConfigError, paint: Paint) -> None:
+    count = len(error.problems)
+    print(f"{error.source or 'environment'}: {count} problem{'s' if count > 1 else ''}")
+    for problem in error.problems:
+        print(f"\n  {paint(problem.path, 'bold')}")
+        print(f"    expected {problem.expected}")
+        print(f"    found    {paint(problem.found, 'dropped')}")
+
+
+def _print_summary(settings: Settings, paint: Paint) -> None:
+    server = settings.server
+    print(f"{settings.source or 'no file, the environment alone'}: {paint('no problems', 'ok')}")
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    workers = f", {server.workers} workers" if server.workers > 1 else ""
+    print(f"listens on http://{host}:{server.port}{workers}; losses: {settings.losses}")
+    sections: dict[str, list[tuple[str, ...]]] = {
+        "providers": [_provider_row(provider) for provider in settings.providers.values()],
+        "models": [_rule_row(rule) for rule in settings.rules],
+        "keys": [(key.name, ", ".join(key.models) or "all models") for key in settings.keys],
+        "notes": [(note,) for note in settings.notes],
+    }
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
+    for title, rows in sections.items():
+        if rows:
+            print(f"\n{paint(title, 'bold')}")
+            for line in _columns(rows, columns):
+                print(line)
+
+
+def _provider_row(provider: Provider) -> tuple[str, ...]:
+    """Where its keys come from, and never the keys."""
+    sources = [_source(credential) for credential in provider.credentials]
+    key = ", ".join(sources) if sources else "no key"
+    return provider.name, ", ".join(provider.spec.dialects), _url(provider), key
+
+
+def _source(credential: Credential) -> str:
+    return credential.secret.source if credential.login is None else told_login(credential.login)
+
+
+def _url(provider: Provider) -> str:
+    url = provider.spec.base_url
+    for name, value in provider.variables.items():
+        url = url.replace(f"{{{name}}}", value)
+    return url
+
+
+def _rule_row(rule: Rule) -> tuple[str, ...]:
+    when = f"if the effort is {' or '.join(rule.effort)}" if rule.effort else ""
+    losses = f"losses: {rule.losses}" if rule.losses else ""
+    return rule.match, f"-> {', then '.join(rule.targets)}", when, losses
+
+
+def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
+    """A table, where it fits; else what would be a row's cells one below the other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  " + "  ".join(_padded(row, widths)).rstrip() for row in rows]
+    if max(map(len, lines)) <= columns:
+        yield from lines
+        return
+    wrapper = textwrap.TextWrapper(
+        columns, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    for first, *others in rows:
+        yield wrapper.fill(first)
+        yield from (f"    {cell}" for cell in others if cell)
+
+
+def _padded(row: Iterable[str], widths: Iterable[int]) -> Iterator[str]:
+    return (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -1,1 +1,0 @@
-"""`wireglot config`: is a configuration right, and what does it come to."""

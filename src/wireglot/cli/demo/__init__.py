@@ -1,1 +1,0 @@
-"""`wireglot demo`: a gateway answers a real request in every dialect."""

@@ -1,0 +1,289 @@
+"""Checks of providers and clients: keys, the network, the clock, prices."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Final
+from urllib.parse import urlsplit
+
+from wireglot.cli.ask_providers import Answered, host_of
+from wireglot.cli.doctor.case import Case, Finding, note, ok, problem, warning
+from wireglot.cli.run.clients import CLIENTS
+from wireglot.cli.terminal import count
+from wireglot.cli.trust import trust_command
+from wireglot.gateway.config.kept_keys import kept_file, read_kept
+from wireglot.gateway.config.keys import MONEY
+from wireglot.gateway.config.price_age import price_ages, stale_prices
+from wireglot.gateway.config.providers import DEMO, told_keys
+from wireglot.gateway.config.urls import is_local, is_loopback
+from wireglot.gateway.settings import Provider
+
+_SAMPLE: Final = "kimi/kimi-k3"
+
+
+def look_at_keys(case: Case) -> Iterator[Finding]:
+    with_keys = [provider for provider in case.asked if provider.credentials]
+    if not with_keys and set(case.loaded.providers) <= {DEMO}:
+        yield note(
+            "no provider's key is here: only the demo model answers",
+            f"export the key of one (`wireglot models` names it), or: wireglot run claude --model {_SAMPLE}",
+        )
+    if case.offline:
+        for provider in with_keys:
+            yield ok(f"{provider.name}: {told_keys(provider.credentials)}, not tried (--offline)")
+    else:
+        keyed = {provider.name: provider for provider in with_keys}
+        for answered in case.answers:
+            if answered.provider in keyed:
+                yield from _judged_key(case, keyed[answered.provider], answered)
+    yield from _hidden(case)
+
+
+def _judged_key(case: Case, provider: Provider, answered: Answered) -> Iterator[Finding]:
+    name, source = answered.provider, answered.source.removeprefix("env:")
+    says = f" (it says: {answered.words})" if answered.words else ""
+    match answered.outcome:
+        case "taken":
+            yield ok(f"{name} takes its key ({source})")
+        case "refused":
+            yield problem(f"{name} refuses the key of {source}{says}", _renewal(case, provider, answered))
+        case "no-login":
+            fix = answered.fix or f"see to [providers.{name}], login, in {case.file}"
+            yield problem(f"{name}: it cannot be signed in to: {answered.words}", fix)
+        case "forbidden":
+            fix = f"see to the key's rights at {name}; where it lets in clients that it knows only, start one"
+            yield warning(f"{name} does not let the key of {source} ask{says}", fix)
+        case "unpaid":
+            yield problem(
+                f"{name} takes its key, and not its account{says}", f"pay at {name}, or remove its key"
+            )
+        case "busy":
+            yield warning(f"{name} turns this key away for now{says}", "wait, and run wireglot doctor again")
+        case _:  # whether it answers is the network's matter
+            yield ok(f"{name} has a key ({source}), and could not be asked about it")
+
+
+def _renewal(case: Case, provider: Provider, answered: Answered) -> str:
+    scheme, _, where = answered.source.partition(":")
+    match scheme:
+        case "env":
+            return f"export {where}=... with a valid key, and start the gateway again"
+        case "keyring" | "file" if provider.spec.api_key_env and not provider.stated:
+            name = where if scheme == "keyring" else provider.spec.api_key_env[0]
+            return f"export {name}=... with a valid key (the kept one is in {where})"
+        case "file":
+            return f"put a valid key into {where}"
+        case _:
+            return f"[providers.{provider.name}] in {case.file}: api_key"
+
+
+def _hidden(case: Case) -> Iterator[Finding]:
+    place = kept_file(case.environ)
+    for name, secret in read_kept(place, []).items():
+        set_to = case.environ.get(name, "").strip()
+        if set_to and set_to != secret.value:
+            yield note(
+                f"{name} was kept, and is set to another value in the environment, which wins",
+                f"unset {name}, or remove its line from {place}",
+            )
+
+
+_PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+_SLOW_MILLISECONDS: Final = 3000
+
+
+def look_at_network(case: Case) -> Iterator[Finding]:
+    if case.foreign and case.path is not None:
+        yield warning(
+            f"no provider was called: {case.file} says where your keys go, and you have not approved it",
+            f"look at it, then: {trust_command(case.path)}",
+        )
+        return
+    if case.offline:
+        yield ok("nobody was asked (--offline)")
+        return
+    seen: set[tuple[str, str]] = set()
+    for answered in case.answers:
+        place = answered.host, answered.outcome
+        if answered.outcome != "no-login" and place not in seen:
+            seen.add(place)
+            yield _judged_host(case, case.loaded.providers[answered.provider], answered)
+
+
+def _judged_host(case: Case, provider: Provider, answered: Answered) -> Finding:
+    name, host = answered.provider, answered.host
+    through = " through its proxy" if provider.proxy else ""
+    if answered.outcome == "silent":
+        return problem(
+            f"{name}: {host} does not answer{through}: {answered.words}", _fix(case, provider, answered)
+        )
+    if answered.outcome == "failing":
+        return warning(
+            f"{name}: {host} answers with status {answered.status}: {answered.words}",
+            "try again later; a fallback in [models] goes on without it",
+        )
+    if answered.outcome == "other":
+        return problem(
+            f"{name}: what answers at {host} is no {provider.spec.title} ({answered.words})",
+            f"[providers.{name}] in {case.file}: base_url",
+        )
+    if answered.milliseconds > _SLOW_MILLISECONDS:
+        return warning(
+            f"{name}: {host} takes {answered.milliseconds / 1000:.1f} s to answer a small question{through}",
+            f"curl -sS -o /dev/null -w '%{{time_namelookup}} %{{time_connect}} %{{time_appconnect}}\\n' https://{host}",
+        )
+    return ok(f"{name}: {host} answers in {answered.milliseconds} ms{through}")
+
+
+def _fix(case: Case, provider: Provider, answered: Answered) -> str:
+    """By what went wrong on the way."""
+    table = f"[providers.{provider.name}] in {case.file}"
+    host = answered.host.partition(":")[0]
+    if provider.proxy:
+        return f"{table}: proxy, or see whether the proxy runs"
+    if is_local(host):
+        return f"start {provider.spec.title} there, or correct {table}: base_url"
+    proxy = next((name for name in _PROXIES if case.environ.get(name)), "")
+    if proxy:
+        return f'{table}: proxy = "env:{proxy}" (proxies of the environment are not used by themselves)'
+    match answered.problem:
+        case "dns":
+            return f"see whether this machine knows the name: getent hosts {host}"
+        case "tls":
+            return (
+                "where a company looks into connections, name its authority: "
+                "export SSL_CERT_FILE=/path/to/authorities.pem"
+            )
+        case _:
+            return f"see whether a firewall is in the way: curl -v https://{host}"
+
+
+_TOLERATED_SECONDS: Final = 30.0
+_REFUSED_SECONDS: Final = 240.0
+"""Amazon refuses a signature that is five minutes off, Google a token that is not yet valid."""
+_FIX: Final = "set it from the network: sudo timedatectl set-ntp true (macOS: sudo sntp -sS time.apple.com)"
+
+
+def look_at_clock(case: Case) -> Iterator[Finding]:
+    skews = [answered.skew for answered in case.answers if answered.skew is not None]
+    if not skews:
+        return  # nobody has told the time
+    skew = median(skews)
+    if abs(skew) <= _TOLERATED_SECONDS:
+        yield ok(f"it agrees with {count(len(skews), 'provider')} within {max(1, round(abs(skew)))} s")
+        return
+    told = f"this machine's clock is {_told(abs(skew))} {'behind' if skew > 0 else 'ahead'}"
+    signs_in = any(
+        credential.login is not None
+        for provider in case.loaded.providers.values()
+        for credential in provider.credentials
+    )
+    if signs_in and abs(skew) > _REFUSED_SECONDS:
+        yield problem(f"{told}: logins and signatures are refused", _FIX)
+    else:
+        yield warning(f"{told}: budgets, expiries and logs are off by as much", _FIX)
+
+
+def _told(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.0f} hours"
+
+
+def look_at_prices(case: Case) -> Iterator[Finding]:
+    settings = case.loaded
+    specs = [provider.spec for provider in settings.providers.values()]
+    today = datetime.fromtimestamp(case.clock(), UTC).date()
+    stale = stale_prices(specs, today)
+    by_money = any(getattr(key.limits, name) for key in settings.keys for name in MONEY)
+    for age in stale:
+        fix = f"pip install -U wireglot, or your own in [prices] in {case.file} ({age.source})"
+        yield (warning if by_money else note)(str(age), fix)
+    ages = price_ages(specs, today)
+    if ages and not stale:
+        yield ok(f"the oldest list price is {count(max(0, ages[0].days), 'day')} old")
+
+
+_SETTINGS: Final = {
+    "aider": (".aider.conf.yml", ".env"),
+    "claude": (".claude/settings.json", ".claude/settings.local.json"),
+    "codex": (".codex/config.toml",),
+    "gemini": (".gemini/settings.json", ".gemini/.env"),
+    "kimi": (".kimi/config.toml", ".kimi-code/config.toml"),
+    "llm": (".config/io.datasette.llm/extra-openai-models.yaml",),
+    "opencode": (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
+    "qwen": (".qwen/settings.json", ".qwen/.env"),
+}
+"""Below the user's home."""
+_VARIABLES: Final = (
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "GOOGLE_GEMINI_BASE_URL",
+    "CODE_ASSIST_ENDPOINT",
+    "KIMI_MODEL_BASE_URL",
+)
+_NAMED_URL: Final = re.compile(
+    rf"(?i)(?:{'|'.join(_VARIABLES)}|base_?url|api[_-]base|openai-api-base)[\"']?\s*[:=]\s*[\"']?(https?://[^\s\"',}}]+)"
+)
+"""The same in JSON, TOML, YAML and .env files."""
+_FILE_MAX_BYTES: Final = 256 * 1024
+
+
+def look_at_clients(case: Case) -> Iterator[Finding]:
+    here = [
+        name
+        for name, client in CLIENTS.items()
+        if shutil.which(client.program, path=case.environ.get("PATH"))
+    ]
+    if not here:
+        client = CLIENTS["claude"]
+        yield note("no client that is known by name is on the PATH", client.install)
+    else:
+        yield ok(
+            f"found: {', '.join(CLIENTS[name].title for name in here)}; start one: wireglot run {here[0]}"
+        )
+    for variable in _VARIABLES:
+        if url := case.environ.get(variable, "").strip():
+            yield _pointed(case, f"{variable} in this shell sends clients to", url, f"unset {variable}")
+    home = case.environ.get("HOME", "")
+    for name in here if home else ():
+        for place in _SETTINGS[name]:
+            for url in _urls(Path(home) / place):
+                fix = f"wireglot run {name} goes past it; or change it there yourself"
+                yield _pointed(case, f"{CLIENTS[name].title}: ~/{place} sends it to", url, fix)
+
+
+def _urls(file: Path) -> list[str]:
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_FILE_MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith(("#", "//")))
+    return list(dict.fromkeys(_NAMED_URL.findall("\n".join(lines))))
+
+
+def _pointed(case: Case, told: str, url: str, fix: str) -> Finding:
+    """Of a URL only the host is told: the rest may hold a key."""
+    host = host_of(url) or "another place"
+    port = _port(url)
+    if is_loopback(host.partition(":")[0]) and port:
+        if any(running.url.endswith(f":{port}") for running in case.running):
+            return ok(f"{told} {host}: your gateway, which runs")
+        if case.settings is not None and port == case.settings.server.port:
+            return warning(f"{told} {host}: your gateway, which does not run", "wireglot serve")
+    return note(f"{told} {host}", fix)
+
+
+def _port(url: str) -> int:
+    try:
+        return urlsplit(url).port or 0
+    except ValueError:
+        return 0

@@ -1,0 +1,362 @@
+"""A whole `config.json` of claude-code-router -> a draft and a report. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from wireglot.cli.import_.draft import (
+    Draft,
+    DraftProvider,
+    DraftRule,
+    Report,
+    is_model_name,
+    place,
+    table,
+    tell_known,
+)
+from wireglot.cli.import_.endpoints import NoAddress, Secrets, key_name, place_of
+from wireglot.cli.import_.source import Node, Unreadable, kind
+from wireglot.cli.terminal import one_line
+from wireglot.gateway.config.urls import is_loopback, proxy_fault
+from wireglot.ir.request import EFFORTS
+from wireglot.providers import spec as catalog
+
+_VARIABLE: Final = re.compile(r"\$\{([^}]+)\}|\$([A-Z_][A-Z0-9_]*)")
+_SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
+
+
+class NotKnownHere(ValueError):
+    """A value that cannot be had, or cannot be used. The message says why, and nothing of the value."""
+
+
+def variables_in(node: Node) -> list[str]:
+    return [braced or bare for braced, bare in _VARIABLE.findall(node.text)]
+
+
+def plain(node: Node, secrets: Secrets) -> str:
+    """A value that the configuration has to write out."""
+
+    def held(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        value = secrets.value(name)
+        if not value:
+            raise NotKnownHere(f"{name} has to be written out, and is not set here: set it, and import again")
+        return value
+
+    return _VARIABLE.sub(held, node.text or str(node.value))
+
+
+def secret(node: Node, secrets: Secrets, wish: str) -> str:
+    """A value that must not be written out: a reference, unless it is a mere placeholder."""
+    whole = _VARIABLE.fullmatch(node.text)
+    if whole is not None:
+        return secrets.variable(whole[1] or whole[2])
+    value = plain(node, secrets) if variables_in(node) else node.text
+    if not _SENDABLE.fullmatch(value):
+        raise NotKnownHere("a key has only ASCII characters, and no spaces")
+    return secrets.hidden(value, wish)
+
+
+_OF_YOUR_OWN: Final = "a program of your own: what a provider refuses is data here (limits of a provider)"
+
+
+class NotCarried(Exception):
+    """The message says why."""
+
+
+class Providers:
+    """Reads providers; what it cannot carry over it tells of, and goes on."""
+
+    def __init__(self, draft: Draft, report: Report, proxy: str) -> None:
+        self._draft = draft
+        self._report = report
+        self._proxy = proxy
+        self._known: dict[str, dict[str, Any]] = table("ccr", "transformers.toml")["transformer"]
+
+    def read(self, node: Node) -> tuple[str, DraftProvider] | None:
+        """Its name there, and the provider here."""
+        try:
+            return self._read(node)
+        except (NotCarried, NoAddress, NotKnownHere) as reason:
+            named = node.get("name")
+            name = one_line(named.text) if named is not None else "?"
+            self._report.warnings.append(f"{place(node)}: provider {name} is not carried over: {reason}")
+            self._report.left(node, str(reason))
+            return None
+
+    def _read(self, node: Node) -> tuple[str, DraftProvider]:
+        if not node.fields:
+            raise NotCarried(
+                f"expected a table with name, api_base_url, api_key and models, found {kind(node)}"
+            )
+        name, url, key = (_needed(node, field) for field in ("name", "api_base_url", "api_key"))
+        fields = self._transformers(node)
+        if "catalog" in fields:
+            self._report.default(url, "the address follows from project and location")
+            self._report.default(key, "no key is sent: the gateway signs in (docs/clouds.md)")
+        else:
+            dialect = fields.pop("dialect", "openai-chat")
+            fields = {**place_of(plain(url, self._draft.secrets), dialect, name.text).fields(), **fields}
+            self._report.carried(url, "base_url, or the entry of the catalog with this address")
+            fields = _with_key(fields, self._key(name.text, key, fields))
+        models = self._models(node)
+        if models:
+            fields["models"] = models
+        if self._proxy:
+            fields["proxy"] = self._proxy
+        self._report.carried(name, "the provider's name")
+        return name.text, self._draft.provider(fields, name.text)
+
+    def _key(self, name: str, node: Node, fields: dict[str, Any]) -> str:
+        entry = catalog.provider(fields["catalog"]) if "catalog" in fields else None
+        if entry is not None and entry.auth == "none" and not fields.get("auth"):
+            self._report.default(node, "a server of one's own, which asks for no key")
+            return ""
+        usual = key_name(name, fields.get("catalog", ""))
+        found = secret(node, self._draft.secrets, usual)
+        self._report.carried(node, self._draft.secrets.told(found))
+        return found
+
+    def _models(self, node: Node) -> list[str]:
+        listed = node.get("models")
+        names: dict[str, None] = {}
+        for item in listed.items if listed is not None else []:
+            if not is_model_name(item.text):
+                self._report.left(item, "a name with spaces, or none, is no model here")
+                continue
+            names.setdefault(item.text)
+            self._report.carried(item, "models of its provider")
+        return list(names)
+
+    def _transformers(self, node: Node) -> dict[str, Any]:
+        """What the transformers of all models come to, as fields of a provider."""
+        outer = node.get("transformer")
+        used = outer.get("use") if outer is not None else None
+        fields: dict[str, Any] = {}
+        for item in used.items if used is not None else []:
+            named, options = (item.items[0], item.items[1:]) if item.items else (item, [])
+            row = self._known.get(named.text, {"left": _OF_YOUR_OWN})
+            self._apply(row, named, options[0] if options else None, fields)
+        for model, inner in (outer.fields if outer is not None else {}).items():
+            if model != "use":
+                self._tell_of_model(inner)
+        return fields
+
+    def _apply(self, row: dict[str, Any], named: Node, options: Node | None, fields: dict[str, Any]) -> None:
+        report = self._report
+        if "left" in row:
+            report.left(named, row["left"])
+        elif "default" in row:
+            report.default(named, row["default"])
+        elif "entry" in row:
+            secrets = self._draft.secrets
+            fields["catalog"] = row["entry"]
+            fields["project"] = secrets.variable("GOOGLE_CLOUD_PROJECT")
+            where = "GOOGLE_CLOUD_LOCATION"
+            fields["location"] = secrets.variable(where) if secrets.value(where) else row["location"]
+            report.carried(named, "the entry of the catalog that signs in to Vertex")
+        elif "dialect" in row:
+            fields["dialect"] = row["dialect"]
+            report.carried(named, "the dialect that its provider speaks")
+            bearer = options.get("UseBearer") if options is not None else None
+            if bearer is not None and bearer.value is True:
+                fields["auth"] = "bearer"
+                report.carried(bearer, "auth of its provider")
+        for theirs, ours in row.get("limit", {}).items():
+            given = options.get(theirs) if options is not None else None
+            if given is not None and given.number:
+                fields["limits"] = {**fields.get("limits", {}), ours: int(given.number)}
+                report.carried(given, "limits of its provider")
+                report.carried(named, "limits of its provider")
+        report.left(options, "no fields are added to requests")
+
+    def _tell_of_model(self, node: Node) -> None:
+        """Transformers of one model: those that are no work here need none."""
+        used = node.get("use")
+        for item in used.items if used is not None else []:
+            named = item.items[0] if item.items else item
+            row = self._known.get(named.text, {})
+            if "default" in row:
+                self._report.default(named, row["default"])
+            elif "left" in row:
+                self._report.left(named, row["left"])
+
+
+def _needed(node: Node, field: str) -> Node:
+    given = node.get(field)
+    if given is None or not given.text:
+        raise NotCarried(f"it has no {field}, and claude-code-router leaves it out, too")
+    return given
+
+
+def _with_key(fields: dict[str, Any], key: str) -> dict[str, Any]:
+    """Behind those that say where it is."""
+    where = {name: each for name, each in fields.items() if name in ("catalog", "dialect", "base_url")}
+    rest = {name: each for name, each in fields.items() if name not in where}
+    return {**where, **({"api_key": key} if key else {}), **rest}
+
+
+_KEY: Final = "ccr"
+_HOST: Final = re.compile(r"[A-Za-z0-9.:_-]+")
+_BACKGROUND: Final = "*claude*haiku*"
+"""The models that claude-code-router takes for background work."""
+_THINKING: Final = tuple(effort for effort in EFFORTS if effort != "none")
+_PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "httpsProxy", "PROXY_URL")
+"""In claude-code-router's order."""
+_ROUTES: Final = {
+    "default": ("*", (), "all names that no other line leads elsewhere"),
+    "background": (_BACKGROUND, (), "every Claude Haiku: Claude Code's background work"),
+    "think": ("*", _THINKING, "requests that ask for thinking by an effort"),
+}
+
+
+def convert(root: Node, known: Mapping[str, str], beside: Sequence[Node] = ()) -> tuple[Draft, Report]:
+    """`known`: variables whose values are known here."""
+    listed = _check(root)
+    report = Report(root, beside)
+    report.begin()
+    secrets = Secrets(known)
+    draft = Draft(secrets)
+    draft.discover = False
+    for leaf in root.leaves():
+        secrets.reserve(*variables_in(leaf))
+    providers = Providers(draft, report, _proxy(root, draft, report))
+    found = dict(each for node in listed.items if (each := providers.read(node)) is not None)
+    _router(root, found, draft, report)
+    _server(root, draft, report)
+    tell_known(report, "ccr")
+    report.close()
+    return draft, report
+
+
+def _check(root: Node) -> Node:
+    if not isinstance(root.value, dict):
+        raise Unreadable(f"line {root.line}: expected a table with Providers and Router, found {kind(root)}")
+    listed = root.get("Providers", "providers")
+    if listed is None:
+        raise Unreadable("is no configuration of claude-code-router: there is no Providers in it")
+    if not isinstance(listed.value, list):
+        raise Unreadable(f"line {listed.line}: Providers: expected a list, found {kind(listed)}")
+    router = root.get("Router")
+    if router is not None and not isinstance(router.value, dict):
+        raise Unreadable(f"line {router.line}: Router: expected a table, found {kind(router)}")
+    return listed
+
+
+def _proxy(root: Node, draft: Draft, report: Report) -> str:
+    """A reference or the URL itself, if there is no password in it."""
+    node = root.get(*_PROXIES)
+    if node is None:
+        return ""
+    try:
+        url = plain(node, draft.secrets)
+    except NotKnownHere:
+        report.carried(node, "proxy of every provider, by its variable")
+        return secret(node, draft.secrets, "PROXY_URL")
+    if proxy_fault(url) is not None:
+        report.left(node, "a proxy is http://host:port here")
+        return ""
+    report.carried(node, "proxy of every provider")
+    if variables_in(node) or "@" in url:
+        return secret(node, draft.secrets, "PROXY_URL")
+    return url
+
+
+def _router(root: Node, providers: Mapping[str, DraftProvider], draft: Draft, report: Report) -> None:
+    router, fallback = root.get("Router"), root.get("fallback")
+    lines: dict[str, list[str]] = {}
+    for route in _ROUTES:
+        node = router.get(route) if router is not None else None
+        others = fallback.get(route) if fallback is not None else None
+        for given in ([node] if node is not None else []) + (others.items if others is not None else []):
+            target = _target(given, providers, report)
+            if target:
+                lines.setdefault(route, []).append(target)
+                report.carried(
+                    given, _ROUTES[route][2] if given is node else "a further target, if one fails"
+                )
+    for name, provider in providers.items():
+        for spelled in dict.fromkeys((name, name.lower())):
+            if " " not in spelled:
+                draft.rule(
+                    f"{spelled},*",
+                    DraftRule((f"{provider.name}/*",), about="/model PROVIDER,MODEL of Claude Code"),
+                )
+    for provider in providers.values() if "default" in lines else ():
+        draft.rule(
+            f"{provider.name}/*",
+            DraftRule((f"{provider.name}/*",), about="provider/model, as names are here"),
+        )
+    for route in ("background", "think", "default"):
+        match, effort, about = _ROUTES[route]
+        if route in lines:
+            draft.rule(match, DraftRule(tuple(dict.fromkeys(lines[route])), effort, about))
+    if "default" not in lines:
+        draft.hints.append("no default route was carried over: clients name provider/model")
+
+
+def _target(node: Node, providers: Mapping[str, DraftProvider], report: Report) -> str:
+    """`provider,model` as it is called here."""
+    name, comma, model = node.text.partition(",")
+    name, model = name.strip(), model.strip()
+    if not comma or not model:
+        reason = "expected provider,model"
+    elif name not in providers:
+        reason = f"no provider {one_line(name)} was carried over"
+    elif " " in model:
+        reason = "a name with spaces is no model here"
+    else:
+        return f"{providers[name].name}/{model}"
+    report.warnings.append(f"{place(node)}: {node.path} is not carried over: {reason}")
+    report.left(node, reason)
+    return ""
+
+
+def _server(root: Node, draft: Draft, report: Report) -> None:
+    key = root.get("APIKEY")
+    if key is not None:
+        _client_key(key, draft, report)
+    host, port = root.get("HOST"), root.get("PORT")
+    if host is not None:
+        _host(host, bool(draft.keys) or "require_key" in draft.server, draft, report)
+    number = port.number if port is not None else None
+    if number is not None and number.is_integer() and 0 < number < 65536:
+        draft.server["port"] = int(number)
+        report.carried(port, "port of [server]")
+
+
+def _client_key(node: Node, draft: Draft, report: Report) -> None:
+    """Clients go on with the key that they have. Its hash is kept."""
+    try:
+        value = plain(node, draft.secrets)
+    except NotKnownHere as reason:
+        draft.server["require_key"] = True
+        draft.hints.append("no client key was carried over: make one with wireglot keys create NAME")
+        report.left(
+            node, f"its hash would stand in [keys]: {reason}, or make a key with wireglot keys create NAME"
+        )
+        return
+    draft.keys[_KEY] = "sha256:" + hashlib.sha256(value.encode()).hexdigest()
+    report.carried(node, f"its hash, as the client key {_KEY} of [keys]")
+
+
+def _host(node: Node, keyed: bool, draft: Draft, report: Report) -> None:
+    try:
+        host = plain(node, draft.secrets)
+    except NotKnownHere as reason:
+        report.left(node, str(reason))
+        return
+    if not node.text or not _HOST.fullmatch(host):
+        report.left(node, "expected an address or the name of a host")
+    elif is_loopback(host):
+        report.default(node, "only this machine reaches it")
+    elif keyed:
+        draft.server["host"] = host
+        report.carried(node, "host of [server]")
+    else:
+        report.default(
+            node, "without APIKEY claude-code-router listens on this machine alone; so does the gateway"
+        )

@@ -1,1 +1,0 @@
-"""claude-code-router's `config.json` -> a draft."""

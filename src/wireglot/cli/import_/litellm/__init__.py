@@ -1,1 +1,0 @@
-"""LiteLLM's `config.yaml` -> a draft."""

@@ -1,0 +1,387 @@
+"""The source of an import: documents that know their places, read from YAML and JSON5."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NoReturn, TypeAlias
+
+from wireglot.gateway.config.problems import key_path
+
+Scalar: TypeAlias = "str | int | float | bool | None"
+_INDEX: Final = re.compile(r"\[\d+\]")
+_NUMBER: Final = re.compile(r"[+-]?(\d{1,12}\.?\d{0,15}|\.\d{1,15})([eE]-?\d{1,2})?")
+_MAX_NUMBER: Final = 1e12
+"""No setting is larger; a NaN is none of them either."""
+
+
+class Unreadable(Exception):
+    """A file that is not what it should be. The message names the place, and no value."""
+
+
+class Node:
+    """One value, and what is inside it. Two that look alike are two: each has its own place."""
+
+    __slots__ = ("file", "line", "path", "value")
+
+    def __init__(
+        self, value: Scalar | dict[str, Node] | list[Node], path: str, line: int, file: str = ""
+    ) -> None:
+        """`file`: the included file that it stands in, "" for the main one."""
+        self.value = value
+        self.path = path
+        self.line = line
+        self.file = file
+
+    @property
+    def name(self) -> str:
+        """The path without the numbers of list items."""
+        return _INDEX.sub("[]", self.path)
+
+    @property
+    def fields(self) -> Mapping[str, Node]:
+        """What a table holds; nothing if it is none."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def items(self) -> list[Node]:
+        """What a list holds; nothing if it is none."""
+        return self.value if isinstance(self.value, list) else []
+
+    @property
+    def text(self) -> str:
+        """A text that is not empty, else ""."""
+        return self.value.strip() if isinstance(self.value, str) else ""
+
+    @property
+    def number(self) -> float | None:
+        """A number, also one that was written as text: YAML reads `1e-6` as a text."""
+        if isinstance(self.value, bool):
+            return None
+        if isinstance(self.value, int | float):
+            return float(self.value) if abs(self.value) < _MAX_NUMBER else None
+        return float(self.text) if _NUMBER.fullmatch(self.text) else None
+
+    @property
+    def is_nothing(self) -> bool:
+        return self.value is None or self.value == ""
+
+    def get(self, *names: str) -> Node | None:
+        """The first of these fields that is there and says something."""
+        for name in names:
+            found = self.fields.get(name)
+            if found is not None and not found.is_nothing:
+                return found
+        return None
+
+    def leaves(self) -> Iterator[Node]:
+        """All values without anything inside, the empty tables and lists among them."""
+        inner = list(self.fields.values()) or self.items
+        if not inner:
+            yield self
+        for node in inner:
+            yield from node.leaves()
+
+
+def child_path(path: str, key: str) -> str:
+    return key_path(path, key)
+
+
+def kind(node: Node) -> str:
+    """What sort of value it is, in words."""
+    match node.value:
+        case dict():
+            return "a table"
+        case list():
+            return "a list"
+        case None:
+            return "nothing"
+        case bool():
+            return "a switch"
+        case int() | float():
+            return "a number"
+        case _:
+            return "text" if node.value else "empty text"
+
+
+MISSING: Final = "reading YAML needs PyYAML, which is not installed: pip install 'wireglot[import]'"
+_MAX_NODES: Final = 200_000
+_MAX_DEPTH: Final = 64
+"""A file of a few lines with aliases of aliases can stand for billions of values."""
+
+
+class NoYaml(Exception):
+    pass
+
+
+def read_yaml(text: str, file: str = "") -> tuple[Node, list[Node]]:
+    """The document, and what is in it but does not hold: a key that stands again further down."""
+    try:
+        yaml = importlib.import_module("yaml")
+    except ImportError:
+        raise NoYaml(MISSING) from None
+    loader = None
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        if root is None:
+            raise Unreadable("is empty")
+        walker = _Walker(yaml, loader, file)
+        return walker.node(root, "", 0), walker.overridden
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
+        where = f"line {mark.line + 1}: " if mark is not None else ""
+        raise Unreadable(f"{where}not YAML: {fault.problem or fault.context}") from None
+    except yaml.reader.ReaderError as fault:
+        line = text.count("\n", 0, fault.position) + 1
+        raise Unreadable(f"line {line}: not YAML: a control character") from None
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that no calendar has
+        raise Unreadable("not YAML") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+class _Walker:
+    def __init__(self, yaml: Any, loader: Any, file: str) -> None:
+        self._yaml = yaml
+        self._loader = loader
+        self._file = file
+        self._seen = 0
+        self._flattened: dict[int, int] = {}
+        self.overridden: list[Node] = []
+
+    def node(self, source: Any, path: str, depth: int) -> Node:
+        self._seen += 1
+        line = source.start_mark.line + 1
+        if self._seen > _MAX_NODES or depth > _MAX_DEPTH:
+            raise Unreadable(f"line {line}: too many values, or nested too deep")
+        value: Scalar | dict[str, Node] | list[Node]
+        if isinstance(source, self._yaml.MappingNode):
+            value = self._table(source, path, depth)
+        elif isinstance(source, self._yaml.SequenceNode):
+            value = [
+                self.node(one, f"{path}[{number}]", depth + 1) for number, one in enumerate(source.value)
+            ]
+        else:
+            value = self._scalar(source)
+        return Node(value, path, line, self._file)
+
+    def _table(self, source: Any, path: str, depth: int) -> dict[str, Node]:
+        merged = self._merged(source)
+        found: dict[str, Node] = {}
+        own: set[str] = set()
+        for number, (key_node, value_node) in enumerate(source.value):
+            if not isinstance(key_node, self._yaml.ScalarNode):
+                raise Unreadable(f"line {key_node.start_mark.line + 1}: a key that is no text")
+            key = str(key_node.value)
+            node = self.node(value_node, child_path(path, key), depth + 1)
+            if key in own:
+                self.overridden.append(found[key])
+            if number >= merged:
+                own.add(key)
+            found[key] = node
+        return found
+
+    def _merged(self, source: Any) -> int:
+        """Puts what `<<: *defaults` brings along before the table's own; gives how much that is. A node with
+        an anchor is met again: it is flat by then."""
+        if id(source) not in self._flattened:
+            own = sum(key.tag != "tag:yaml.org,2002:merge" for key, _ in source.value)
+            self._loader.flatten_mapping(source)
+            self._flattened[id(source)] = len(source.value) - own
+        return self._flattened[id(source)]
+
+    def _scalar(self, source: Any) -> Scalar:
+        if source.tag.startswith("!"):
+            line = source.start_mark.line + 1
+            raise Unreadable(f"line {line}: not YAML: the tag {source.tag}, which nobody can read safely")
+        value = self._loader.construct_object(source)
+        plain = value is None or isinstance(value, str | int | float | bool)
+        return value if plain else str(source.value)  # a version like 2024-10-21 is no date
+
+
+_BLANK: Final = re.compile(r"(?:[\s\ufeff]|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
+_NAME: Final = re.compile(r"(?:[^\W\d]|[$_])[\w$\u200c\u200d]*")
+_JSON5_NUMBER: Final = re.compile(
+    r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$.])"
+)
+_PLAIN: Final = {'"': re.compile(r'[^"\\\n\r]*'), "'": re.compile(r"[^'\\\n\r]*")}
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+_HEX: Final = {"x": re.compile(r"[0-9a-fA-F]{2}"), "u": re.compile(r"[0-9a-fA-F]{4}")}
+_WORDS: Final[dict[str, Scalar]] = {"true": True, "false": False, "null": None}
+_LINE_END: Final = re.compile(r"\r\n|[\n\r\u2028\u2029]")
+
+
+def read_json5(text: str) -> Node:
+    """The document; Unreadable, with the line, where it is none."""
+    return _Reader(text).document()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._line = 1
+        self._counted = 0
+        """Up to where line ends are in `_line`."""
+
+    def document(self) -> Node:
+        self._skip()
+        if self._at == len(self._text):
+            raise Unreadable("is empty")
+        root = self._value("", 0)
+        self._skip()
+        if self._at < len(self._text):
+            self._fail("something after the end of the document")
+        return root
+
+    def _value(self, path: str, depth: int) -> Node:
+        self._skip()
+        if depth > _MAX_DEPTH:
+            self._fail("tables or lists nested too deep")
+        line = self._here()
+        letter = self._peek()
+        if letter == "{":
+            return Node(self._table(path, depth), path, line)
+        if letter == "[":
+            return Node(self._list(path, depth), path, line)
+        if letter in _PLAIN:
+            return Node(self._string(), path, line)
+        return Node(self._word(), path, line)
+
+    def _table(self, path: str, depth: int) -> dict[str, Node]:
+        self._at += 1
+        found: dict[str, Node] = {}
+        while not self._closes("}"):
+            key = self._key()
+            self._skip()
+            if self._peek() != ":":
+                self._fail("a name without a colon behind it")
+            self._at += 1
+            node = self._value(child_path(path, key), depth + 1)
+            if key in found:
+                self._fail(f"the name {key!r} twice in one table" if key.isprintable() else "a name twice")
+            found[key] = node
+            self._separate("}")
+        return found
+
+    def _list(self, path: str, depth: int) -> list[Node]:
+        self._at += 1
+        found: list[Node] = []
+        while not self._closes("]"):
+            found.append(self._value(f"{path}[{len(found)}]", depth + 1))
+            self._separate("]")
+        return found
+
+    def _closes(self, bracket: str) -> bool:
+        self._skip()
+        if self._peek() != bracket:
+            return False
+        self._at += 1
+        return True
+
+    def _separate(self, bracket: str) -> None:
+        self._skip()
+        if self._peek() == ",":
+            self._at += 1
+        elif self._peek() != bracket:
+            self._fail(f"no comma and no {bracket!r} behind a value")
+
+    def _key(self) -> str:
+        if self._peek() in _PLAIN:
+            return self._string()
+        name = _NAME.match(self._text, self._at)
+        if name is None:
+            self._fail("something that is no name")
+        self._at = name.end()
+        return name[0]
+
+    def _word(self) -> Scalar:
+        name = _NAME.match(self._text, self._at)
+        if name is not None and name[0] in _WORDS:
+            self._at = name.end()
+            return _WORDS[name[0]]
+        number = _JSON5_NUMBER.match(self._text, self._at)
+        if number is None:
+            self._fail("something that is no value")
+        self._at = number.end()
+        return _as_number(number[0])
+
+    def _string(self) -> str:
+        quote = self._peek()
+        self._at += 1
+        pieces: list[str] = []
+        while True:
+            plain = _PLAIN[quote].match(self._text, self._at)
+            assert plain is not None, "the pattern matches nothing, too"
+            pieces.append(plain[0])
+            self._at = plain.end()
+            letter = self._peek()
+            if letter == quote:
+                self._at += 1
+                return "".join(pieces)
+            if letter != "\\":
+                self._fail("a text that does not end on its line")
+            self._at += 1
+            pieces.append(self._escape())
+
+    def _escape(self) -> str:
+        end = _LINE_END.match(self._text, self._at)
+        if end is not None:  # a text goes on on the next line
+            self._at = end.end()
+            return ""
+        letter = self._peek()
+        self._at += 1
+        digits = _HEX[letter].match(self._text, self._at) if letter in _HEX else None
+        if letter in _HEX and digits is None:
+            self._fail("an escape without its digits")
+        if digits is None:
+            return _ESCAPES.get(letter, letter)
+        self._at = digits.end()
+        code = int(digits[0], 16)
+        return "\ufffd" if 0xD800 <= code < 0xE000 and not self._is_pair(code) else self._letter(code)
+
+    def _is_pair(self, high: int) -> bool:
+        return high < 0xDC00 and re.compile(r"\\u[dD][c-fC-F]").match(self._text, self._at) is not None
+
+    def _letter(self, code: int) -> str:
+        if not 0xD800 <= code < 0xE000:
+            return chr(code)
+        low = int(self._text[self._at + 2 : self._at + 6], 16)
+        self._at += 6
+        return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00))
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _skip(self) -> None:
+        blank = _BLANK.match(self._text, self._at)
+        assert blank is not None, "the pattern matches nothing, too"
+        self._at = blank.end()
+
+    def _here(self) -> int:
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def _fail(self, what: str) -> NoReturn:
+        if self._at >= len(self._text):
+            what = "the end of the file in the middle of it"
+        raise Unreadable(f"line {self._here()}: not JSON: {what}")
+
+
+def _as_number(text: str) -> Scalar:
+    bare = text.lstrip("+-")
+    sign = -1 if text.startswith("-") else 1
+    if bare[:2] in ("0x", "0X"):
+        return sign * int(bare, 16)
+    if bare == "Infinity":
+        return sign * float("inf")
+    if bare == "NaN":
+        return float("nan")
+    try:
+        return sign * int(bare)
+    except ValueError:
+        return sign * float(bare)

@@ -1,1 +1,0 @@
-"""`wireglot init`: finds what there is to ask, tries it, and writes a configuration."""

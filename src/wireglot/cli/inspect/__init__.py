@@ -1,1 +1,0 @@
-"""`wireglot inspect`: the inspector's page in a browser."""

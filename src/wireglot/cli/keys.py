@@ -1,0 +1,313 @@
+"""What `wireglot keys` does: keys made, changed, listed, revoked, rotated, and shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from wireglot.cli.remote_gateway import (
+    ADMIN_SECRET,
+    NoAnswer,
+    StoreNote,
+    UnusableKey,
+    UnusableUrl,
+    address_of,
+    ask,
+    operated_gateway,
+    reachable,
+    usable_key,
+)
+from wireglot.cli.store import store_failed, wiped
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line, say
+from wireglot.cli.trust import trusted_config
+from wireglot.gateway import config
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, told
+from wireglot.stores import StoreDown, StoreUnusable, open_engine
+
+_ROOT: Final = "/v1/admin/keys"
+_REFUSED: Final = 400
+_UNAUTHORIZED: Final = 401
+
+
+class AdminFailed(Exception):
+    """The admin API cannot be used, or refused; in words for people."""
+
+
+class Keys(Protocol):
+    """Keys as documents; a new key stands in its document as `key`."""
+
+    async def list(self) -> list[dict[str, Any]]: ...
+
+    async def create(self, name: str, fields: dict[str, Any]) -> dict[str, Any]: ...
+
+    async def update(self, name: str, fields: dict[str, Any]) -> dict[str, Any]: ...
+
+    async def revoke(self, name: str) -> dict[str, Any]: ...
+
+    async def rotate(self, name: str, overlap: int) -> dict[str, Any]: ...
+
+    async def delete(self, name: str) -> dict[str, Any]: ...
+
+
+class InStore:
+    """In the store itself."""
+
+    def __init__(self, ring: Keyring, wipe: Callable[[str], Awaitable[object]]) -> None:
+        self._ring = ring
+        self._wipe = wipe
+
+    async def list(self) -> list[dict[str, Any]]:
+        return [told(row, time.time()) for row in await self._ring.all()]
+
+    async def create(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        row, key = await self._ring.create(name, fields)
+        return {**told(row, time.time()), "key": key}
+
+    async def update(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        return told(await self._ring.update(name, fields), time.time())
+
+    async def revoke(self, name: str) -> dict[str, Any]:
+        return told(await self._ring.revoke(name), time.time())
+
+    async def rotate(self, name: str, overlap: int) -> dict[str, Any]:
+        row, key = await self._ring.rotate(name, overlap)
+        return {**told(row, time.time()), "key": key}
+
+    async def delete(self, name: str) -> dict[str, Any]:
+        return told(await self._ring.delete(name, self._wipe), time.time())
+
+
+class AtGateway:
+    """Through the admin API of a gateway that runs."""
+
+    def __init__(self, url: str, key: str = "") -> None:
+        """Raises UnusableUrl, UnusableKey. `key`: where it is not the admin secret of the environment."""
+        self._address = address_of(url)
+        self._secret = key or usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
+        if not self._secret:
+            raise UnusableKey(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
+
+    async def list(self) -> list[dict[str, Any]]:
+        found = self._ask("GET", "").get("data")
+        if not isinstance(found, list):
+            raise AdminFailed(f"{self._address.url}: what answers there is no gateway's admin API")
+        return found
+
+    async def create(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        return self._ask("POST", "", {"name": name, **fields})
+
+    async def update(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        return self._ask("PATCH", _path(name), fields)
+
+    async def revoke(self, name: str) -> dict[str, Any]:
+        return self._ask("DELETE", _path(name))
+
+    async def rotate(self, name: str, overlap: int) -> dict[str, Any]:
+        return self._ask("POST", f"{_path(name)}/rotate", {"overlap": overlap})
+
+    async def delete(self, name: str) -> dict[str, Any]:
+        return self._ask("POST", f"{_path(name)}/delete")
+
+    def _ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
+        try:
+            answer = ask(self._address, method, f"{_ROOT}{path}", key=self._secret, body=document)
+        except NoAnswer as problem:
+            raise AdminFailed(str(problem)) from None
+        if answer.status == _UNAUTHORIZED:
+            raise AdminFailed(f"{self._address.url} does not take the admin secret in {ADMIN_SECRET}")
+        found = answer.document()
+        if "error" in found or answer.status >= _REFUSED or not found:
+            where = "" if "error" in found else f"{self._address.url}: "
+            raise AdminFailed(f"{where}{answer.complaint()}")
+        return found
+
+
+def _path(name: str) -> str:
+    return f"/{quote(name, safe='')}"
+
+
+_WORDS: Final = {
+    "requests_per_minute": "{} requests/min",
+    "tokens_per_minute": "{} tokens/min",
+    "concurrent": "{} at once",
+    "tokens_per_day": "{} tokens/day",
+    "tokens_per_month": "{} tokens/month",
+    "cost_per_day": "{:.2f}/day",
+    "cost_per_month": "{:.2f}/month",
+}
+
+
+class Task(msgspec.Struct):
+    """What to do with which key. `fields` are what it may, as the admin API spells them."""
+
+    action: str
+    name: str = ""
+    fields: dict[str, Any] = {}
+    overlap_seconds: int = 0
+    as_json: bool = False
+    sure: bool = False
+    """Whether the command line says so."""
+
+
+class _NothingToChange(Exception):
+    """In words for people."""
+
+
+class _NotSure(Exception):
+    """In words for people."""
+
+
+_OPEN: Final = (
+    "No key is stored: a gateway on loopback asks for none, unless [keys] or require_key of its "
+    "configuration says otherwise."
+)
+
+
+def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
+    """At the gateway of `url`, or the one that runs here; else in the store of the configuration."""
+    try:
+        if url is not None:
+            asyncio.run(_do(task, AtGateway(url)))
+            return OK
+        running = operated_gateway(config_file)
+        if running is not None:
+            asyncio.run(_do(task, AtGateway(reachable(running.url), running.key)))
+            return OK
+        file = trusted_config(config_file)
+        settings = config.load(file.path, content=file.content, keys_needed=False)
+        return asyncio.run(_in_the_store(settings, task))
+    except (config.ConfigError, UnusableUrl, UnusableKey, _NothingToChange, _NotSure) as problem:
+        complain(problem)
+        return UNUSABLE
+    except (StoreDown, StoreUnusable) as problem:
+        return store_failed(problem)
+    except (KeyRefused, AdminFailed) as problem:
+        complain(problem)
+        return FAILED
+
+
+async def _in_the_store(settings: Settings, task: Task) -> int:
+    if settings.store.url.value.startswith("memory:"):
+        complain("the store is in the gateway's memory: set store.url, or name a gateway with --url")
+        return UNUSABLE
+    note = StoreNote(settings)
+    engine = await open_engine(settings.store.url.value)
+    try:
+        ring = Keyring(engine.keys, {key.name for key in settings.keys})
+        await _do(task, InStore(ring, lambda caller: wiped(settings, engine, caller)))
+    finally:
+        await engine.close()
+    note.say()
+    return OK
+
+
+async def _do(task: Task, keys: Keys) -> None:
+    match task.action:
+        case "create":
+            first = not await keys.list()
+            _show_key(await keys.create(task.name, task.fields), task.as_json)
+            say(f"This is the key of {task.name}. It is shown this once: only its hash is kept.")
+            if first:
+                say("From now on every request to the gateway needs a key (`wireglot keys off` ends that).")
+        case "update":
+            if not task.fields:
+                raise _NothingToChange(
+                    "nothing to change: name at least one option (see wireglot keys update --help)"
+                )
+            _show(await keys.update(task.name, task.fields), task.as_json)
+        case "revoke":
+            _show(await keys.revoke(task.name), task.as_json)
+            say("It opens nothing any more, in every process within seconds. What runs may end.")
+        case "delete":
+            _check_sure(task, f"the key {task.name}")
+            await keys.delete(task.name)
+            say(f"{task.name} and what was kept of its caller are gone; the name is free.")
+            if not await keys.list():
+                say(_OPEN)
+        case "off":
+            names = [document["name"] for document in await keys.list()]
+            if names:
+                _check_sure(task, f"all stored keys ({', '.join(names)})")
+            for name in names:
+                await keys.delete(name)
+            say(f"{count(len(names), 'key')} deleted. {_OPEN}" if names else _OPEN)
+        case "rotate":
+            document = await keys.rotate(task.name, task.overlap_seconds)
+            _show_key(document, task.as_json)
+            until = document.get("old_key_until")
+            say(f"The old key works until {until}." if until else "The old key opens nothing any more.")
+        case _:
+            _show_all(await keys.list(), task.as_json)
+
+
+def _check_sure(task: Task, what: str) -> None:
+    """What is deleted does not come back: a person says so, or the command line does."""
+    if task.sure:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise _NotSure(f"this deletes {one_line(what)} and what was kept of the callers: say --yes")
+    question = f"Delete {one_line(what)} and what was kept of the callers? [y/N] "
+    print(question, end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise _NotSure("nothing was deleted")
+
+
+def _show_key(document: dict[str, Any], as_json: bool) -> None:
+    """It is shown this once: that it could not be must not look as if nothing had happened."""
+    try:
+        print(json.dumps(document) if as_json else document["key"], flush=True)
+    except OSError as fault:
+        name = document["name"]
+        told = f"the key was made and could not be shown: get another with `wireglot keys rotate {name}`"
+        if isinstance(fault, BrokenPipeError):  # nothing else is said of those
+            complain(told)
+        raise OSError(fault.errno, f"{fault.strerror}; {told}") from None
+
+
+def _show(document: dict[str, Any], as_json: bool) -> None:
+    print(json.dumps(document) if as_json else _line(document))
+
+
+def _show_all(documents: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(documents))
+        return
+    if not documents:
+        say("There are no stored keys. Make one: wireglot keys create NAME")
+        return
+    paint = Paint(sys.stdout)
+    rows = [(d["name"], f"{d['prefix']}…", _state(d), _created(d), _may(d)) for d in documents]
+    heads = ("name", "key", "state", "created", "may")
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    print(paint("  ".join(map(str.ljust, heads, widths)).rstrip(), "bold"))
+    for row in rows:
+        print(one_line("  ".join(map(str.ljust, row, widths)).rstrip()))
+
+
+def _line(document: dict[str, Any]) -> str:
+    return one_line(f"{document['name']}  {document['prefix']}…  {_state(document)}  {_may(document)}")
+
+
+def _state(document: dict[str, Any]) -> str:
+    if document["state"] == "active" and document["expires"]:
+        return f"until {document['expires'][:10]}"
+    return str(document["state"])
+
+
+def _created(document: dict[str, Any]) -> str:
+    return str(document["created"] or "")[:10]
+
+
+def _may(document: dict[str, Any]) -> str:
+    said = [", ".join(document["models"]) or "all models"]
+    said += [words.format(document[name]) for name, words in _WORDS.items() if document.get(name)]
+    return "; ".join(said)

@@ -1,1 +1,0 @@
-"""`wireglot keys`: who may use the gateway, and how much."""

@@ -1,0 +1,181 @@
+"""The models of a configuration, as a table or as JSON lines, and why the others are off."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.cli.argument_parser import near
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line
+from wireglot.gateway import config
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.stored_forms import now_ms
+from wireglot.providers import spec as catalog
+from wireglot.providers.limits import Limits
+from wireglot.providers.prices import Price, price_of
+from wireglot.providers.spec import ModelSpec, ProviderSpec, limits_of
+
+_MILLION: Final = 1_000_000
+_SHORT: Final = {"image": "img", "document": "doc"}
+_HEADS: Final = ("model", "context", "output", "takes", "price in/out")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One model of one provider. Tokens are 0, the price None where nobody has said."""
+
+    name: str
+    on: bool
+    context: int
+    output: int
+    takes: tuple[str, ...]
+    price: Price | None
+    off_because: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            one_line(self.name),
+            _tokens(self.context),
+            _tokens(self.output),
+            " ".join(self.takes) or "-",
+            _price(self.price),
+        )
+
+    def document(self) -> dict[str, Any]:
+        price = self.price
+        return {
+            "name": self.name,
+            "on": self.on,
+            "context": self.context or None,
+            "output": self.output or None,
+            "takes": list(self.takes),
+            "price": None
+            if price is None
+            else {"input": price.input / _MILLION, "output": price.output / _MILLION},
+            **({"off_because": self.off_because} if self.off_because else {}),
+        }
+
+
+def show_models(pattern: str, *, named: str | None, everything: bool, as_json: bool) -> int:
+    """Of the file named, or of the one that `wireglot serve` would find."""
+    path = Path(named) if named else config.find()
+    try:
+        settings = config.load(path, create_secret=False, keys_needed=False)
+    except config.ConfigError as error:
+        complain(error)
+        return UNUSABLE
+    known = [*_rows_of(settings), *_rows_that_are_off(settings)]
+    rows = [row for row in known if pattern in row.name and (row.on or everything)]
+    if pattern and not rows:
+        complain(_nothing(pattern, known))
+        return FAILED
+    if as_json:
+        for row in rows:
+            print(msgspec.json.encode(row.document()).decode())
+        return OK
+    _print_table(rows)
+    if not pattern:
+        _print_rest(settings)
+    return OK
+
+
+def _nothing(pattern: str, known: Sequence[Row]) -> str:
+    told = f"no model that can be asked is called {one_line(pattern)}"
+    off = next((row for row in known if not row.on and pattern in row.name), None)
+    if off is not None:
+        return f"{told}: {off.name} is off, {off.off_because}"
+    names = {name: row for row in known for name in (row.name, row.name.partition("/")[2])}
+    meant = near(pattern, names)
+    return f"{told}: did you mean {meant}?" if meant else told
+
+
+def _print_table(rows: Sequence[Row]) -> None:
+    paint = Paint(sys.stdout)
+    cells = [row.cells() for row in rows]
+    widths = [max(map(len, column)) for column in zip(_HEADS, *cells, strict=True)]
+    print(paint("  ".join(map(str.ljust, _HEADS, widths)).rstrip(), "bold"))
+    for row, texts in zip(rows, cells, strict=True):
+        line = "  ".join(map(str.ljust, texts, widths)).rstrip()
+        print(line if row.on else paint(f"{line}  (off)", "dim"))
+
+
+def _print_rest(settings: Settings) -> None:
+    rules = [rule for rule in settings.rules if rule.targets]
+    if rules:
+        print("\nNames of your own ([models]):")
+        for rule in rules:
+            print(one_line(f"  {rule.match} -> {', '.join(rule.targets)}"))
+    off = [(name, f"set {variable}") for name, variable in settings.off.items()]
+    off += [(name, _why_off(catalog.provider(name))) for name in _off(settings) if name not in settings.off]
+    if off:
+        print(f"\n{count(len(off), 'provider')} off (--all lists their models):")
+        width = max(len(name) for name, _ in off)
+        for name, why in off:
+            print(f"  {name.ljust(width)}  {why}")
+
+
+def _rows_of(settings: Settings) -> Iterator[Row]:
+    for provider in settings.providers.values():
+        yield from _rows(settings, provider.name, provider.spec)
+
+
+def _rows_that_are_off(settings: Settings) -> Iterator[Row]:
+    for name in _off(settings):
+        yield from _rows(settings, name, catalog.provider(name))
+
+
+def _off(settings: Settings) -> list[str]:
+    return [name for name in catalog.names() if name not in settings.providers]
+
+
+def _rows(settings: Settings, name: str, spec: ProviderSpec) -> Iterator[Row]:
+    for entry in spec.models:
+        if entry.is_name and not entry.retired:
+            yield _row(settings, name, spec, entry)
+
+
+def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) -> Row:
+    on = name in settings.providers
+    dialect = (entry.dialects or spec.dialects)[0]
+    limits = limits_of(spec, dialect, entry.match)
+    return Row(
+        name=f"{name}/{entry.match}",
+        on=on,
+        context=entry.context,
+        output=entry.output or limits.max_tokens,
+        takes=tuple(_takes(limits)),
+        price=price_of(
+            settings.prices, spec, entry.match, provider=name, at=now_ms(), currency=settings.currency
+        ),
+        off_because="" if on else f"set {settings.off[name]}" if name in settings.off else _why_off(spec),
+    )
+
+
+def _takes(limits: Limits) -> Iterator[str]:
+    """What differs between models: all of them take text, and tools unless it says so."""
+    if limits.thinking not in (None, "none"):
+        yield "think"
+    yield from (_SHORT.get(kind, kind) for kind in limits.media)
+
+
+def _why_off(spec: ProviderSpec) -> str:
+    if spec.auth != "none" and spec.api_key_env:
+        return f"set {' or '.join(spec.api_key_env)}"
+    return f"add [providers.{spec.name}] to the configuration"
+
+
+def _tokens(number: int) -> str:
+    if not number:
+        return "-"
+    if number >= _MILLION:
+        return f"{number / _MILLION:.3g}M"
+    return f"{number / 1000:.4g}k" if number >= 1000 else str(number)
+
+
+def _price(price: Price | None) -> str:
+    if price is None:
+        return "-"
+    return f"{price.input / _MILLION:.4g}/{price.output / _MILLION:.4g}"

@@ -1,1 +1,0 @@
-"""`wireglot models`: what can be asked now, and what could be."""

@@ -1,0 +1,218 @@
+"""The bundled conversation in every direction, and one request beside its translation."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from importlib.resources import files
+from itertools import zip_longest
+from typing import Any, Literal
+
+import msgspec
+
+from wireglot.cli.argument_parser import near
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, loss_lines, one_line, say
+from wireglot.dialects.registry import DialectName, dialect_name
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.loss import Loss
+from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.wire.json import decode, encode_text
+
+_STEP = 2
+_SCHEMAS = frozenset({"input_schema", "parameters", "parametersJsonSchema"})
+_LIMITS = (60, 40, 28, 18)
+"""How much of each string to show, tried in turn until a small value fits on a line."""
+_SMALL = 5  # leaves; what has more is opened instead
+
+
+def outline(value: Any, width: int) -> list[str]:
+    """The lines of a JSON value, none longer than `width`."""
+    return [_cut(line, width) for line in _lines(value, "", 0, width, "")]
+
+
+def side_by_side(left: list[str], right: list[str], width: int) -> list[str]:
+    return [f"{one.ljust(width)} | {other}".rstrip() for one, other in zip_longest(left, right, fillvalue="")]
+
+
+def _lines(value: Any, label: str, indent: int, width: int, tail: str) -> list[str]:
+    start = " " * indent + label
+    line = start + _text(value) + tail
+    if len(line) <= width:
+        return [line]
+    if isinstance(value, str):
+        return [start + _text(_abridged(value, width - len(start + tail) - 2)) + tail]
+    if not isinstance(value, (dict, list)) or label[1:-3] in _SCHEMAS:  # a label is `"name": `
+        return [line]
+    if _leaves(value) <= _SMALL:
+        for limit in _LIMITS:
+            line = start + _text(_abridged(value, limit)) + tail
+            if len(line) <= width:
+                return [line]
+    return [
+        start + ("{" if isinstance(value, dict) else "["),
+        *_inner(value, indent + _STEP, width),
+        " " * indent + ("}" if isinstance(value, dict) else "]") + tail,
+    ]
+
+
+def _inner(value: dict[str, Any] | list[Any], indent: int, width: int) -> list[str]:
+    if isinstance(value, dict):
+        items = [(f"{_text(key)}: ", item) for key, item in value.items()]
+    else:
+        items = [("", item) for item in value]
+    lines: list[str] = []
+    for number, (label, item) in enumerate(items, 1):
+        lines += _lines(item, label, indent, width, "," if number < len(items) else "")
+    return lines
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.format(encode_text(value), indent=0)
+
+
+def _abridged(value: Any, limit: int) -> Any:
+    match value:
+        case str():
+            return value if len(value) <= limit else value[: max(limit - 1, 0)] + "…"
+        case dict():
+            return {key: _abridged(item, limit) for key, item in value.items()}
+        case list():
+            return [_abridged(item, limit) for item in value]
+        case _:
+            return value
+
+
+def _leaves(value: Any) -> int:
+    match value:
+        case dict():
+            return sum(map(_leaves, value.values()))
+        case list():
+            return sum(map(_leaves, value))
+        case _:
+            return 1
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+EXAMPLE_MODELS = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai-chat": "gpt-5.1",
+    "openai-responses": "gpt-5.1-codex",
+    "gemini": "gemini-2.5-pro",
+}
+"""The dialects there are examples of, each with the model its example names."""
+
+
+def example_document(dialect: str, kind: Literal["request", "response"]) -> dict[str, Any]:
+    value: dict[str, Any] = decode(_read(dialect, f"{kind}.json"))
+    return value
+
+
+def example_stream(dialect: str) -> bytes:
+    return _read(dialect, "stream.sse")
+
+
+def _read(dialect: str, name: str) -> bytes:
+    return (files("wireglot.cli.examples") / dialect / name).read_bytes()
+
+
+_KINDS = ("request", "response", "stream")
+
+
+class Crossing(msgspec.Struct, frozen=True):
+    """How one document fared: its losses, or why it failed."""
+
+    losses: tuple[Loss, ...] = ()
+    fault: str = ""
+
+
+def show_pairs(source: DialectName, target: DialectName) -> int:
+    for option, name in (("--from", source), ("--to", target)):
+        if name not in EXAMPLE_MODELS:
+            meant = near(name, EXAMPLE_MODELS)
+            hint = f"did you mean {meant}?" if meant else f"expected one of {', '.join(EXAMPLE_MODELS)}"
+            complain(f"{option}: no example in dialect {name!r}: {hint}")
+            return UNUSABLE
+    paint = Paint(sys.stdout)
+    print(paint("One coding-agent conversation, every direction", "bold"))
+    print(
+        "A number counts the losses: what the other dialect has no place for, named at the end of the row.\n"
+    )
+    faults = _table(paint)
+    print()
+    if faults:
+        say("\n".join(faults))
+        return FAILED
+    _show(source, target, paint)
+    return OK
+
+
+def cross(kind: str, source: DialectName, target: DialectName) -> Crossing:
+    """Translate one bundled document. The client of a response or stream is the one who speaks `target`."""
+    try:
+        match kind:
+            case "request":
+                body = example_document(source, "request")
+                return Crossing(
+                    translate_request(body, source=source, target=target, model=EXAMPLE_MODELS[target]).losses
+                )
+            case "response":
+                body = example_document(source, "response")
+                asked = example_document(target, "request")
+                return Crossing(translate_response(body, source=source, target=target, request=asked).losses)
+            case _:
+                translator = StreamTranslator(
+                    source=source, target=target, request=example_document(target, "request")
+                )
+                translator.feed(example_stream(source))
+                translator.close()
+                if translator.failed:
+                    return Crossing(fault="the stream ended in an error")
+                return Crossing(tuple(translator.losses))
+    except WireglotError as fault:
+        return Crossing(fault=str(fault))
+
+
+def _table(paint: Paint) -> list[str]:
+    """Print a row for each ordered pair; return what failed."""
+    row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
+    print(paint(row.format("from", "to", *_KINDS, "not carried as it was"), "bold"))
+    faults = []
+    for source in EXAMPLE_MODELS:
+        for target in EXAMPLE_MODELS:
+            if source == target:
+                continue
+            crossings = {kind: cross(kind, dialect_name(source), dialect_name(target)) for kind in _KINDS}
+            faults += [
+                f"wireglot: {source} to {target}, {kind}: {one_line(crossing.fault)}"
+                for kind, crossing in crossings.items()
+                if crossing.fault
+            ]
+            features = sorted({loss.feature for crossing in crossings.values() for loss in crossing.losses})
+            cells = [_cell(crossing, paint) for crossing in crossings.values()]
+            print(row.format(source, target, *cells, ", ".join(features)).rstrip())
+    return faults
+
+
+def _cell(crossing: Crossing, paint: Paint) -> str:
+    if crossing.fault:
+        return paint("FAILED".ljust(9), "dropped")
+    return paint((f"ok, {len(crossing.losses)}" if crossing.losses else "ok").ljust(9), "ok")
+
+
+def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
+    """One request beside its translation, and what the translation could not say."""
+    width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 40), 100)
+    body = example_document(source, "request")
+    rendered = translate_request(body, source=source, target=target, model=EXAMPLE_MODELS[target])
+    print(paint(f"{f'The request in {source}'.ljust(width)} | the same in {target}", "bold"))
+    print(f"{'-' * width}-+-{'-' * width}")
+    print("\n".join(side_by_side(outline(body, width), outline(rendered.value, width), width)))
+    print()
+    if rendered.losses:
+        print(paint(f"{count(len(rendered.losses), 'loss', 'losses')}:", "bold"))
+        print("\n".join(loss_lines(rendered.losses, paint)))
+    else:
+        print("No losses.")

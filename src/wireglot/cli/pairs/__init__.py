@@ -1,1 +1,0 @@
-"""`wireglot pairs`: the bundled conversation in every direction."""

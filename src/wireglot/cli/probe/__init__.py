@@ -1,1 +1,0 @@
-"""`wireglot probe`: an endpoint put to the test."""

@@ -1,0 +1,280 @@
+"""What lives beside a client and ends with it, however that ends: its gateway, a folder of its files.
+
+The command turns into the client by exec, so that the terminal, signals and the exit status are the client's
+alone. What must outlast it for a moment is a process that no terminal reaches and nobody waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.cli.process_setup import give_large_blocks_back, give_up, raise_limit, run_loop
+from wireglot.cli.trust import ConfigFile
+from wireglot.gateway import config
+from wireglot.gateway.run import Process
+from wireglot.stores import StoreDown, StoreUnusable
+
+try:
+    import fcntl
+except ImportError:  # Windows: no client is started there
+    fcntl = None  # type: ignore[assignment]
+
+_NAME: Final = re.compile(r"wireglot-run-([0-9]{1,10})-.+")
+
+
+class ClientFolder:
+    """Locked for as long as a process has `descriptor`: this one, and those that it is forked into."""
+
+    def __init__(self) -> None:
+        _remove_left_behind(Path(tempfile.gettempdir()))
+        self.path = Path(tempfile.mkdtemp(prefix=f"wireglot-run-{os.getpid()}-"))
+        self.descriptor = -1
+        with contextlib.suppress(OSError):  # a file system without locks: the process alone tells
+            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _remove_left_behind(below: Path) -> None:
+    with contextlib.suppress(OSError):
+        for place in below.iterdir():
+            named = _NAME.fullmatch(place.name)
+            if named is not None and not _is_there(int(named[1])):
+                with contextlib.suppress(OSError):
+                    _remove_unless_held(place)
+
+
+def _remove_unless_held(place: Path) -> None:
+    """A process of another container is not seen here, its lock is."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        about = os.fstat(descriptor)
+        if about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) == 0o700:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(place, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's
+        return True
+    return True
+
+
+_LOOK_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 30.0
+"""In which a gateway has ended after its client, be its store silent or its start not over yet."""
+
+
+class DidNotStart(Exception):
+    """In words for people."""
+
+
+class Own(msgspec.Struct, frozen=True):
+    """The gateway to start."""
+
+    file: ConfigFile
+    environ: Mapping[str, str]
+    overrides: Mapping[str, Any]
+    log: str | None = None
+
+
+class _Told(msgspec.Struct):
+    url: str = ""
+    problem: str = ""
+
+
+def start_gateway(own: Own, folder: ClientFolder | None) -> str:
+    """Its URL. It ends when this process does, or the program that this process turns into."""
+    client = _Client()
+    kept = (client.descriptor, folder.descriptor if folder is not None else -1)
+    told = _in_background(lambda tell: _serve(own, client, folder, tell), kept)
+    if not told.url:
+        raise DidNotStart(told.problem or "its gateway ended at once")
+    return told.url
+
+
+def remove_afterwards(folder: ClientFolder) -> None:
+    """The folder goes when this process ends, or the program that this process turns into."""
+    client = _Client()
+
+    def work(tell: Callable[[_Told], None]) -> None:
+        tell(_Told())
+        client.wait_for_end()
+        folder.remove()
+
+    _in_background(work, (client.descriptor, folder.descriptor))
+
+
+class _Client:
+    """This process, and the program that it turns into, as others wait for its end.
+
+    Made before those others are: a number that they look up later may be another process's by then.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self.descriptor = -1
+        with contextlib.suppress(AttributeError, OSError):  # another system, or an old one
+            self.descriptor = os.pidfd_open(self._pid)  # which no program inherits
+
+    def wait_for_end(self) -> None:
+        """Also while nobody has taken note of its end: a descriptor of the process is ready then."""
+        if self.descriptor >= 0:
+            select.select([self.descriptor], [], [])
+            return
+        with contextlib.suppress(OSError):
+            while True:
+                os.kill(self._pid, 0)
+                time.sleep(_LOOK_SECONDS)
+
+
+def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callable[[_Told], None]) -> None:
+    log = -1
+    ends = _Ends(client, folder)
+    try:
+        if own.log is not None:
+            log = os.open(own.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        give_up(own.environ)
+        give_large_blocks_back()
+        raise_limit()
+        settings = config.load(
+            own.file.path,
+            environ=own.environ,
+            overrides=own.overrides,
+            content=own.file.content,
+            keys_needed=False,
+        )
+
+        async def work() -> None:
+            process = Process(
+                settings,
+                path=own.file.path,
+                environ=own.environ,
+                overrides=own.overrides,
+                log_fd=log if log >= 0 else 2,
+                watches=False,  # the client writes in its project, where the configuration may lie
+            )
+            await process.start()
+            ended = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, ended.set)
+            ends.tell(loop, ended)
+            tell(_Told(process.url))
+            await ended.wait()
+            await process.close()
+
+        run_loop(work())
+    except (config.ConfigError, StoreUnusable, StoreDown) as problem:
+        tell(_Told(problem=str(problem)))
+    except OSError as fault:
+        tell(_Told(problem=f"{own.log or 'its gateway'}: {fault.strerror or fault}"))
+    finally:
+        if folder is not None:
+            folder.remove()
+
+
+class _Ends:
+    """Ends a gateway after its client, from before its start on."""
+
+    def __init__(self, client: _Client, folder: ClientFolder | None) -> None:
+        self._client = client
+        self._folder = folder
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: asyncio.Event | None = None
+        self._has_ended = False
+        self._lock = threading.Lock()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def tell(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+        """From now on it is asked to end. Called in the loop."""
+        with self._lock:
+            self._loop, self._ended = loop, ended
+            if self._has_ended:
+                ended.set()
+
+    def _wait(self) -> None:
+        self._client.wait_for_end()
+        with self._lock:
+            self._has_ended = True
+            if self._loop is not None and self._ended is not None:
+                with contextlib.suppress(RuntimeError):  # the loop has gone
+                    self._loop.call_soon_threadsafe(self._ended.set)
+        time.sleep(_CLOSE_SECONDS)  # it does not last that long, unless something is stuck
+        if self._folder is not None:
+            self._folder.remove()
+        os._exit(1)
+
+
+def _in_background(work: Callable[[Callable[[_Told], None]], None], kept: Collection[int]) -> _Told:
+    """Run it in a process of its own, and wait for the first that it tells. `kept`: descriptors for it."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(reading)
+            os.setsid()  # Ctrl-C is the client's
+            if os.fork() == 0:  # the client has no child that it does not know of
+                _let_go_of_descriptors({writing, *kept})
+                work(_Teller(writing))
+            status = 0
+        finally:
+            os._exit(status)  # nothing of the command is this process's to run
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read()
+    return msgspec.json.decode(said, type=_Told) if said else _Told()
+
+
+def _let_go_of_descriptors(kept: Collection[int]) -> None:
+    """Who reads what the client writes must not wait for this process, nor who waits for a lock of its."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nowhere, number)
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/dev/fd"):
+            if (number := int(name)) > 2 and number not in kept:
+                with contextlib.suppress(OSError):  # the one that reads the list has gone
+                    os.close(number)
+
+
+class _Teller:
+    """Tells once: the number of the descriptor may be another file's afterwards."""
+
+    def __init__(self, writing: int) -> None:
+        self._writing = writing
+
+    def __call__(self, told: _Told) -> None:
+        writing, self._writing = self._writing, -1
+        if writing < 0:
+            return
+        with contextlib.suppress(OSError):  # nobody is there to hear it
+            os.write(writing, msgspec.json.encode(told))
+        os.close(writing)

@@ -1,0 +1,183 @@
+"""The gateway in this process, or in several under a supervisor, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.cli.process_setup import (
+    give_large_blocks_back,
+    give_up,
+    holes_given_back,
+    raise_limit,
+    run_loop,
+)
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain
+from wireglot.cli.trust import refusal_of_changes, trusted_config
+from wireglot.dialects.paths import Paths
+from wireglot.dialects.registry import surfaces
+from wireglot.gateway import config
+from wireglot.gateway.observe.running import find_running
+from wireglot.gateway.run import Place, Process
+from wireglot.gateway.settings import Settings
+from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+
+_KEY_BYTES: Final = 32
+
+
+def serve(
+    named: str | None,
+    overrides: dict[str, Any],
+    options: Mapping[str, str] = {},
+    *,
+    record_until: float = 0.0,
+) -> int:
+    """With the configuration named, or the one that is found, and what the command line puts in its place.
+    `options`: those that were given, by the variables that carry them to the workers. `record_until`: a
+    moment (unix seconds) up to which all bodies are recorded."""
+    try:
+        file = trusted_config(named)
+        path, why_not = file.path, refusal_of_changes(file)
+        settings = config.load(path, overrides=overrides, content=file.content)
+    except config.ConfigError as error:
+        complain(_in_words_of(options, error))
+        return UNUSABLE
+    give_up()
+    give_large_blocks_back()
+    raise_limit()
+    Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
+    if settings.server.workers > 1:
+        return _supervised(settings, path, overrides, why_not, record_until)
+    return _serve(settings, path, overrides, why_not, None, record_until, _new_key())
+
+
+def _new_key() -> str:
+    """For `wireglot keys` and its siblings, which find it where they find the gateway."""
+    return secrets.token_urlsafe(_KEY_BYTES)
+
+
+def _in_words_of(options: Mapping[str, str], error: config.ConfigError) -> config.ConfigError:
+    """A problem with what stood on the command line is told by its option."""
+    problems = [
+        msgspec.structs.replace(problem, path=options.get(problem.path, problem.path))
+        for problem in error.problems
+    ]
+    only = all(problem.path in options.values() for problem in problems)
+    return config.ConfigError(problems, problems[0].path if only and len(problems) == 1 else error.source)
+
+
+async def _try_store(settings: Settings) -> None:
+    """Once for all workers: each of them would only say that it cannot start."""
+    for url, opened in (
+        (settings.store.url.value, open_engine),
+        (settings.store.shared.value, open_counters),
+    ):
+        with contextlib.suppress(StoreDown):  # they wait for it, and serve what needs no state
+            if url:
+                found: Any = await opened(url)
+                await (found[0] if isinstance(found, tuple) else found).close()
+
+
+def _supervised(
+    settings: Settings,
+    path: Path | None,
+    overrides: dict[str, Any],
+    why_not: Callable[[bytes], str] | None,
+    record_until: float,
+) -> int:
+    from wireglot.gateway.supervisor import Supervisor
+
+    key = _new_key()
+
+    def work(shared: Settings, place: Place) -> int:
+        return _serve(shared, path, overrides, why_not, place, record_until, key)
+
+    supervisor = Supervisor(settings, work)
+    try:
+        asyncio.run(_try_store(settings))
+        return supervisor.run()
+    except StoreUnusable as problem:
+        return _cannot_store(problem)
+    except (OSError, UnicodeError) as fault:
+        return _cannot_listen(settings, fault)
+
+
+def _serve(
+    settings: Settings,
+    path: Path | None,
+    overrides: dict[str, Any],
+    why_not: Callable[[bytes], str] | None,
+    place: Place | None,
+    record_until: float,
+    operator_key: str,
+) -> int:
+    async def work() -> None:
+        process = Process(
+            settings,
+            path=path,
+            overrides=overrides,
+            place=place,
+            why_not=why_not,
+            record_until=record_until,
+            operator_key=operator_key,
+        )
+        async with holes_given_back():
+            await process.serve()
+
+    try:
+        run_loop(work())
+    except config.ConfigError as error:
+        complain(error)
+        return UNUSABLE
+    except StoreUnusable as problem:
+        return _cannot_store(problem)
+    except (OSError, UnicodeError) as fault:
+        return _cannot_listen(settings, fault)
+    return OK
+
+
+def _cannot_store(problem: StoreUnusable) -> int:
+    complain(problem)
+    return FAILED
+
+
+def _cannot_listen(settings: Settings, fault: OSError | UnicodeError) -> int:
+    if isinstance(fault, OSError) and isinstance(fault.filename, str):  # it is about a file
+        raise fault
+    server = settings.server
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    complain(f"cannot listen on {host}:{server.port}: {_why(fault, server.port)}")
+    return FAILED
+
+
+def _why(fault: OSError | UnicodeError, port: int) -> str:
+    if isinstance(fault, socket.gaierror | UnicodeError):  # the latter: a name that no resolver is asked for
+        return "this machine knows no address of that name"
+    # uvloop and asyncio put the address and more into strerror.
+    reason = os.strerror(fault.errno) if fault.errno else str(fault)
+    match fault.errno:
+        case errno.EADDRINUSE:
+            if pid := _own_gateway_at(port):
+                return f"{reason}: your gateway with process id {pid} does (`wireglot run` joins it)"
+            return f"{reason}: another program does; --port N takes another port, --port 0 any free one"
+        case errno.EACCES:
+            return f"{reason}: ports below 1024 may be the system's; --port N takes another"
+        case errno.EADDRNOTAVAIL:
+            return f"{reason}: it is none of this machine's addresses"
+        case _:
+            return reason
+
+
+def _own_gateway_at(port: int) -> int:
+    """The process id of this user's gateway that listens on a port, or 0."""
+    found = (running.pid for running in find_running(os.environ) if running.url.endswith(f":{port}"))
+    return next(found, 0)

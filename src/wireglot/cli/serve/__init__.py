@@ -1,1 +1,0 @@
-"""`wireglot serve`: the gateway itself."""

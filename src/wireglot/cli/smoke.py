@@ -1,0 +1,382 @@
+"""Which gateway is asked: one that listens somewhere, or one that is started here for it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from wireglot.cli.argument_parser import near
+from wireglot.cli.remote_gateway import (
+    Address,
+    Answer,
+    NoAnswer,
+    UnusableKey,
+    UnusableUrl,
+    address_of,
+    ask,
+    usable_key,
+)
+from wireglot.cli.store import store_failed
+from wireglot.cli.terminal import FAILED, MOST_FAILURES, UNUSABLE, Paint, complain, count, one_line
+from wireglot.dialects.arguments import arguments_object
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Message, Part, Text, ToolCall
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.stream import Event, Failure, fold
+from wireglot.wire.json import BadJson, decode
+
+_TOOL: Final = Tool(
+    "get_weather",
+    "Tells the weather in a city.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "The name of the city"}},
+        "required": ["city"],
+    },
+)
+_GREETING: Final = "Say hello in one short sentence."
+_QUESTION: Final = "What is the weather in Paris? Call the tool get_weather to find out."
+_MAX_TOKENS: Final = 2048
+"""Enough for a model that thinks before it says hello."""
+
+_MODEL_SECONDS: Final = 120.0
+_UNAUTHORIZED: Final = 401
+_NOT_FOUND: Final = 404
+_VERSION_HEADER: Final = {"anthropic-version": "2023-06-01"}
+
+_PATHS: Final[dict[str, tuple[str, str]]] = {
+    # dialect: where it is asked for a whole answer, and for a stream
+    "anthropic": ("/v1/messages", "/v1/messages"),
+    "openai-chat": ("/v1/chat/completions", "/v1/chat/completions"),
+    "openai-responses": ("/v1/responses", "/v1/responses"),
+    "gemini": (
+        "/v1beta/models/{model}:generateContent",
+        "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+    ),
+    "code-assist": ("/v1internal:generateContent", "/v1internal:streamGenerateContent?alt=sse"),
+    "gemini-simple": ("/v1/gemini", "/v1/gemini"),
+}
+_COUNTS: Final[dict[str, tuple[str, str]]] = {
+    # dialect: where it is asked for a count, and the field of the answer
+    "anthropic": ("/v1/messages/count_tokens", "input_tokens"),
+    "openai-responses": ("/v1/responses/input_tokens", "input_tokens"),
+    "gemini": ("/v1beta/models/{model}:countTokens", "totalTokens"),
+    "code-assist": ("/v1internal:countTokens", "totalTokens"),
+}
+_LISTS: Final[dict[str, tuple[str, str]]] = {
+    # dialect: where it lists models, and the field of the answer
+    "anthropic": ("/v1/models?limit=1000", "data"),
+    "openai-chat": ("/v1/models", "data"),
+    "gemini": ("/v1beta/models?pageSize=1000", "models"),
+}
+
+
+class Gateway(msgspec.Struct, frozen=True):
+    address: Address
+    key: str = ""
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        """What a model is asked may take its time. Raises NoAnswer."""
+        return ask(
+            self.address,
+            method,
+            path,
+            key=self.key,
+            body=body,
+            headers=headers or {},
+            seconds=_MODEL_SECONDS,
+        )
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How one check went; `fault` is empty where it passed. Times in seconds."""
+
+    endpoint: str
+    check: str
+    seconds: float = 0.0
+    fault: str = ""
+    route: str = ""
+    losses: str = ""
+
+
+class CheckFailed(Exception):
+    """A check did not pass, and why."""
+
+
+def listed_models(gateway: Gateway) -> list[str]:
+    """The names the gateway offers, as an OpenAI client sees them. Raises NoAnswer, UnusableKey,
+    CheckFailed."""
+    path, field = _LISTS["openai-chat"]
+    answer = ask(gateway.address, "GET", path, key=gateway.key)
+    if answer.status == _UNAUTHORIZED:
+        fix = "give --key one that `wireglot keys create NAME` has made"
+        if not gateway.key:
+            raise UnusableKey(f"{gateway.url} wants a client key: {fix}")
+        raise CheckFailed(f"it does not take that client key: {fix}")
+    found = answer.document().get(field)
+    if not isinstance(found, list):
+        raise CheckFailed(answer.complaint())
+    return [str(model.get("id")) for model in found if isinstance(model, dict)]
+
+
+def refusal(gateway: Gateway, model: str) -> str:
+    """What the gateway says of a model that it does not serve; nothing if it does. Raises NoAnswer."""
+    answer = ask(gateway.address, "GET", f"/v1/models/{quote(model, safe='/')}", key=gateway.key)
+    return answer.complaint() if answer.status == _NOT_FOUND else ""
+
+
+def checks(gateway: Gateway, model: str) -> Iterator[Result]:
+    """Every check in turn, each as soon as it is done."""
+    for name, (path, field) in _LISTS.items():
+        yield _timed("GET " + path.partition("?")[0], f"models, {name}", _Models(gateway, name, path, field))
+    for name, (path, field) in _COUNTS.items():
+        yield _timed("POST " + path.partition("?")[0], "count", _Count(gateway, name, model, path, field))
+    for name, (whole, streamed) in _PATHS.items():
+        for check, path, streams, tools in (
+            ("sync", whole, False, False),
+            ("stream", streamed, True, False),
+            ("tools", whole, False, True),
+            ("tools, stream", streamed, True, True),
+        ):
+            call = _Generate(gateway, name, model, path, streams=streams, tools=tools)
+            yield _timed("POST " + path.partition("?")[0], check, call)
+
+
+def _timed(endpoint: str, check: str, call: Callable[[], Answer]) -> Result:
+    began = time.perf_counter()
+    fault, route, losses = "", "", ""
+    try:
+        answer = call()
+        route = answer.headers.get("x-wireglot-route", "")
+        losses = answer.headers.get("x-wireglot-losses", "")
+    except (CheckFailed, WireglotError) as failed:
+        fault = str(failed)
+    except NoAnswer as failed:
+        fault = f"no answer: {failed}"
+    seconds = time.perf_counter() - began
+    return Result(endpoint, check, seconds, fault, route=route, losses=losses)
+
+
+class _Models(msgspec.Struct, frozen=True):
+    gateway: Gateway
+    dialect: str
+    path: str
+    field: str
+
+    def __call__(self) -> Answer:
+        headers = _VERSION_HEADER if self.dialect == "anthropic" else {}
+        answer = self.gateway.ask("GET", self.path, headers=headers)
+        found = _document(answer, self.dialect).get(self.field)
+        if not isinstance(found, list) or not found:
+            raise CheckFailed("the list is empty")
+        return answer
+
+
+class _Count(msgspec.Struct, frozen=True):
+    gateway: Gateway
+    dialect: str
+    model: str
+    path: str
+    field: str
+
+    def __call__(self) -> Answer:
+        body: dict[str, Any]
+        match self.dialect:
+            case "anthropic":
+                body = {"model": self.model, "messages": [{"role": "user", "content": _GREETING}]}
+            case "openai-responses":
+                body = {"model": self.model, "input": _GREETING}
+            case _:
+                body = {"contents": [{"role": "user", "parts": [{"text": _GREETING}]}]}
+                if self.dialect == "code-assist":
+                    body = {"request": {"model": f"models/{self.model}", **body}}
+        answer = self.gateway.ask("POST", _filled(self.path, self.model), body, _headers(self.dialect))
+        tokens = _document(answer, self.dialect).get(self.field)
+        if type(tokens) is not int or tokens < 1:
+            raise CheckFailed(f"expected a count in {self.field}")
+        return answer
+
+
+class _Generate(msgspec.Struct, frozen=True):
+    gateway: Gateway
+    dialect: str
+    model: str
+    path: str
+    streams: bool
+    tools: bool
+
+    def __call__(self) -> Answer:
+        codec = dialect(self.dialect)
+        text = _QUESTION if self.tools else _GREETING
+        request = Request(
+            self.model,
+            (Message("user", (Text(text),)),),
+            (_TOOL,) if self.tools else (),
+            max_tokens=_MAX_TOKENS,
+            stream=None if self.dialect in ("gemini", "code-assist") else self.streams,
+        )
+        body = codec.render_request(request, Context()).value
+        answer = self.gateway.ask("POST", _filled(self.path, self.model), body, _headers(self.dialect))
+        if self.streams and answer.status == 200:
+            content = self._streamed(answer)
+        else:
+            content = codec.parse_response(_document(answer, self.dialect), Context()).content
+        self._judge(content)
+        return answer
+
+    def _streamed(self, answer: Answer) -> tuple[Part, ...]:
+        kind = answer.headers.get("content-type", "")
+        if not kind.startswith("text/event-stream"):
+            raise CheckFailed(f"expected a stream, got {kind or 'no content type'}")
+        reader = dialect(self.dialect).stream_reader(Context())
+        events: list[Event] = [*reader.read(answer.body), *reader.end()]
+        last = events[-1] if events else None
+        if type(last) is Failure:
+            raise CheckFailed(f"the stream failed: {last.error.message}")
+        return fold(events).content
+
+    def _judge(self, content: tuple[Part, ...]) -> None:
+        if not self.tools:
+            if not any(type(part) is Text and part.text.strip() for part in content):
+                raise CheckFailed("the answer has no text")
+            return
+        calls = [part for part in content if type(part) is ToolCall]
+        if not calls:
+            raise CheckFailed("the model did not call the tool")
+        if calls[0].name != _TOOL.name or "city" not in arguments_object(calls[0].arguments):
+            raise CheckFailed(f"the model called {calls[0].name} with {calls[0].arguments[:80]}")
+
+
+def _headers(name: str) -> dict[str, str]:
+    return _VERSION_HEADER if name == "anthropic" else {}
+
+
+def _filled(path: str, model: str) -> str:
+    return path.replace("{model}", quote(model, safe="/-._~@"))
+
+
+def _document(answer: Answer, name: str) -> dict[str, Any]:
+    """The JSON object of an answer that reports no error."""
+    try:
+        value = decode(answer.body)
+    except BadJson as fault:
+        raise CheckFailed(f"status {answer.status}, and no JSON: {fault}") from None
+    error = dialect(name).parse_error(value, answer.status)
+    if error is not None:
+        raise CheckFailed(f"status {answer.status}: {error.message}")
+    if not isinstance(value, dict):
+        raise CheckFailed("expected a JSON object")
+    return value
+
+
+class _NoModel(Exception):
+    """In words for people."""
+
+
+def smoke(gateway: Gateway, provider: str | None, model: str | None) -> int:
+    """Check one gateway and print the table; the number of failures is the exit status."""
+    try:
+        chosen = _model(gateway, provider, model)
+    except NoAnswer as fault:
+        complain(fault)
+        return FAILED
+    except CheckFailed as fault:
+        complain(f"{gateway.url}: {one_line(str(fault))}")
+        return FAILED
+    except (_NoModel, UnusableKey) as problem:
+        complain(problem)
+        return UNUSABLE
+    paint = Paint(sys.stdout)
+    print(f"{gateway.url}, model {one_line(chosen)}\n")
+    print(paint(_ROW.format("endpoint", "check", "", "ms", "route", "losses").rstrip(), "bold"))
+    results = []
+    for result in checks(gateway, chosen):
+        results.append(result)
+        print(_line(result, paint), flush=True)
+    failures = sum(1 for result in results if result.fault)
+    print(f"\n{count(len(results) - failures, 'check')} passed, {failures} failed")
+    return min(failures, MOST_FAILURES)
+
+
+_ROW = "{:<50} {:<20} {:<4} {:>7}  {:<28} {}"
+
+
+def _line(result: Result, paint: Paint) -> str:
+    verdict = paint("FAIL", "dropped") if result.fault else paint("PASS", "ok")
+    milliseconds = f"{result.seconds * 1000:.0f}"
+    if result.fault:
+        told = one_line(result.fault)[:200]
+        return f"{result.endpoint:<50} {result.check:<20} {verdict} {milliseconds:>7}  {told}"
+    line = _ROW.format(
+        result.endpoint, result.check, verdict, milliseconds, one_line(result.route), one_line(result.losses)
+    )
+    return line.rstrip()
+
+
+def _model(gateway: Gateway, provider: str | None, model: str | None) -> str:
+    """The one named, or the first that is listed. The list is asked for in any case: whoever does not answer
+    that answers no check."""
+    names = listed_models(gateway)
+    if model:
+        named = f"{provider}/{model}" if provider else model
+        if refused := refusal(gateway, named):
+            meant = near(named, names)
+            hint = f"did you mean {meant}?" if meant else "`wireglot models` lists what there is"
+            raise _NoModel(f"{refused}: {hint}")
+        return named
+    wanted = [name for name in names if not provider or name.startswith(f"{provider}/")]
+    if wanted:
+        return wanted[0]
+    if not provider:
+        raise _NoModel("the gateway lists no model at all: name one with --model")
+    meant = near(provider, {name.partition("/")[0] for name in names if "/" in name})
+    hint = f"did you mean {meant}?" if meant else "name one with --model"
+    raise _NoModel(f"the gateway lists no model of provider {one_line(provider)}: {hint}")
+
+
+_CALLER: Final = "wireglot-smoke"
+
+
+def smoke_other(url: str, key: str, provider: str | None, model: str | None) -> int:
+    try:
+        gateway = Gateway(address_of(url), usable_key(key, "--key"))
+    except (UnusableUrl, UnusableKey) as problem:
+        complain(problem)
+        return UNUSABLE
+    return smoke(gateway, provider, model)
+
+
+def smoke_own(key: str, provider: str | None, model: str | None) -> int:
+    """With the configuration that `wireglot serve` would find."""
+    from wireglot.cli.own_gateway import ask_own_gateway, key_of_its_own
+    from wireglot.cli.trust import trusted_config
+    from wireglot.gateway import config
+    from wireglot.stores import StoreDown, StoreUnusable
+
+    own = ""
+    more: dict[str, Any] = {}
+    if not key:  # the configuration or the store may ask for one
+        own, more = key_of_its_own(_CALLER)
+
+    def ask(host: str, port: int) -> int:
+        return smoke(Gateway(Address("http", host, port), key or own), provider, model)
+
+    try:
+        usable_key(key, "--key")
+        return ask_own_gateway(ask, file=trusted_config(None), more=more)
+    except (config.ConfigError, UnusableKey) as problem:
+        complain(problem)
+        return UNUSABLE
+    except (StoreDown, StoreUnusable) as problem:
+        return store_failed(problem)

@@ -1,1 +1,0 @@
-"""`wireglot smoke`: a gateway, asked everything once."""

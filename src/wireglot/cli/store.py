@@ -1,0 +1,226 @@
+"""What `wireglot store` does: figures, pruning, export, import, and one caller's data removed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+from urllib.parse import quote
+
+import msgspec
+
+from wireglot.cli.remote_gateway import (
+    ADMIN_SECRET,
+    NoAnswer,
+    StoreNote,
+    UnusableKey,
+    UnusableUrl,
+    address_of,
+    ask,
+    operated_gateway,
+    reachable,
+    usable_key,
+)
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, say
+from wireglot.cli.trust import trusted_config
+from wireglot.gateway import config
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.ledger.sweeper import prune
+from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+from wireglot.stores.base import Engine
+from wireglot.stores.records import KindStats, Stats
+from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
+
+
+async def wiped(settings: Settings, engine: Engine, caller: str) -> dict[str, int]:
+    """How much of what there was, in the engine and in a vault of its own beside it."""
+    removed = dict(await engine.wipe(caller))
+    if settings.store.shared.value:
+        counters, vault = await open_counters(settings.store.shared.value)
+        try:
+            if vault is not None:
+                removed["vault"] = removed.get("vault", 0) + await vault.forget(caller)
+        finally:
+            await counters.close()
+    return removed
+
+
+def store_failed(problem: StoreDown | StoreUnusable) -> int:
+    """Say it, and give the exit status. Where it does not answer, its address is the thing to look at."""
+    complain(f"store.url: {problem}" if isinstance(problem, StoreDown) else problem)
+    return FAILED
+
+
+_DONE: Final = 200
+_UNAUTHORIZED: Final = 401
+_AT_GATEWAY: Final = {
+    "stats": ("GET", "/v1/admin/store"),
+    "wipe": ("DELETE", "/v1/admin/callers/{caller}/data"),
+}
+"""What a gateway does itself. The rest needs the store, which it may use meanwhile."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        if arguments.url is not None:
+            if arguments.config is not None:
+                raise UnusableUrl("--url and --config exclude each other")
+            secret = usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
+            if not secret:
+                raise UnusableKey(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
+            return _at_gateway(arguments.url, secret, arguments)
+        running = operated_gateway(arguments.config) if arguments.action in _AT_GATEWAY else None
+        if running is not None:
+            return _at_gateway(reachable(running.url), running.key, arguments)
+        file = trusted_config(arguments.config)
+        settings = config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
+        return asyncio.run(_run(settings, arguments))
+    except (config.ConfigError, UnusableKey, UnusableUrl) as error:
+        complain(error)
+        return UNUSABLE
+    except NoAnswer as problem:
+        complain(problem)
+        return FAILED
+    except (StoreDown, StoreUnusable) as problem:
+        return store_failed(problem)
+    except BadTransfer as problem:
+        complain(f"{arguments.file or 'standard input'}: {problem}")
+        return UNUSABLE
+
+
+def _at_gateway(url: str, key: str, arguments: argparse.Namespace) -> int:
+    method, path = _AT_GATEWAY[arguments.action]
+    address = address_of(url)
+    caller = quote(getattr(arguments, "caller", ""), safe="")
+    answer = ask(address, method, path.format(caller=caller), key=key)
+    if answer.status != _DONE:
+        refused = f" does not take the admin secret in {ADMIN_SECRET}"
+        complain(address.url + (refused if answer.status == _UNAUTHORIZED else f": {answer.complaint()}"))
+        return FAILED
+    if arguments.action == "stats":
+        _print_stats(msgspec.json.decode(answer.body, type=Stats), arguments.json)
+    else:
+        _print_removed(arguments.caller, answer.document().get("removed", {}))
+    return OK
+
+
+async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
+    if settings.store.url.value.startswith("memory:"):
+        complain("the store is in the gateway's memory: there is nothing to see here")
+        return UNUSABLE
+    note = StoreNote(settings)
+    async with _opened(settings) as engine:
+        match arguments.action:
+            case "stats":
+                _print_stats(await engine.stats(), arguments.json)
+            case "prune":
+                swept = await prune(engine, settings)
+                removed = {**swept.expired, **{f"{kind} (too much)": n for kind, n in swept.evicted.items()}}
+                rows = {kind: n for kind, n in removed.items() if n}
+                rows |= {"usage": swept.usage} if swept.usage else {}
+                print("nothing to remove" if not rows else "removed " + _listed(rows))
+                if swept.crashed:
+                    print(f"closed {count(swept.crashed, 'request')} of processes that have gone")
+            case "export":
+                await _export(engine, arguments.file)
+            case "import":
+                await _import(engine, arguments.file)
+            case _:
+                await _wipe(settings, engine, arguments.caller)
+    note.say()
+    return OK
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[Engine]:
+    engine = await open_engine(settings.store.url.value)
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def _wipe(settings: Settings, engine: Engine, caller: str) -> None:
+    _print_removed(caller, await wiped(settings, engine, caller))
+
+
+def _print_removed(caller: str, removed: dict[str, int]) -> None:
+    rows = {kind: number for kind, number in removed.items() if number}
+    print(f"there was nothing of {caller!r}" if not rows else "removed " + _listed(rows))
+
+
+async def _export(engine: Engine, file: str | None) -> None:
+    """To a file beside its final place first: half an export must not look like one."""
+    if file is None:
+        async for line in export_lines(engine):
+            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        return
+    place = Path(file)
+    lines = 0
+    try:
+        if place.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        draft = place.with_name(f".{place.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                async for line in export_lines(engine):
+                    out.write(line)
+                    lines += 1
+            draft.replace(place)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as fault:  # who asked knows nothing of the draft
+        raise OSError(fault.errno, fault.strerror, file) from None
+    say(f"wrote {count(lines - 2, 'record')} to {place}")
+
+
+async def _import(engine: Engine, file: str | None) -> None:
+    if file is None:
+        records = await import_lines(engine, _lines(sys.stdin.buffer))
+    else:
+        with open(file, "rb") as source:
+            records = await import_lines(engine, _lines(source))
+    say(f"read {count(records, 'record')}")
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    yield from source
+
+
+def _print_stats(stats: Stats, as_json: bool) -> None:
+    if as_json:
+        print(msgspec.json.encode(stats).decode())
+        return
+    paint = Paint(sys.stdout)
+    size = f", {_size(stats.size)} on disk" if stats.size else ""
+    print(f"{stats.engine}, schema {stats.version}{size}")
+    if not stats.kinds:
+        return
+    width = max(len(kind) for kind in stats.kinds)
+    for kind, about in sorted(stats.kinds.items()):
+        print(f"  {paint(kind.ljust(width), 'bold')}  {_row(about)}")
+
+
+def _row(about: KindStats) -> str:
+    return f"{about.count:>10,}  {_size(about.bytes):>10}" if about.bytes else f"{about.count:>10,}"
+
+
+def _size(number: int) -> str:
+    value, unit = float(number), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _listed(rows: dict[str, int]) -> str:
+    return ", ".join(f"{number:,} {kind}" for kind, number in sorted(rows.items()))

@@ -1,1 +1,0 @@
-"""`wireglot store`: what is remembered, looked at, cleaned, moved."""

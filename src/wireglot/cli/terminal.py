@@ -1,0 +1,128 @@
+"""What commands print for people: lines on standard error, losses, colours; and their exit statuses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from wireglot.ir.loss import Loss
+
+
+def complain(text: object) -> None:
+    """What is wrong, and what to do about it, in one line."""
+    say(f"wireglot: {text}")
+
+
+def say(text: str) -> None:
+    """Where nobody can hear it the exit status says enough."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+OK: Final = 0
+FAILED: Final = 1
+"""It was tried and could not be done: nobody answers, a key is refused, a port is taken, a check failed.
+`demo` and `smoke` count: their status is the number of failures."""
+UNUSABLE: Final = 2
+"""Nothing was tried: the command line, the configuration, a file or the output cannot be used."""
+NOT_EXECUTABLE: Final = 126  # what a shell reports for a program that cannot be run
+NOT_FOUND: Final = 127  # and for one that is not there
+HUNG_UP: Final = 129  # and for SIGHUP
+INTERRUPTED: Final = 130  # for SIGINT
+PIPE_CLOSED: Final = 141  # for SIGPIPE
+TERMINATED: Final = 143  # for SIGTERM
+MOST_FAILURES: Final = 100
+"""A count of failures as a status ends here: those above have other meanings to a shell."""
+
+
+_COLOURS = {
+    "dropped": "31",
+    "approximated": "33",
+    "emulated": "36",
+    "invented": "35",
+    "serious": "31",
+    "degraded": "33",
+    "harmless": "2",
+    "ok": "32",
+    "bold": "1",
+    "dim": "2",
+}
+
+
+class Paint:
+    """Colours for one output stream; none if it is no terminal or NO_COLOR is set (https://no-color.org)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._on = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    def __call__(self, text: str, colour: str) -> str:
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._on else text
+
+
+class _Graded(Protocol):
+    """A loss, of a translation or of a trace."""
+
+    @property
+    def grade(self) -> str: ...
+    @property
+    def feature(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+
+
+_L = TypeVar("_L", bound=_Graded)
+
+
+def grouped(losses: Iterable[_L]) -> list[list[_L]]:
+    """Losses of one kind and reason together, in the order of the first of each. Of harmless ones the feature
+    alone counts, whatever their reasons."""
+    groups: dict[tuple[str, ...], list[_L]] = {}
+    for loss in losses:
+        reason = "" if loss.grade == "harmless" else loss.detail
+        groups.setdefault((loss.grade, loss.feature, loss.action, reason), []).append(loss)
+    return list(groups.values())
+
+
+def what(group: Sequence[_Graded]) -> str:
+    """The feature, and how many there are: `cache_marker x3`."""
+    return group[0].feature + (f" x{len(group)}" if len(group) > 1 else "")
+
+
+def why(group: Sequence[_Graded]) -> str:
+    """The reason, where there is one for all."""
+    details = {loss.detail for loss in group}
+    return one_line(group[0].detail) if len(details) == 1 else ""
+
+
+def loss_lines(losses: Sequence[Loss], paint: Paint) -> list[str]:
+    """One line a kind of loss, the worst first: how bad it is, what happened, to what, where first, why."""
+    from wireglot.ir.loss import worst_first  # each command needs this file, and few tell losses
+
+    groups = grouped(worst_first(losses))
+    width = max((len(what(group)) for group in groups), default=0)
+    lines = []
+    for group in groups:
+        loss, reason = group[0], why(group)
+        lines.append(
+            f"  {paint(loss.grade.ljust(8), loss.grade)} {paint(loss.action.ljust(12), loss.action)}"
+            f" {what(group).ljust(width)}  {one_line(loss.path)}"
+            + (f"  {paint(reason, 'dim')}" if reason else "")
+        )
+    return lines
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def one_line(text: str) -> str:
+    """No line breaks, and no control characters: paths and details can hold names from the document."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

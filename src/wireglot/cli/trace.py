@@ -1,0 +1,502 @@
+"""Recorded exchanges in the folder of a configuration's store: no gateway needs to run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from json import dumps as escaped
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from wireglot.cli.remote_gateway import (
+    ADMIN_SECRET,
+    Address,
+    Answer,
+    NoAnswer,
+    StoreNote,
+    UnusableKey,
+    UnusableUrl,
+    address_of,
+    ask,
+    operated_gateway,
+    reachable,
+    usable_key,
+)
+from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, one_line, say
+from wireglot.cli.trace_view import Shown, list_lines, upstream_of
+from wireglot.cli.trust import trusted_config
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import UnknownDialect, dialect
+from wireglot.gateway import config
+from wireglot.gateway.observe.log import Level
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
+from wireglot.gateway.trace.wanted import Wanted, holds
+from wireglot.ir.errors import WireglotError
+from wireglot.stores.seal import Sealer
+from wireglot.traces.again import without_error
+from wireglot.traces.bodies import Unreadable, amount
+from wireglot.traces.diff import Difference, differences, outline
+from wireglot.traces.file import BYTES_MOST, SUFFIX, BadTrace, read_trace, write_trace
+from wireglot.traces.holding import holds_text
+from wireglot.traces.replay import Replayed, replay
+from wireglot.traces.told import with_told
+from wireglot.traces.trace import Row, Trace
+
+_API: Final = "/inspector/api"
+_KEY: Final = "WIREGLOT_KEY"
+_DONE: Final = 200
+_UNAUTHORIZED: Final = 401
+_NOT_FOUND: Final = 404
+
+
+class NoTrace(Exception):
+    """There is none, or it cannot be got; in words for people."""
+
+
+class Unusable(Exception):
+    """What was asked for makes no sense; in words for people."""
+
+
+class Listed(msgspec.Struct, frozen=True):
+    rows: list[Row] = []
+    next: str | None = None
+
+
+class Source(Protocol):
+    def rows(self, filters: dict[str, str], limit: int) -> Listed:
+        """`q` among the filters: a text that the row or its bodies hold."""
+        ...
+
+    def trace(self, id: str) -> Trace:
+        """Raises NoTrace."""
+        ...
+
+
+def is_file(id: str) -> bool:
+    """Whether an ID names a file: ids of exchanges hold neither dots nor slashes."""
+    return id.endswith((SUFFIX, ".json", ".gz")) or os.sep in id or "/" in id or Path(id).is_file()
+
+
+def from_file(name: str) -> Trace:
+    """Raises NoTrace; an OSError where it cannot be read."""
+    with Path(name).open("rb") as file:
+        data = file.read(BYTES_MOST + 1)
+    try:
+        return read_trace(data)
+    except BadTrace as fault:
+        raise Unusable(f"{one_line(name)}: {one_line(str(fault))}") from None
+
+
+class AtGateway:
+    """Through the inspector of a gateway that runs."""
+
+    def __init__(self, url: str, key: str = "") -> None:
+        """Raises UnusableUrl, UnusableKey. `key`: where it is none of the environment's."""
+        self.address: Address = address_of(url)
+        self._named = ADMIN_SECRET if os.environ.get(ADMIN_SECRET) else _KEY
+        self._secret = key or usable_key(os.environ.get(self._named, ""), self._named)
+
+    def has_inspector(self) -> bool:
+        return ask(self.address, "GET", f"{_API}/session", key=self._secret).status == _DONE
+
+    def rows(self, filters: dict[str, str], limit: int) -> Listed:
+        found: list[Row] = []
+        before: dict[str, str] = {}
+        while True:
+            asked = {"limit": str(limit - len(found)), **filters, **before}
+            page = self._read(self._get(f"/exchanges?{urlencode(asked, errors='replace')}"), Listed)
+            found += page.rows
+            # A search looks at some hundreds at a time.
+            if page.next is None or len(found) >= limit or "q" not in filters:
+                return Listed(found, page.next)
+            before = {"before": page.next}
+
+    def trace(self, id: str) -> Trace:
+        answer = self._get(f"/exchanges/{quote(id, safe='')}")
+        if "format" not in answer.document():
+            raise NoTrace(
+                f"the bodies of {one_line(id)} were not recorded: see [trace], or `wireglot serve --trace`"
+            )
+        try:
+            return read_trace(answer.body)
+        except BadTrace as fault:
+            raise NoTrace(f"{self.address.url}: {one_line(str(fault))}") from None
+
+    def send_again(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What the gateway says of a request that is sent again, or would be."""
+        headers = {} if self._secret else {"x-wireglot-csrf": self._token()}
+        path = f"{_API}/replay"
+        answer = ask(self.address, "POST", path, key=self._secret, body=asked, headers=headers, seconds=600.0)
+        return self._checked(answer).document()
+
+    def _token(self) -> str:
+        token = self._get("/session").document().get("csrf")
+        return token if isinstance(token, str) else ""
+
+    def _get(self, path: str) -> Answer:
+        return self._checked(ask(self.address, "GET", f"{_API}{path}", key=self._secret))
+
+    def _checked(self, answer: Answer) -> Answer:
+        if answer.status == _UNAUTHORIZED:
+            if self._secret:
+                raise NoTrace(f"{self.address.url} does not take what {self._named} holds")
+            raise Unusable(
+                f"{self.address.url} wants its admin secret in {ADMIN_SECRET}, or a client key in {_KEY}"
+            )
+        if answer.status == _NOT_FOUND and answer.document().get("error"):
+            raise NoTrace(answer.complaint())
+        if answer.status != _DONE:
+            raise NoTrace(f"{self.address.url}: {answer.complaint()}")
+        return answer
+
+    def _no_inspector(self) -> str:
+        return f"{self.address.url}: what answers there has no inspector: is the address right?"
+
+    def _read(self, answer: Answer, kind: type[Listed]) -> Listed:
+        try:
+            return msgspec.json.decode(answer.body, type=kind)
+        except msgspec.DecodeError:
+            raise NoTrace(self._no_inspector()) from None
+
+
+def at_running_gateway(config_file: str | None) -> AtGateway | None:
+    """The gateway that runs here, unless its inspector is off."""
+    running = operated_gateway(config_file)
+    if running is None:
+        return None
+    found = AtGateway(reachable(running.url), running.key)
+    return found if found.has_inspector() else None
+
+
+def compared(one: Trace, other: Trace) -> list[Difference]:
+    """Raises NoTrace."""
+    return differences(_said(one), _said(other))
+
+
+def compared_lines(found: list[Difference]) -> list[str]:
+    paint = Paint(sys.stdout)
+    lines = [] if found else ["both answers say the same"]
+    for each in found:
+        lines += [
+            paint(one_line(each.pointer) or "/", "bold"),
+            paint(f"  - {one_line(each.before)}", "dropped"),
+            paint(f"  + {one_line(each.after)}", "ok"),
+        ]
+    return lines
+
+
+def _said(trace: Trace) -> dict[str, Any]:
+    try:
+        spoken = dialect(trace.row.dialect)
+        came = amount(trace.answer, spoken.name, "its answer")
+        error = spoken.parse_error(came.document, trace.answer.status)
+        if error is not None and not came.stops:
+            return {"error": error.message}
+        told: dict[str, Any] = {}
+        try:
+            told = outline(spoken.parse_response(without_error(came.document), Context()))
+        except WireglotError:
+            if error is None:
+                raise
+        if came.stops:
+            told["stop"] = came.stops
+        return {**told, "error": error.message} if error is not None else told
+    except (Unreadable, WireglotError, UnknownDialect) as fault:
+        raise NoTrace(f"{one_line(trace.row.id)}: {one_line(str(fault))}") from None
+
+
+_REFUSED: Final = 400
+_MILLION: Final = 1_000_000
+
+
+def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
+    """Raises Unusable where nobody agrees."""
+    url = arguments.url
+    gateway = at_running_gateway(arguments.config) if url is None else AtGateway(url)
+    if gateway is None:
+        raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
+    asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row) or trace.row.asked}
+    say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
+    if not arguments.yes and not _agreed():
+        raise Unusable("not sent: say --yes to agree beforehand")
+    sent = gateway.send_again({**asked, "dry": False})
+    status, id = sent.get("status"), one_line(str(sent.get("id", "")))
+    if arguments.json:
+        print(json.dumps(sent, indent=2, ensure_ascii=False))
+    else:
+        print(f"{id}  {one_line(str(status))}")
+        _tell(gateway, trace, id)
+    return FAILED if isinstance(status, int) and status >= _REFUSED else OK
+
+
+def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The gateway has what it recorded itself; what went upstream, or lies in a file, it is told."""
+    dialect, message = trace.row.dialect, trace.request
+    if arguments.raw:
+        attempt = trace.attempts[-1] if trace.attempts else None
+        if attempt is None or attempt.request is None:
+            raise Unusable("--raw: nothing went upstream in this exchange")
+        dialect, message = attempt.dialect, attempt.request
+    elif not is_file(arguments.id):
+        return {"id": trace.row.id}
+    if message.truncated:
+        raise Unusable("the request was not recorded to its end: it cannot be sent again")
+    return {"dialect": dialect, "body": message.body, "stream": trace.row.stream}
+
+
+def _tell(gateway: AtGateway, before: Trace, id: str) -> None:
+    """How the answers differ, where the new one was recorded too."""
+    try:
+        lines = compared_lines(compared(before, gateway.trace(id)))
+    except NoTrace as problem:
+        say(f"not compared: {problem}")
+        return
+    for line in lines:
+        print(line)
+
+
+def _price(dry: dict[str, Any], to: str) -> str:
+    estimate = dry.get("estimate")
+    known = estimate if isinstance(estimate, dict) else {}
+    tokens = f"about {known.get('input', '?')} tokens in, at most {known.get('output_most', '?')} out"
+    cost, currency = known.get("cost"), one_line(str(known.get("currency", "")))
+    price = "at a price that is not known"
+    if isinstance(cost, (int, float)):
+        price = f"for at most {cost / _MILLION:.6f} {currency}".rstrip()
+    pays = one_line(str(dry.get("pays") or ""))
+    paid = f"paid with the key in {pays}" if pays else "no key pays for it"
+    return one_line(f"This asks {to}: {tokens}, {price}; {paid}.")
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        return False
+    say("Send it? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+_LAST: Final = "last"
+_PIPE: Final = "-"
+_LOOKED_AT: Final = 100
+_FILTERS: Final = ("model", "provider", "client", "status", "loss", "session", "key")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        return _ACTIONS[arguments.action](arguments)
+    except (config.ConfigError, UnusableUrl, UnusableKey, Unusable) as problem:
+        complain(problem)
+        return UNUSABLE
+    except (NoAnswer, NoTrace) as problem:
+        complain(problem)
+        return FAILED
+
+
+def _source(arguments: argparse.Namespace) -> Source:
+    if arguments.url is not None:
+        return AtGateway(arguments.url)
+    running = at_running_gateway(arguments.config)
+    if running is not None:
+        return running
+    return OnDisk(arguments.config)
+
+
+def _trace(arguments: argparse.Namespace, id: str) -> Trace:
+    return with_told(from_file(id) if is_file(id) else _found(_source(arguments), id))
+
+
+def _found(source: Source, id: str) -> Trace:
+    if id != _LAST:
+        return source.trace(id)
+    rows = source.rows({}, _LOOKED_AT).rows
+    newest = next((row for row in rows if row.recorded), None)
+    if newest is None:
+        raise NoTrace("no exchange was recorded lately: see [trace], or `wireglot serve --trace`")
+    return source.trace(newest.id)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    filters = {name: value for name in _FILTERS if (value := getattr(arguments, name))}
+    if arguments.search:
+        filters["q"] = arguments.search
+    found = _source(arguments).rows(filters, arguments.limit)
+    if arguments.json:
+        _print_json({"rows": found.rows, "next": found.next})
+        return OK
+    _print(list_lines(found.rows, sys.stdout))
+    return OK
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    trace = _trace(arguments, arguments.id)
+    if arguments.json:
+        _print_json(trace)
+    else:
+        _print(Shown(sys.stdout, full=arguments.full).trace(trace))
+    return OK
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    trace = _trace(arguments, arguments.id)
+    if arguments.other is not None:
+        return _compare(arguments, trace, _trace(arguments, arguments.other))
+    attempt = trace.attempts[-1] if trace.attempts else None
+    if attempt is None or not attempt.links:
+        reason = trace.notes[0] if trace.notes else "nothing was sent upstream"
+        raise NoTrace(f"{one_line(trace.row.id)}: there are no two sides to compare: {one_line(reason)}")
+    if arguments.json:
+        _print_json({"links": attempt.links, "losses": trace.losses, "summary": attempt.summary})
+    else:
+        _print(Shown(sys.stdout, full=arguments.full).sides(trace))
+    return OK
+
+
+def _compare(arguments: argparse.Namespace, one: Trace, other: Trace) -> int:
+    found = compared(one, other)
+    if arguments.json:
+        _print_json({"differences": found})
+    else:
+        _print(compared_lines(found))
+    return OK
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    to_pipe = arguments.output in (None, _PIPE)
+    if arguments.output is None and sys.stdout.isatty():
+        raise Unusable(
+            "a trace is a file, which a terminal shows badly: -o FILE writes it, `trace show` is to read, "
+            f"and -o {_PIPE} writes to the terminal all the same"
+        )
+    data = write_trace(_trace(arguments, arguments.id), packed=arguments.gzip)
+    if to_pipe:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return OK
+    Path(arguments.output).write_bytes(data)
+    say(f"wrote {arguments.output}: {len(data):,} bytes. It holds what was said: look before you share it.")
+    return OK
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    if arguments.offline:
+        if arguments.to is not None:
+            raise Unusable("--to: nothing is sent with --offline")
+        if arguments.raw:
+            raise Unusable("--raw: nothing is sent with --offline")
+        return _replay_offline(arguments)
+    return send_again(arguments, _trace(arguments, arguments.id))
+
+
+def _replay_offline(arguments: argparse.Namespace) -> int:
+    again = replay(_trace(arguments, arguments.id))
+    if arguments.json:
+        _print_json({"same": again.is_same, **msgspec.to_builtins(again)})
+    else:
+        _print(_replayed_lines(again))
+    return OK if again.is_same else FAILED
+
+
+def _replayed_lines(again: Replayed) -> list[str]:
+    paint = Paint(sys.stdout)
+    lines = []
+    for name, title, found in (
+        ("request", "upstream request", again.request),
+        ("answer", "client answer", again.answer),
+    ):
+        if name not in again.compared:
+            lines.append(f"{paint('?', 'degraded')} {title}: not compared")
+        elif not found:
+            lines.append(f"{paint('=', 'ok')} {title}: as it was recorded")
+        else:
+            lines.append(f"{paint('~', 'serious')} {title}: differs in {len(found)}")
+            for each in found:
+                lines += [f"    {one_line(each.pointer) or '/'}", f"      was {one_line(each.before)}"]
+                lines.append(f"      is  {one_line(each.after)}")
+    return lines + [paint(f"  {one_line(note)}", "dim") for note in again.notes]
+
+
+def _print(lines: list[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _print_json(value: Any) -> None:
+    """Nothing in it steers a terminal: what is not to be seen is written as JSON has it."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    print("".join(each if each.isprintable() or each == "\n" else escaped(each)[1:-1] for each in text))
+
+
+_ACTIONS: Final = {
+    "list": _list,
+    "show": _show,
+    "diff": _diff,
+    "export": _export,
+    "replay": _replay,
+}
+
+
+class OnDisk:
+    """What gateways of this configuration have recorded, and whose time is not over."""
+
+    def __init__(self, config_file: str | None) -> None:
+        """Raises ConfigError, Unusable."""
+        file = trusted_config(config_file)
+        settings = config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
+        folder = _folder(settings)
+        self._note = StoreNote(settings, folder=str(folder))
+        self._shelf = TraceShelf(folder, _sealer(settings), _warn)
+
+    def rows(self, filters: dict[str, str], limit: int) -> Listed:
+        found = self._rows(filters, limit)
+        self._note.say()
+        return found
+
+    def _rows(self, filters: dict[str, str], limit: int) -> Listed:
+        text = filters.get("q", "").lower()
+        wanted = msgspec.convert({name: value for name, value in filters.items() if name != "q"}, Wanted)
+        rows: list[Row] = []
+        for kept in self._shelf.listed():
+            row = self._shelf.row(kept)
+            if row is None or not wanted.matches(row):
+                continue
+            if text and not holds(row, text):
+                trace = self._shelf.trace(kept)
+                if trace is None or not holds_text(trace, text):
+                    continue
+            if len(rows) == limit:
+                return Listed(rows, rows[-1].id)
+            rows.append(row)
+        return Listed(rows)
+
+    def trace(self, id: str) -> Trace:
+        kept = self._shelf.find(id)
+        trace = self._shelf.trace(kept) if kept is not None else None
+        if trace is None:
+            raise NoTrace(
+                f"no recorded exchange {one_line(id)[:64]}: see `wireglot trace list`; where a gateway runs, "
+                "name it with --url"
+            )
+        self._note.say()
+        return trace
+
+
+def _folder(settings: Settings) -> Path:
+    if not settings.store.folder:
+        raise Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
+    return Path(settings.store.folder) / FOLDER
+
+
+def _sealer(settings: Settings) -> Sealer:
+    server = settings.server
+    return Sealer(server.secret.value.encode() or b"none", [old.value.encode() for old in server.old_secrets])
+
+
+def _warn(level: Level, event: str, **fields: Any) -> None:
+    told = ", ".join(f"{name} {value}" for name, value in fields.items())
+    complain(f"{event}: {one_line(told)}")

@@ -1,1 +1,0 @@
-"""`wireglot trace`: recorded exchanges listed, shown, compared, exported, replayed."""

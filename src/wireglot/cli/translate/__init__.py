@@ -1,1 +1,0 @@
-"""`wireglot translate`: one document, or a whole file of them."""

@@ -1,1 +1,0 @@
-"""`wireglot usage`: what was used, and what it cost."""
