@@ -22,7 +22,7 @@ _STATUSES: Final = {
     "PIPE_CLOSED": "whoever read the output closed it",
     "TERMINATED": "the process was told to end (SIGTERM)",
 }
-_NO_STATUSES: Final = frozenset({"MOST_FAILURES"})
+_NO_STATUSES: Final = frozenset({"MAX_FAILURES"})
 """Constants of the module that bound a status and are none."""
 
 

@@ -11,9 +11,8 @@ from tests.probe.broken_server import MODEL
 from tests.probe.test_exact_breakages import BrokenEndpoint
 from tests.tiers import rows
 from wireglot.probe.cases.listed import CASES
-from wireglot.probe.run import run_cases
+from wireglot.probe.run import WIRES, run_cases
 from wireglot.probe.talk import Ledger
-from wireglot.probe.wires.known import WIRES
 
 CITY: Final = '{"city":"Paris"}'
 SHAPES: Final = {

@@ -13,9 +13,8 @@ from tests.tiers import rows
 from wireglot.probe.case import Case
 from wireglot.probe.cases.listed import CASES, cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
-from wireglot.probe.run import Finding, run_cases
+from wireglot.probe.run import WIRES, Finding, run_cases
 from wireglot.probe.talk import Ledger
-from wireglot.probe.wires.known import WIRES
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 ALL = [(case, dialect) for case in CASES for dialect in case.dialects]

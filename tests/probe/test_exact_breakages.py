@@ -10,9 +10,8 @@ from tests.probe.broken_server import KEY, MODEL, Breakage, server
 from tests.tiers import rows
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import Ask, Got, root_of
-from wireglot.probe.run import run_cases
+from wireglot.probe.run import WIRES, run_cases
 from wireglot.probe.talk import Ledger
-from wireglot.probe.wires.known import WIRES
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 
 WHOLE: Final = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`

@@ -17,9 +17,8 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
 from wireglot.probe.report import score_of
-from wireglot.probe.run import run_cases
+from wireglot.probe.run import WIRES, run_cases
 from wireglot.probe.talk import Ledger
-from wireglot.probe.wires.known import WIRES
 
 KEY: Final = "wg-key-of-the-probe-0123456789"
 UPSTREAMS: Final = ("demo", "demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")

@@ -15,9 +15,8 @@ from tools.probe_page import peers_table
 from tools.probe_peers.__main__ import DEFAULT, counted, probe
 from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, Recipe, Source, filled, install, read
 from wireglot.probe.endpoint import Ask, HttpEndpoint
-from wireglot.probe.run import Finding
-from wireglot.probe.verdict import Verdict
-from wireglot.probe.wires.known import WIRES
+from wireglot.probe.reply import Verdict
+from wireglot.probe.run import WIRES, Finding
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 

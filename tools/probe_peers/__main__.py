@@ -36,10 +36,9 @@ from wireglot.demo.service import serve, target_of
 from wireglot.http.transport import Timeouts
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint
-from wireglot.probe.run import Finding, run_cases
+from wireglot.probe.reply import Verdict
+from wireglot.probe.run import WIRES, Finding, run_cases
 from wireglot.probe.talk import Ledger
-from wireglot.probe.verdict import Verdict
-from wireglot.probe.wires.known import WIRES
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.cli.own_gateway import ask_own_gateway
-from wireglot.cli.terminal import MOST_FAILURES, Paint, one_line
+from wireglot.cli.terminal import MAX_FAILURES, Paint, one_line
 from wireglot.wire.json import decode, encode
 from wireglot.wire.sse import SseDecoder
 
@@ -143,7 +143,7 @@ def show(host: str, port: int) -> int:
     failures += not _held(host, port, paint)
     launch = f"{_own_name()} run claude --model demo/demo"
     print(f"\nNow with your own client: `{launch}`, or one of docs/clients.md.")
-    return min(failures, MOST_FAILURES)
+    return min(failures, MAX_FAILURES)
 
 
 def _own_name() -> str:

@@ -26,15 +26,12 @@ from wireglot.ir.outcome import Usage
 from wireglot.probe.case import Case
 from wireglot.probe.cases.listed import CASES, THEMES, cases_for
 from wireglot.probe.endpoint import Got, HttpEndpoint, UnusableUrl, patience, root_of
-from wireglot.probe.html_report import page
 from wireglot.probe.question import ask
-from wireglot.probe.rehearsal import Part, Rehearsal, rehearse
-from wireglot.probe.report import Report, Row, rows_of, score_of, tally
-from wireglot.probe.run import Finding, run_cases
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
+from wireglot.probe.report import Report, Row, page, rows_of, score_of, tally
+from wireglot.probe.run import WIRES, Finding, Part, Rehearsal, rehearse, run_cases
 from wireglot.probe.suggestion import catalog_entry
 from wireglot.probe.talk import Ledger, Talk
-from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
-from wireglot.probe.wires.known import WIRES
 from wireglot.providers.list_price import ListPrice
 from wireglot.providers.prices import cost, list_price
 from wireglot.providers.spec import names, provider

@@ -22,7 +22,7 @@ from wireglot.cli.remote_gateway import (
     usable_key,
 )
 from wireglot.cli.store import store_failed
-from wireglot.cli.terminal import FAILED, MOST_FAILURES, UNUSABLE, Paint, complain, count, one_line
+from wireglot.cli.terminal import FAILED, MAX_FAILURES, UNUSABLE, Paint, complain, count, one_line
 from wireglot.dialects.arguments import arguments_object
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -306,7 +306,7 @@ def smoke(gateway: Gateway, provider: str | None, model: str | None) -> int:
         print(_line(result, paint), flush=True)
     failures = sum(1 for result in results if result.fault)
     print(f"\n{count(len(results) - failures, 'check')} passed, {failures} failed")
-    return min(failures, MOST_FAILURES)
+    return min(failures, MAX_FAILURES)
 
 
 _ROW = "{:<50} {:<20} {:<4} {:>7}  {:<28} {}"

@@ -35,7 +35,7 @@ HUNG_UP: Final = 129  # and for SIGHUP
 INTERRUPTED: Final = 130  # for SIGINT
 PIPE_CLOSED: Final = 141  # for SIGPIPE
 TERMINATED: Final = 143  # for SIGTERM
-MOST_FAILURES: Final = 100
+MAX_FAILURES: Final = 100
 """A count of failures as a status ends here: those above have other meanings to a shell."""
 
 

@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Final, Protocol
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from types import FrameType, TracebackType
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Outbound, Timeouts, TransportFault
-from wireglot.probe.interrupts import run_heeding
+
+T = TypeVar("T")
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+_Handler = Callable[[int, FrameType | None], Any]
+
+
+def run_heeding(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
+    """What it gives. Where a signal ended it: what the signal's handler raises."""
+    loop, handlers, heard = runner.get_loop(), _handlers(), list[int]()
+
+    async def heeding() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def hear(number: int) -> None:
+            heard.append(number)
+            task.cancel()
+
+        for number in handlers:
+            loop.add_signal_handler(number, hear, number)
+        return await work
+
+    try:
+        return runner.run(heeding())
+    finally:
+        for number, handler in handlers.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+        if heard:
+            handlers[heard[0]](heard[0], None)
+
+
+def _handlers() -> dict[int, _Handler]:
+    """Of signals that somebody handles: what ends the process at once, or is ignored, stays so."""
+    # Windows' loops hear no signals; elsewhere those of the main thread do.
+    if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
+        return {}
+    numbers = [int(getattr(signal, name)) for name in _NAMES]
+    return {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+
 
 _BODY_MOST: Final = 16 * 2**20
 _ROOTS: Final = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}

@@ -8,7 +8,26 @@ from typing import Any, Final, Literal
 import msgspec
 
 from wireglot.probe.question import Call
-from wireglot.probe.verdict import Broken
+from wireglot.wire.json import BadJson, decode
+
+Verdict = Literal["pass", "fail", "warn", "not applicable", "inconclusive", "not run"]
+"""warn: a rule of those that clients can do without does not hold. inconclusive: the model did not do what
+the case needs, or nothing was answered, twice. not run: the budget does not reach that far."""
+
+VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "fail", "warn", "not applicable", "inconclusive", "not run")
+
+
+class Broken(Exception):
+    """A rule does not hold; the text says which, and where."""
+
+
+class NotApplicable(Exception):
+    """The endpoint says in good order that it does not have what the case is about."""
+
+
+class Inconclusive(Exception):
+    """Nothing can be said: mostly the model chose otherwise."""
+
 
 Stop = Literal["end", "length", "sequence", "tool", "other", ""]
 
@@ -133,3 +152,40 @@ class At:
         if at.value not in words:
             raise at.broken(" or ".join("null" if word is None else repr(word) for word in words))
         return at.value
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """`lines`: those that are neither an event's name nor data: comments, ids, retry times."""
+
+    event: str
+    data: str
+    lines: tuple[str, ...] = ()
+    spaced: bool = True
+    """Whether a space stands behind each `data:`, without which one vendor's SDK reads nothing."""
+
+    def document(self) -> Any:
+        """None where it is no JSON."""
+        try:
+            return decode(self.data.encode())
+        except BadJson:
+            return None
+
+
+def frames_of(body: bytes) -> list[Frame]:
+    """What stands behind the last blank line is a frame too."""
+    text = body.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return [_frame(block) for block in text.split("\n\n") if block.strip("\n")]
+
+
+def _frame(block: str) -> Frame:
+    event, data, others, spaced = "", [], [], True
+    for line in block.strip("\n").split("\n"):
+        name, colon, value = line.partition(":")
+        if name == "data" and colon:
+            spaced = spaced and value.startswith(" ")
+            data.append(value.removeprefix(" "))
+        elif name == "event" and colon:
+            event = value.strip()
+        else:
+            others.append(line)
+    return Frame(event, "\n".join(data), tuple(others), spaced)

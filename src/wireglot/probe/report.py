@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
+from typing import Final
 
 import msgspec
 
 from wireglot.http.redaction import Redactor
 from wireglot.probe.case import Case, Cost, Level
+from wireglot.probe.cases.listed import THEMES
+from wireglot.probe.reply import VERDICTS, Verdict
 from wireglot.probe.run import Finding
 from wireglot.probe.talk import Exchange
-from wireglot.probe.verdict import VERDICTS, Verdict
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,3 +111,97 @@ def _row(case: Case, finding: Finding, scrub: Callable[[str], str]) -> Row:
         tries=finding.tries,
         exchanges=exchanges,
     )
+
+
+_STYLE: Final = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
+  overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; }
+.sum { display: flex; flex-wrap: wrap; gap: .3rem 2rem; list-style: none; padding: 0; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid #8884; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #8881; padding: .6rem; }
+pre { max-height: 24rem; overflow: auto; }
+.v { white-space: nowrap; font-weight: 600; }
+.pass { color: #17803d; } .fail { color: #b3261e; } .warn { color: #8a5200; } .other { color: #666; }
+@media (prefers-color-scheme: dark) {
+  .pass { color: #5bd08a; } .fail { color: #ff8a80; } .warn { color: #f0b45a; } .other { color: #aaa; }
+}
+"""
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_SIGNS: Final = {
+    "pass": "✓",
+    "fail": "✗",
+    "warn": "!",
+    "not applicable": "–",
+    "inconclusive": "?",
+    "not run": "·",
+}
+
+
+def page(report: Report) -> str:
+    score = report.score
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(report.dialect)} at {escape(report.endpoint)}</title>",
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(report.dialect)} at {escape(report.endpoint)}</h1>",
+        f"<p>Model {escape(report.model)}, {escape(report.date)}, wireglot {escape(report.wireglot)}"
+        + ("" if report.complete else ", <strong>interrupted: cases are missing</strong>")
+        + ".</p>",
+        f"<p><strong>{score.passed} of {score.applicable} cases that apply passed: ",
+        f"{score.percent:g} %</strong> ({report.requests:,} requests, {report.input_tokens:,} tokens in, ",
+        f"{report.output_tokens:,} out).</p>",
+        _summary(report),
+    ]
+    for theme in THEMES:
+        rows = [row for row in report.cases if row.theme == theme.name]
+        if rows:
+            parts.append(f'<h2 id="{escape(theme.name)}">{escape(theme.title)}</h2><table>')
+            parts += [_html_row(row) for row in rows]
+            parts.append("</table>")
+    parts.append(f"<h2>Suggested catalog entry</h2><pre>{escape(report.catalog)}</pre></body></html>")
+    return "\n".join(parts) + "\n"
+
+
+def _summary(report: Report) -> str:
+    counts = "".join(
+        f'<li class="v {_class(verdict)}">{_SIGNS[verdict]} {count} {escape(verdict)}</li>'
+        for verdict, count in report.verdicts.items()
+    )
+    told = "".join(
+        f'<li class="{_class(row.verdict)}"><a href="#{escape(row.id)}">{escape(row.id)}</a> '
+        f"{escape(row.words)}</li>"
+        for row in report.cases
+        if row.verdict in ("fail", "warn")
+    )
+    return f'<ul class="sum">{counts}</ul>' + (f"<ul>{told}</ul>" if told else "")
+
+
+def _html_row(row: Row) -> str:
+    words = f"<p>{escape(row.words)}</p>" if row.words else ""
+    evidence = "".join(map(_exchange, row.exchanges))
+    return (
+        f'<tr id="{escape(row.id)}"><td class="v {_class(row.verdict)}">{_SIGNS[row.verdict]} '
+        f"{escape(row.verdict)}</td>"
+        f"<td><strong>{escape(row.title)}</strong> <code>{escape(row.id)}</code> ({row.level}){words}"
+        f"<details><summary>what was sent and came back</summary><p>Sends: {escape(row.sends)}. "
+        f"Expects: {escape(row.expects)}. Why: {escape(row.why)}.</p>{evidence}</details></td></tr>"
+    )
+
+
+def _exchange(exchange: Exchange) -> str:
+    told = f"status {exchange.status} {exchange.kind}" if exchange.status else "no answer"
+    return (
+        f"<p><code>{escape(exchange.method)} {escape(exchange.path)}</code></p>"
+        f"<pre>{escape(exchange.request)}</pre>"
+        f"<p>{escape(told)}</p><pre>{escape(exchange.answer)}</pre>"
+    )
+
+
+def _class(verdict: str) -> str:
+    return verdict if verdict in ("pass", "fail", "warn") else "other"

@@ -8,10 +8,8 @@ import msgspec
 
 from wireglot.dialects.registry import surface
 from wireglot.probe.endpoint import Ask, Endpoint, Got, NoReply
-from wireglot.probe.frames import frames_of
 from wireglot.probe.question import Question
-from wireglot.probe.reply import Reply
-from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Reply, frames_of
 from wireglot.probe.wires.wire import Wire
 from wireglot.wire.json import BadJson, decode, encode
 

@@ -23,7 +23,7 @@ from wireglot.cli import terminal as cli_terminal
 from wireglot.cli.parser import build_parser
 from wireglot.cli.terminal import INTERRUPTED, OK, PIPE_CLOSED, TERMINATED
 
-STATUSES = {value for name, value in vars(cli_terminal).items() if name.isupper() and isinstance(value, int)}
+STATUSES = {value for name, value in vars(cli_terminal).items() if name.isupper() and type(value) is int}
 CASES = [
     (row, column, case)
     for row, cells in TABLE.items()

@@ -5,34 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from wireglot.probe.case import Case
-from wireglot.probe.cases import (
-    answers,
-    errors,
-    fields,
-    lists,
-    reasoning,
-    results,
-    schemas,
-    stops,
-    streams,
-    texts,
-    tools,
-    usage,
-)
+from wireglot.probe.cases.answers import ANSWERS, STOPS, TEXTS, USAGE
+from wireglot.probe.cases.errors import ERRORS, FIELDS, LISTS
+from wireglot.probe.cases.reasoning import REASONING
+from wireglot.probe.cases.schemas import SCHEMAS
+from wireglot.probe.cases.streams import STREAMS
+from wireglot.probe.cases.tools import RESULTS, TOOLS
 
 THEMES: Final = (
-    answers.THEME,
-    streams.THEME,
-    tools.THEME,
-    results.THEME,
-    stops.THEME,
-    usage.THEME,
-    reasoning.THEME,
-    schemas.THEME,
-    texts.THEME,
-    fields.THEME,
-    errors.THEME,
-    lists.THEME,
+    ANSWERS,
+    STREAMS,
+    TOOLS,
+    RESULTS,
+    STOPS,
+    USAGE,
+    REASONING,
+    SCHEMAS,
+    TEXTS,
+    FIELDS,
+    ERRORS,
+    LISTS,
 )
 CASES: Final[tuple[Case, ...]] = tuple(case for theme in THEMES for case in theme.cases)
 

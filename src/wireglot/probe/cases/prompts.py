@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from wireglot.probe.question import Called, Offer, Question, Result, Results, Said, User, ask
-from wireglot.probe.reply import Reply
+from wireglot.probe.reply import Broken, Inconclusive, Reply
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken, Inconclusive
 
 HELLO: Final = "Say hello in one short sentence."
 WORDS: Final = "red orange yellow green blue"
@@ -63,3 +62,17 @@ def after(text: str, made_up: Called, results: Results) -> Question:
 def must_speak(reply: Reply) -> None:
     if not reply.text.strip() and not reply.calls:
         raise Broken("the answer has neither text nor calls")
+
+
+def check_made_several(reply: Reply) -> None:
+    if len(reply.calls) < 2:
+        raise Inconclusive(f"the model made {len(reply.calls)} calls")
+
+
+def check_told_apart(reply: Reply) -> None:
+    """Neither by their ids nor by their arguments can one be taken for another."""
+    names = [found.id for found in reply.calls if found.id]
+    if len(set(names)) < len(names):
+        raise Broken(f"two calls have one id: {names}")
+    if reply.calls[0].arguments == reply.calls[1].arguments:
+        raise Broken(f"both calls have the arguments {reply.calls[0].arguments!r}")

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from wireglot.probe.case import Theme
 from wireglot.probe.cases.prompts import HELLO, ONE_CITY, WEATHER, must_speak
 from wireglot.probe.question import Called, Question, Result, Results, Said, User, ask
-from wireglot.probe.reply import Reply
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Reply
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
 
-THEME: Final = Theme("reasoning", "Reasoning over turns")
+REASONING: Final = Theme("reasoning", "Reasoning over turns")
 _ASKED: Final = ask(ONE_CITY, tools=(WEATHER,))
 _SIGNED: Final = ("anthropic", "openai-responses", "gemini")
 
@@ -37,7 +36,7 @@ def _gone_on(reply: Reply, thinking: int | None = None) -> Question:
     return Question(turns=turns, tools=(WEATHER,), thinking=thinking)
 
 
-@THEME.case(
+@REASONING.case(
     "whole",
     "Thinking comes as the dialect's own kind of part, before the text",
     sends="a question with thinking asked for",
@@ -53,7 +52,7 @@ def whole(talk: Talk) -> None:
         raise Broken("the text has <think> in it")
 
 
-@THEME.case(
+@REASONING.case(
     "stream",
     "Thinking in a stream keeps to the grammar",
     sends="the same, streamed",
@@ -69,7 +68,7 @@ def stream(talk: Talk) -> None:
         raise Broken("there are thoughts and no answer")
 
 
-@THEME.case(
+@REASONING.case(
     "state",
     "Thinking before a call leaves state to give back",
     sends="a question that needs a tool, with thinking asked for",
@@ -87,7 +86,7 @@ def state(talk: Talk) -> None:
             )
 
 
-@THEME.case(
+@REASONING.case(
     "returned",
     "Reasoning that comes back as it was is taken",
     sends="thoughts and call as they came, with the result",
@@ -100,7 +99,7 @@ def returned(talk: Talk) -> None:
     must_speak(talk.think(_gone_on(reply)))
 
 
-@THEME.case(
+@REASONING.case(
     "returned-from-stream",
     "The same as a client puts it together from a stream",
     sends="thoughts and call out of a stream, with the result",
@@ -113,7 +112,7 @@ def returned_from_stream(talk: Talk) -> None:
     must_speak(talk.think(_gone_on(reply)))
 
 
-@THEME.case(
+@REASONING.case(
     "dropped",
     "A conversation may go on with thinking switched off",
     sends="the same history, without asking for thinking",
@@ -126,7 +125,7 @@ def dropped(talk: Talk) -> None:
     must_speak(talk.ask(_gone_on(reply)))
 
 
-@THEME.case(
+@REASONING.case(
     "changed",
     "Thoughts that were changed are refused in good order, or left out",
     sends="the same history with another signature",
@@ -146,7 +145,7 @@ def changed(talk: Talk) -> None:
         raise Broken(f"status {got.status}")
 
 
-@THEME.case(
+@REASONING.case(
     "absent",
     "A history without thoughts may be continued with thinking on",
     sends="a history of plain texts and a question with thinking asked for",

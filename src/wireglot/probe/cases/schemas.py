@@ -6,13 +6,62 @@ from typing import Any, Final
 
 from wireglot.probe.case import Theme
 from wireglot.probe.cases.tools import arguments_of, forced
-from wireglot.probe.fits import misfit
 from wireglot.probe.question import Offer, ask
+from wireglot.probe.reply import Broken, NotApplicable
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken, NotApplicable
 from wireglot.wire.json import BadJson, decode
 
-THEME: Final = Theme("schemas", "Schemas")
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def misfit(value: Any, schema: dict[str, Any], root: dict[str, Any] | None = None, path: str = "$") -> str:
+    """What does not fit, and where; "" where it fits."""
+    root = schema if root is None else root
+    if "$ref" in schema:
+        name = str(schema["$ref"]).removeprefix("#/$defs/")
+        return misfit(value, root["$defs"][name], root, path)
+    if "anyOf" in schema:
+        found = [misfit(value, each, root, path) for each in schema["anyOf"]]
+        return "" if "" in found else f"{path}: fits none of the alternatives ({found[0]})"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{path}: {value!r} is none of {schema['enum']!r}"
+    kind = schema.get("type")
+    if kind is not None and (
+        not isinstance(value, _TYPES[kind]) or (kind != "boolean" and isinstance(value, bool))
+    ):
+        return f"{path}: expected {kind}, found {value!r}"
+    if isinstance(value, dict):
+        return _members(value, schema, root, path)
+    if isinstance(value, list) and "items" in schema:
+        for number, each in enumerate(value):
+            if found_in := misfit(each, schema["items"], root, f"{path}[{number}]"):
+                return found_in
+    return ""
+
+
+def _members(value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], path: str) -> str:
+    properties = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            return f"{path}: {name} is missing"
+    for name, each in value.items():
+        if name in properties:
+            if found := misfit(each, properties[name], root, f"{path}.{name}"):
+                return found
+        elif schema.get("additionalProperties") is False:
+            return f"{path}: {name} is not allowed"
+    return ""
+
+
+SCHEMAS: Final = Theme("schemas", "Schemas")
 _PLAN: Final = "Plan a day in Paris. Answer with the plan as JSON."
 _ENTER: Final = "Enter a plan for a day in Paris with the tool save_plan."
 
@@ -86,7 +135,7 @@ def _tool(talk: Talk, schema: dict[str, Any]) -> None:
 
 
 def _declare(name: str, what: str, schema: dict[str, Any], why: str) -> None:
-    @THEME.case(
+    @SCHEMAS.case(
         f"output-{name}",
         f"An answer fits a schema with {what}",
         sends=f"a question with a schema: {what}",
@@ -96,7 +145,7 @@ def _declare(name: str, what: str, schema: dict[str, Any], why: str) -> None:
     def output(talk: Talk) -> None:
         _answer(talk, schema)
 
-    @THEME.case(
+    @SCHEMAS.case(
         f"tool-{name}",
         f"Arguments fit a schema with {what}",
         sends=f"a tool that must be called, with {what}",
@@ -114,7 +163,7 @@ _declare("refs", "$defs and $ref", REFS, "pydantic and zod write every schema so
 _declare("unions", "anyOf with null and objects", UNIONS, "every optional field of pydantic is one")
 
 
-@THEME.case(
+@SCHEMAS.case(
     "output-stream",
     "A streamed answer fits its schema",
     sends="a question with a schema, streamed",
@@ -125,7 +174,7 @@ def output_stream(talk: Talk) -> None:
     _answer(talk, FLAT, stream=True)
 
 
-@THEME.case(
+@SCHEMAS.case(
     "json",
     "JSON may be asked for without a schema",
     sends="a question with json_object | responseMimeType",
@@ -144,7 +193,7 @@ def json(talk: Talk) -> None:
         raise Broken(f"expected an object, found {reply.text[:120]!r}")
 
 
-@THEME.case(
+@SCHEMAS.case(
     "unknown-keywords",
     "Keywords that a provider does not know do not fail a request",
     sends="a tool whose schema has $schema, title, default, examples and a format",

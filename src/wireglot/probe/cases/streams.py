@@ -17,18 +17,19 @@ from wireglot.probe.cases.prompts import (
     WEATHER_FORCED,
     WORDS,
     called,
+    check_made_several,
+    check_told_apart,
 )
-from wireglot.probe.cases.several_calls import check_made_several, check_told_apart
 from wireglot.probe.question import ask
+from wireglot.probe.reply import Broken, Inconclusive
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken, Inconclusive
 
-THEME: Final = Theme("streams", "Streams")
+STREAMS: Final = Theme("streams", "Streams")
 _SENDS: Final = "a short question, streamed"
 _STREAMED: Final = replace(WEATHER_FORCED, stream=True)
 
 
-@THEME.case(
+@STREAMS.case(
     "content-type",
     "A stream is server-sent events and says so",
     sends=_SENDS,
@@ -42,7 +43,7 @@ def content_type(talk: Talk) -> None:
         raise Broken(f"content-type: expected text/event-stream, found {kind or 'none'}")
 
 
-@THEME.case(
+@STREAMS.case(
     "frames",
     "Each frame is named and framed as the dialect's SDK reads it",
     sends=_SENDS,
@@ -54,7 +55,7 @@ def frames(talk: Talk) -> None:
     talk.stream(ask(HELLO)).require("frames")
 
 
-@THEME.case(
+@STREAMS.case(
     "opening",
     "A stream begins as the dialect says",
     sends=_SENDS,
@@ -65,7 +66,7 @@ def opening(talk: Talk) -> None:
     talk.stream(ask(HELLO)).require("opening")
 
 
-@THEME.case(
+@STREAMS.case(
     "order",
     "Blocks, items and parts begin, grow and end in that order",
     sends=_SENDS,
@@ -77,7 +78,7 @@ def order(talk: Talk) -> None:
     talk.stream(ask(HELLO)).require("order")
 
 
-@THEME.case(
+@STREAMS.case(
     "nulls",
     "A field that may be null is there all the same, in a stream too",
     sends="a short question, and one that a tool is called for; streamed",
@@ -92,7 +93,7 @@ def nulls(talk: Talk) -> None:
     called(talk, _STREAMED).require("nulls")
 
 
-@THEME.case(
+@STREAMS.case(
     "indexes",
     "Indexes and sequence numbers count from 0 without gaps",
     sends="a question that makes the model call a tool, streamed",
@@ -103,7 +104,7 @@ def indexes(talk: Talk) -> None:
     called(talk, _STREAMED).require("indexes")
 
 
-@THEME.case(
+@STREAMS.case(
     "identity",
     "Ids stay the same over a whole stream",
     sends="a question that makes the model call a tool, streamed",
@@ -115,7 +116,7 @@ def identity(talk: Talk) -> None:
     called(talk, _STREAMED).require("identity")
 
 
-@THEME.case(
+@STREAMS.case(
     "ending",
     "A stream ends once, and says why",
     sends=_SENDS,
@@ -127,7 +128,7 @@ def ending(talk: Talk) -> None:
     talk.stream(ask(HELLO)).require("ending")
 
 
-@THEME.case(
+@STREAMS.case(
     "text",
     "The deltas make the whole text",
     sends="`Reply with exactly this and nothing else: …`, streamed",
@@ -145,7 +146,7 @@ def text(talk: Talk) -> None:
     raise Inconclusive(f"the model said {said[:80]!r}")
 
 
-@THEME.case(
+@STREAMS.case(
     "pieces",
     "A long text comes in several pieces",
     sends="a question for a long text, streamed",
@@ -162,7 +163,7 @@ def pieces(talk: Talk) -> None:
         raise Broken(f"{len(reply.text)} characters came in {reply.pieces} piece")
 
 
-@THEME.case(
+@STREAMS.case(
     "call",
     "A streamed call has its id and name once, and pieces that make a JSON object",
     sends="a question that makes the model call a tool, streamed",
@@ -177,7 +178,7 @@ def call(talk: Talk) -> None:
         raise Broken(f"the arguments have no city: {reply.calls[0].arguments[:120]!r}")
 
 
-@THEME.case(
+@STREAMS.case(
     "call-grammar",
     "A stream with a call keeps to the grammar as one with text does",
     sends="a question that makes the model call a tool, streamed",
@@ -191,7 +192,7 @@ def call_grammar(talk: Talk) -> None:
         raise Broken(f"the stop reason is {reply.stop_word!r} (R-AJ-11)")
 
 
-@THEME.case(
+@STREAMS.case(
     "parallel",
     "Several calls in one stream are kept apart",
     sends="a question for the weather of two cities, streamed",
@@ -205,7 +206,7 @@ def parallel(talk: Talk) -> None:
     check_told_apart(reply)
 
 
-@THEME.case(
+@STREAMS.case(
     "usage",
     "A stream tells its usage where it is asked to",
     sends="a short question, streamed; on Chat with include_usage",
@@ -219,7 +220,7 @@ def usage(talk: Talk) -> None:
         raise Broken("no usage was told")
 
 
-@THEME.case(
+@STREAMS.case(
     "usage-unasked",
     "Chat tells usage only where it is asked to",
     sends="a short question, streamed, without stream_options",
@@ -232,7 +233,7 @@ def usage_unasked(talk: Talk) -> None:
     talk.stream(ask(HELLO, usage=False)).require("usage")
 
 
-@THEME.case(
+@STREAMS.case(
     "refusal",
     "What is wrong with a request for a stream is told before the stream",
     sends="a request for a stream without messages",

@@ -1,4 +1,4 @@
-"""Tool calls: choices, shapes, and what comes back in the arguments."""
+"""Cases about tools: calls and their results."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from wireglot.probe.cases.prompts import (
     WEATHER,
     WEATHER_ASKED,
     WEATHER_FORCED,
+    after,
     called,
+    check_made_several,
+    check_told_apart,
+    must_speak,
+    with_results,
 )
-from wireglot.probe.cases.several_calls import check_made_several, check_told_apart
-from wireglot.probe.question import Offer, Question, ask
-from wireglot.probe.reply import Reply
+from wireglot.probe.question import Call, Called, Offer, Question, Result, Results, Said, User, ask
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Reply
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
 from wireglot.wire.json import decode
 
-THEME: Final = Theme("tools", "Tool calls")
+TOOLS: Final = Theme("tools", "Tool calls")
 _TIME: Final = "What time is it? Call the tool get_time to find out."
 _UNICODE: Final = "Zürich ☂ 東京"
 _LONG_NAME: Final = "look_up-the_weather_of_a_city-with_a_name_as_long_as_allowed_0064"
@@ -53,7 +56,7 @@ def forced(talk: Talk, question: Question) -> Reply:
     return reply
 
 
-@THEME.case(
+@TOOLS.case(
     "call",
     "A model that is offered a tool calls it",
     sends="a question for the weather with the tool get_weather",
@@ -71,7 +74,7 @@ def call(talk: Talk) -> None:
         raise Broken(f"the stop reason is {reply.stop_word!r}")
 
 
-@THEME.case(
+@TOOLS.case(
     "id",
     "A call has an id to answer to",
     sends="a question for the weather with the tool get_weather",
@@ -86,7 +89,7 @@ def call_id(talk: Talk) -> None:
         raise Broken(f"the id is {name!r}")
 
 
-@THEME.case(
+@TOOLS.case(
     "required",
     "A model that must call a tool does",
     sends="a greeting with the choice any | required | ANY",
@@ -99,7 +102,7 @@ def required(talk: Talk) -> None:
         raise Broken(f"no call, but {reply.text[:80]!r}")
 
 
-@THEME.case(
+@TOOLS.case(
     "named",
     "A model that must call one of two tools calls that one",
     sends="a question for the weather with two tools, and a choice that names the other one",
@@ -114,7 +117,7 @@ def named(talk: Talk) -> None:
         raise Broken(f"expected a call of {CLOCK.name}, found {names or 'none'}")
 
 
-@THEME.case(
+@TOOLS.case(
     "none",
     "A model that must not call a tool does not",
     sends="a question for the weather with the tool and the choice none",
@@ -127,7 +130,7 @@ def none(talk: Talk) -> None:
         raise Broken(f"it called {reply.calls[0].name}")
 
 
-@THEME.case(
+@TOOLS.case(
     "auto",
     "The choice auto may be said",
     sends="a greeting with a tool and the choice auto",
@@ -140,7 +143,7 @@ def auto(talk: Talk) -> None:
         raise Broken("the answer has neither text nor calls")
 
 
-@THEME.case(
+@TOOLS.case(
     "no-arguments",
     "A tool without parameters is called with an empty object",
     sends="a question for the time with a tool that declares no parameters, as the dialect allows it",
@@ -154,7 +157,7 @@ def no_arguments(talk: Talk) -> None:
     arguments_of(reply)
 
 
-@THEME.case(
+@TOOLS.case(
     "no-arguments-stream",
     "The same in a stream",
     sends="the same question, streamed",
@@ -167,7 +170,7 @@ def no_arguments_stream(talk: Talk) -> None:
     arguments_of(reply)
 
 
-@THEME.case(
+@TOOLS.case(
     "parallel",
     "Several calls in one turn have each their own id",
     sends="a question for the weather of two cities",
@@ -180,7 +183,7 @@ def parallel(talk: Talk) -> None:
     check_told_apart(reply)
 
 
-@THEME.case(
+@TOOLS.case(
     "parallel-off",
     "Parallel calls can be switched off",
     sends="a question for two cities with disable_parallel_tool_use | parallel_tool_calls: false",
@@ -195,7 +198,7 @@ def parallel_off(talk: Talk) -> None:
         raise Broken(f"it made {len(reply.calls)} calls")
 
 
-@THEME.case(
+@TOOLS.case(
     "unicode",
     "Arguments keep letters of every script",
     sends="a tool whose only parameter has one possible value, with umlauts, symbols and Japanese",
@@ -217,7 +220,7 @@ def unicode(talk: Talk) -> None:
             raise Broken(f"expected {_UNICODE!r}, found {found!r}")
 
 
-@THEME.case(
+@TOOLS.case(
     "names",
     "A tool's name comes back as it was",
     sends="a tool with a name of 64 letters, digits, _ and -",
@@ -231,7 +234,7 @@ def names(talk: Talk) -> None:
         raise Broken(f"it was offered as {offer.name!r} and called as {reply.calls[0].name!r}")
 
 
-@THEME.case(
+@TOOLS.case(
     "no-description",
     "A tool without a description is taken",
     sends="a tool with a name and a schema only",
@@ -242,7 +245,7 @@ def no_description(talk: Talk) -> None:
     forced(talk, ask(ONE_CITY, tools=(replace(WEATHER, description=""),)))
 
 
-@THEME.case(
+@TOOLS.case(
     "strict",
     "A strict tool is taken",
     sends="a tool with strict: true and a closed schema",
@@ -257,3 +260,196 @@ def strict(talk: Talk) -> None:
         raise Inconclusive("the model did not call the tool")
     if list(arguments_of(reply)) != ["city"]:
         raise Broken(f"the arguments do not fit the schema: {reply.calls[0].arguments[:120]!r}")
+
+
+RESULTS: Final = Theme("results", "Results of tools, and ids over turns")
+_SIGN: Final = "17.3 degrees and light rain"
+_SECOND: Final = "24.8 degrees and sunshine"
+_ARGUMENTS: Final = '{"city":"Paris"}'
+
+
+def _told(reply: Reply, *signs: str) -> None:
+    """Numbers are repeated by any model that has seen them."""
+    must_speak(reply)
+    missing = [sign for sign in signs if sign.split()[0] not in reply.text]
+    if 0 < len(missing) < len(signs):
+        raise Broken(f"the answer speaks of one result and not of {missing[0]!r}: {reply.text[:120]!r}")
+    if missing and not reply.calls:
+        raise Inconclusive(f"the answer does not speak of {missing[0]!r}: {reply.text[:120]!r}")
+
+
+@RESULTS.case(
+    "result",
+    "A call and its result come back, and the model goes on",
+    sends="the model's own call as it came, with its result",
+    expects="an answer that speaks of the result",
+    why="the loop of every agent; ids must be taken back as they were given",
+    cost="medium",
+)
+def result(talk: Talk) -> None:
+    reply = called(talk)
+    results = [Result(call, _SIGN) for call in reply.calls]
+    _told(talk.ask(with_results(WEATHER_FORCED, reply, *results)), _SIGN)
+
+
+@RESULTS.case(
+    "result-of-stream",
+    "The same with a call that was streamed",
+    sends="the call as a client puts it together from a stream, with its result, streamed again",
+    expects="an answer in good order",
+    why="what streams say and what requests take must agree",
+    cost="medium",
+)
+def result_of_stream(talk: Talk) -> None:
+    reply = called(talk, replace(WEATHER_FORCED, stream=True))
+    results = [Result(call, _SIGN) for call in reply.calls]
+    answer = talk.stream(with_results(WEATHER_FORCED, reply, *results))
+    answer.require()
+    _told(answer, _SIGN)
+
+
+@RESULTS.case(
+    "several",
+    "Several results in one turn are all taken",
+    sends="two calls of one turn and their two results, in the other order",
+    expects="an answer that speaks of both",
+    why="a gateway that keeps only the last result loses half of the work",
+    cost="medium",
+)
+def several(talk: Talk) -> None:
+    question = ask(TWO_CITIES, tools=(WEATHER,))
+    reply = talk.ask(question)
+    if len(reply.calls) < 2:
+        raise Inconclusive(f"the model made {len(reply.calls)} calls")
+    results = [Result(call, text) for call, text in zip(reply.calls, (_SIGN, _SECOND), strict=False)]
+    if talk.wire.name != "gemini":  # it pairs by place where there are no ids
+        results.reverse()
+    _told(talk.ask(with_results(question, reply, *results)), _SIGN, _SECOND)
+
+
+@RESULTS.case(
+    "error",
+    "A tool that failed may be told",
+    sends="a call and a result that is an error (is_error, an error text, response.error)",
+    expects="an answer",
+    why="tools fail every day",
+    cost="medium",
+)
+def error(talk: Talk) -> None:
+    reply = called(talk)
+    results = [Result(call, "the service is down", error=True) for call in reply.calls]
+    must_speak(talk.ask(with_results(WEATHER_FORCED, reply, *results)))
+
+
+@RESULTS.case(
+    "empty",
+    "A tool may say nothing",
+    sends="a call and an empty result",
+    expects="an answer",
+    why="`touch x` prints nothing; endpoints that demand a text break agents",
+    cost="medium",
+)
+def empty(talk: Talk) -> None:
+    reply = called(talk)
+    must_speak(talk.ask(with_results(WEATHER_FORCED, reply, *(Result(call, "") for call in reply.calls))))
+
+
+@RESULTS.case(
+    "parts",
+    "A result may be a list of text parts",
+    sends="a call and its result as parts",
+    expects="an answer that speaks of it",
+    why="Claude Code and MCP clients send lists",
+    cost="medium",
+    dialects=("anthropic", "openai-chat", "openai-responses"),
+)
+def parts(talk: Talk) -> None:
+    reply = called(talk)
+    results = [Result(call, _SIGN, parts=True) for call in reply.calls]
+    _told(talk.optional(with_results(WEATHER_FORCED, reply, *results), "text_parts", "tool"), _SIGN)
+
+
+@RESULTS.case(
+    "picture",
+    "A result may hold a picture",
+    sends="a call and a result with a text and a small PNG",
+    expects="an answer, or a refusal in good order",
+    why="screenshots of browsers and readers of files",
+    cost="medium",
+    dialects=("anthropic", "openai-responses", "gemini"),
+)
+def picture(talk: Talk) -> None:
+    reply = called(talk)
+    results = [Result(call, _SIGN, picture=True) for call in reply.calls]
+    must_speak(talk.optional(with_results(WEATHER_FORCED, reply, *results), "tool_result_media"))
+
+
+@RESULTS.case(
+    "foreign-ids",
+    "Calls with ids from elsewhere are taken",
+    sends="a history whose calls have the ids `get_weather_0` and `toolu_01AbC-x_9`",
+    expects="an answer",
+    why="a conversation that changes its provider brings such ids along (R-A-12)",
+)
+def foreign_ids(talk: Talk) -> None:
+    calls = (
+        Call("get_weather_0", WEATHER.name, _ARGUMENTS),
+        Call("toolu_01AbC-x_9", WEATHER.name, '{"city":"Rome"}'),
+    )
+    results = Results((Result(calls[0], _SIGN), Result(calls[1], _SECOND)))
+    _told(talk.ask(after(TWO_CITIES, Called(calls=calls), results)), _SIGN)
+
+
+@RESULTS.case(
+    "text-and-call",
+    "A turn may have text and calls",
+    sends="a history in which the model spoke before it called",
+    expects="an answer",
+    why="most models say what they are about to do",
+)
+def text_and_call(talk: Talk) -> None:
+    call = Call("call_1", WEATHER.name, _ARGUMENTS)
+    made_up = Called("Let me look.", (call,))
+    _told(talk.ask(after(ONE_CITY, made_up, Results((Result(call, _SIGN),)))), _SIGN)
+
+
+@RESULTS.case(
+    "two-rounds",
+    "Calls of two rounds keep their ids apart",
+    sends="a call, its result, a second question, its call and its result",
+    expects="an answer; the second call has another id than the first",
+    why="ids that begin anew in each turn (`tool_0`) collide in the history",
+    cost="medium",
+)
+def two_rounds(talk: Talk) -> None:
+    first = called(talk)
+    turns = (
+        *WEATHER_FORCED.turns,
+        Said(tuple(first.items)),
+        Results(tuple(Result(call, _SIGN) for call in first.calls)),
+        Called("It rains."),
+        User(("And what is the weather in Rome? Call the tool get_weather to find out.",)),
+    )
+    question = replace(WEATHER_FORCED, turns=turns)
+    second = called(talk, question)
+    both = [call.id for call in (*first.calls, *second.calls) if call.id]
+    if len(set(both)) < len(both):
+        raise Broken(f"calls of two turns have one id: {both}")
+    results = Results(tuple(Result(call, _SECOND) for call in second.calls))
+    last = Question(turns=(*turns, Said(tuple(second.items)), results), tools=(WEATHER,))
+    must_speak(talk.ask(last))
+
+
+@RESULTS.case(
+    "orphan",
+    "A result without its call is refused in good order, or left out",
+    sends="a result whose call is nowhere",
+    expects="an error of the dialect with a status from 400 to 499, or an answer; not a 5xx",
+    why="clients that cut their history send such things; a 500 makes them ask again for ever",
+    level="should",
+)
+def orphan(talk: Talk) -> None:
+    call = Call("call_nowhere", WEATHER.name, _ARGUMENTS)
+    got = talk.send(Question(turns=(User((ONE_CITY,)), Results((Result(call, _SIGN),))), tools=(WEATHER,)))
+    if got.status != 200 and not 400 <= talk.refusal(got).status < 500:
+        raise Broken(f"status {got.status}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from wireglot.probe.frames import Frame
 from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
@@ -21,8 +20,7 @@ from wireglot.probe.question import (
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Counted, Reply, Stop, Thought
-from wireglot.probe.verdict import Broken
+from wireglot.probe.reply import At, Broken, Counted, Frame, Reply, Stop, Thought
 from wireglot.probe.wires.wire import Faults
 from wireglot.wire.json import decode, encode_text
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from wireglot.probe.frames import Frame
 from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
@@ -20,10 +19,8 @@ from wireglot.probe.question import (
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Counted, Reply, Stop, Thought
-from wireglot.probe.verdict import Broken
-from wireglot.probe.wires.openai_values import openai_error, openai_models
-from wireglot.probe.wires.wire import Faults
+from wireglot.probe.reply import At, Broken, Counted, Frame, Reply, Stop, Thought
+from wireglot.probe.wires.wire import Faults, openai_error, openai_models
 from wireglot.wire.json import BadJson, decode
 
 _STOPS: Final[dict[str, Stop]] = {

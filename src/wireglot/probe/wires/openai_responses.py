@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from wireglot.probe.frames import Frame
+import msgspec
+
 from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
@@ -21,10 +22,283 @@ from wireglot.probe.question import (
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Reply
-from wireglot.probe.wires.openai_values import openai_error, openai_models
-from wireglot.probe.wires.responses_object import read_response
-from wireglot.probe.wires.responses_stream import read_stream
+from wireglot.probe.reply import At, Broken, Counted, Frame, Reply, Rule, Stop, Thought
+from wireglot.probe.wires.wire import Faults, openai_error, openai_models
+from wireglot.wire.json import BadJson, decode
+
+_PRESENT: Final = ("parallel_tool_calls", "tool_choice", "tools")
+"""The SDK's type has them without a default: code reads them without asking."""
+
+_REASONS: Final[dict[str, Stop]] = {"max_output_tokens": "length", "content_filter": "other"}
+
+
+def read_response(at: At) -> Reply:
+    at.is_("object", "response")
+    reply = Reply(id=at.text("id", filled=True), model=at.text("model", filled=True))
+    at.number("created_at")
+    for name in _PRESENT:
+        at.get(name)
+    status = at.is_("status", "completed", "incomplete")
+    for item in at.get("output").each():
+        read_item(reply, item)
+    reply.stop_word = status
+    reply.stop = "tool" if reply.calls else "end"
+    if status == "incomplete":
+        reply.stop_word = at.get("incomplete_details").text("reason", filled=True)
+        reply.stop = _REASONS.get(reply.stop_word, "other")
+    reply.items = [item.object() for item in at.get("output").each()]
+    reply.usage = counted(at.get("usage"))
+    return reply
+
+
+def read_item(reply: Reply, item: At) -> None:
+    match item.text("type", filled=True):
+        case "message":
+            item.text("id", filled=True)
+            item.is_("role", "assistant")
+            item.is_("status", "completed", "incomplete", "in_progress")
+            for part in item.get("content").each():
+                if part.is_("type", "output_text", "refusal") == "output_text":
+                    reply.text += part.text("text")
+                    part.get("annotations").each()
+        case "function_call":
+            item.text("id", filled=True)
+            arguments = item.text("arguments")
+            check_object(arguments, item.path)
+            call = Call(item.text("call_id", filled=True), item.text("name", filled=True), arguments)
+            reply.calls = [*reply.calls, call]
+        case "reasoning":
+            item.text("id", filled=True)
+            parts = [*item.get("summary").each(), *_content(item)]
+            state = item.text("encrypted_content") if item.has("encrypted_content") else ""
+            thought = Thought("".join(part.text("text") for part in parts), state)
+            reply.thoughts = [*reply.thoughts, thought]
+            reply.state += state
+
+
+def check_object(arguments: str, place: str) -> None:
+    try:
+        found = decode(arguments.encode()) if arguments else {}
+    except BadJson as bad:
+        raise Broken(f"{place}.arguments: no JSON ({bad}): {arguments[:120]!r}") from None
+    if not isinstance(found, dict):
+        raise Broken(f"{place}.arguments: expected an object in the text, found {arguments[:120]!r}")
+
+
+def counted(usage: At) -> Counted:
+    return Counted(
+        input=usage.number("input_tokens"),
+        output=usage.number("output_tokens"),
+        cached=usage.get("input_tokens_details").number("cached_tokens"),
+        reasoning=usage.get("output_tokens_details").number("reasoning_tokens"),
+        total=usage.number("total_tokens"),
+    )
+
+
+def _content(item: At) -> list[At]:
+    return item.get("content").each() if item.has("content") else []
+
+
+def plain(item: Any) -> dict[str, Any]:
+    return item if isinstance(item, dict) else {}
+
+
+_LAST: Final = ("response.completed", "response.incomplete", "response.failed")
+_TEXTS: Final = {
+    "response.output_text": ("content_index", "text"),
+    "response.refusal": ("content_index", "refusal"),
+    "response.reasoning_summary_text": ("summary_index", "text"),
+    "response.reasoning_text": ("content_index", "text"),
+    "response.function_call_arguments": ("", "arguments"),
+}
+"""Events that have `.delta` and `.done`: which index tells the part, and the field of the whole text."""
+
+
+class _Item(msgspec.Struct):
+    id: str
+    kind: str
+    call: str
+    texts: dict[tuple[str, int], str] = {}
+    parts: set[int] = set()
+    done: dict[str, Any] | None = None
+
+
+def read_stream(frames: Sequence[Frame]) -> Reply:
+    reader = _Reader()
+    for number, frame in enumerate(frames):
+        reader.frame(frame, number)
+    return reader.end()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.items: dict[int, _Item] = {}
+        self.seen: list[str] = []
+        self.number = -1
+        self.id = ""
+        self.pieces = 0
+        self.final: Reply | None = None
+
+    def frame(self, frame: Frame, number: int) -> None:
+        if (not frame.data and frame.lines) or frame.data == "[DONE]":
+            return  # a comment, or what OpenAI's SDK leaves alone
+        document = frame.document()
+        if not isinstance(document, dict):
+            self.faults.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+            return
+        kind = str(document.get("type"))
+        at = At(document, f"frame {number} ({kind})")
+        if frame.event and frame.event != kind:  # the SDK goes by the type, and needs no name
+            self.faults.add("frames", f"frame {number}: `event: {frame.event}` over data of type {kind!r}")
+        if any(last in self.seen for last in _LAST):
+            self.faults.add("ending", f"{at.path}: behind the last event")
+        if not self.seen and kind != "response.created":
+            self.faults.add("opening", f"the stream begins with {kind}, not with response.created")
+        self._sequence(at)
+        try:
+            self._event(kind, at)
+        except Broken as broken:
+            self.faults.add(_rule_of(kind), str(broken))
+        self.seen.append(kind)
+
+    def _sequence(self, at: At) -> None:
+        try:
+            found = at.number("sequence_number")
+        except Broken as broken:
+            self.faults.add("indexes", str(broken))
+            return
+        if self.seen and found != self.number + 1:
+            self.faults.add("indexes", f"{at.path}: sequence_number {found} behind {self.number}")
+        self.number = found
+
+    def _event(self, kind: str, at: At) -> None:
+        if kind in ("response.created", "response.in_progress", *_LAST):
+            self._response(kind, at.get("response"))
+        elif kind == "response.output_item.added":
+            self._added(at)
+        elif kind == "response.output_item.done":
+            self._done(at)
+        elif kind in ("response.content_part.added", "response.reasoning_summary_part.added"):
+            item = self._item(at)
+            item.parts = {*item.parts, at.number(_index_of(kind))}
+        elif kind in ("error", "response.error"):
+            raise Broken(f"{at.path}: an error: {at.value}")
+        else:
+            self._text(kind, at)
+
+    def _response(self, kind: str, response: At) -> None:
+        name = response.text("id", filled=True)
+        if self.id and name != self.id:
+            self.faults.add("identity", f"{response.path}.id was {self.id!r} and now is {name!r}")
+        self.id = self.id or name
+        if kind not in _LAST:
+            response.is_("status", "in_progress", "queued")
+            if response.get("output").value != []:
+                raise response.get("output").broken("an empty list")
+            return
+        if kind == "response.failed":
+            raise Broken(f"{response.path}: the response failed: {response.get('error').value}")
+        response.is_("status", kind.removeprefix("response."))
+        self.final = read_response(response)
+
+    def _added(self, at: At) -> None:
+        index = at.number("output_index")
+        if index != len(self.items):
+            self.faults.add(
+                "indexes", f"{at.path}: an item with output_index {index}, expected {len(self.items)}"
+            )
+        item = at.get("item")
+        kind = item.text("type", filled=True)
+        call = item.text("call_id", filled=True) if kind == "function_call" else ""
+        if kind == "function_call":
+            item.text("name", filled=True)
+        self.items[index] = _Item(item.text("id", filled=True), kind, call)
+
+    def _item(self, at: At) -> _Item:
+        index = at.number("output_index")
+        found = self.items.get(index)
+        if found is None:
+            raise Broken(f"{at.path}: for the item {index}, which was not added")
+        if found.done is not None:
+            raise Broken(f"{at.path}: for the item {index}, which is done")
+        name = at.text("item_id", filled=True)
+        if name != found.id:
+            self.faults.add(
+                "identity", f"{at.path}: item_id {name!r} of an item that was added as {found.id!r}"
+            )
+        return found
+
+    def _text(self, kind: str, at: At) -> None:
+        stem, _, verb = kind.rpartition(".")
+        if stem not in _TEXTS or verb not in ("delta", "done"):
+            return
+        item = self._item(at)
+        index, field = _TEXTS[stem]
+        place = at.number(index) if index else 0
+        if index and place not in item.parts:
+            raise Broken(f"{at.path}: for part {place}, which was not added")
+        key = (stem, place)
+        if verb == "delta":
+            item.texts = {**item.texts, key: item.texts.get(key, "") + at.text("delta")}
+            self.pieces += stem == "response.output_text"
+            return
+        whole = at.text(field)
+        if whole != item.texts.get(key, ""):
+            rule: Rule = "calls" if field == "arguments" else "order"
+            told = item.texts.get(key, "")
+            self.faults.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas make {told[:60]!r}")
+
+    def _done(self, at: At) -> None:
+        index = at.number("output_index")
+        found = self.items.get(index)
+        if found is None or found.done is not None:
+            raise Broken(f"{at.path}: the item {index} is not open")
+        item = at.get("item")
+        read_item(Reply(), item)
+        found.done = item.object()
+        if item.text("id", filled=True) != found.id or (found.call and item.value["call_id"] != found.call):
+            self.faults.add("identity", f"{at.path}: the item changed its id between added and done")
+        if found.kind == "function_call":
+            told = found.texts.get(("response.function_call_arguments", 0), "")
+            if told != item.text("arguments"):
+                self.faults.add("calls", f"{at.path}: the deltas make {told[:60]!r}, the item has others")
+
+    def end(self) -> Reply:
+        faults = self.faults
+        faults.unless("response.created" in self.seen, "opening", "there is no response.created")
+        ends = [kind for kind in self.seen if kind in _LAST]
+        faults.unless(len(ends) == 1, "ending", f"the last event came {len(ends)} times, expected once")
+        for index, item in self.items.items():
+            if item.done is None:
+                faults.add("order", f"the item {index} ({item.kind}) has no response.output_item.done")
+        reply = self.final if self.final is not None else Reply(id=self.id)
+        done = [item.done for _, item in sorted(self.items.items()) if item.done is not None]
+        if self.final is not None and [_identity(item) for item in done] != [
+            _identity(item) for item in self.final.items
+        ]:
+            faults.add("identity", "the last event lists other items than those that were done")
+        reply.pieces = self.pieces
+        reply.faults = faults.found
+        return reply
+
+
+def _identity(item: Any) -> tuple[Any, ...]:
+    found = plain(item)
+    return found.get("id"), found.get("type"), found.get("call_id"), found.get("arguments")
+
+
+def _index_of(kind: str) -> str:
+    return "summary_index" if "summary" in kind else "content_index"
+
+
+def _rule_of(kind: str) -> Rule:
+    if kind in ("response.created", "response.in_progress"):
+        return "opening"
+    if kind in _LAST or kind == "error":
+        return "ending"
+    return "calls" if "function_call" in kind else "order"
+
 
 _EFFORTS: Final = ("low", "high")
 _PICTURE: Final = {

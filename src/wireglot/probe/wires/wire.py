@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
-from wireglot.probe.frames import Frame
 from wireglot.probe.question import Question
-from wireglot.probe.reply import Reply, Rule
+from wireglot.probe.reply import At, Frame, Reply, Rule
 
 
 class Wire(Protocol):
@@ -57,3 +56,24 @@ class Faults:
         if not holds:
             self.add(rule, text)
         return holds
+
+
+def openai_error(document: Any) -> tuple[str, str]:
+    error = At(document).get("error")
+    kind = error.text("type", filled=True)
+    for name in ("param", "code"):
+        if error.has(name):
+            error.text(name)
+    return kind, error.text("message", filled=True)
+
+
+def openai_models(document: Any) -> list[str]:
+    at = At(document)
+    at.is_("object", "list")
+    names = []
+    for entry in at.get("data").each():
+        entry.is_("object", "model")
+        entry.number("created")
+        entry.text("owned_by")
+        names.append(entry.text("id", filled=True))
+    return names
