@@ -51,9 +51,7 @@ def page() -> Iterator[str]:
 
 
 def statuses() -> list[tuple[int, str]]:
-    known = {
-        name: value for name, value in vars(terminal).items() if name.isupper() and isinstance(value, int)
-    }
+    known = {name: value for name, value in vars(terminal).items() if name.isupper() and type(value) is int}
     if wrong := (known.keys() - _NO_STATUSES) ^ _STATUSES.keys():
         raise Untold(f"exit statuses that are not told, or are none: {', '.join(sorted(wrong))}")
     return sorted((known[name], meaning) for name, meaning in _STATUSES.items())

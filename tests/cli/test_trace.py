@@ -19,8 +19,8 @@ from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown, list_lines
+from wireglot.traces.analysis import with_told
 from wireglot.traces.file import read_trace, write_trace
-from wireglot.traces.told import with_told
 from wireglot.traces.trace import LossCounts, Row, State, Step, Tokens, Trace
 
 

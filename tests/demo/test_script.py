@@ -10,7 +10,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import demo
-from wireglot.demo.directives import Directives, parse_directives, without_directives
+from wireglot.demo.conversation import Directives, parse_directives, without_directives
 from wireglot.demo.script import Script, answer, count
 from wireglot.ir.content import Extra, Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.request import OutputFormat, Request, Thinking, Tool, ToolChoice

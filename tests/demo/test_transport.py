@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.demo.transport import DemoTransport
+from wireglot.demo.service import DemoTransport
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault

@@ -16,8 +16,8 @@ from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Stop, Usage
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start
-from wireglot.testing.chunking import cut_at, every_cut
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
+from wireglot.testing.laws import cut_at, every_cut
 
 _COUNTS = b',"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":%d}}\n\n'
 

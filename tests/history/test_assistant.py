@@ -12,9 +12,8 @@ from wireglot.history import Assistant, Message, Text
 from wireglot.ir.content import Reasoning
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import BrokenGrammar, Delta, Event, Failure, Finish, PartStart, Start, fold
-from wireglot.testing.chunking import every_cut
-from wireglot.testing.fixtures import fixtures
-from wireglot.testing.laws import read_stream
+from wireglot.testing.check_dialect import fixtures
+from wireglot.testing.laws import every_cut, read_stream
 
 STREAMS = [
     case

@@ -12,7 +12,7 @@ from tests.kimi.kit import KEY, Http, Lines, Sleeps, ask, error, message, stream
 from wireglot import kimi
 from wireglot.gateway.config.providers import RETRIES
 from wireglot.http.transport import TransportFault
-from wireglot.kimi.retries import POLICIES
+from wireglot.kimi.attempts import POLICIES
 
 
 def failing(http, **options):

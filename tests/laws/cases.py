@@ -12,7 +12,7 @@ import pytest
 from tests.recordings import recordings
 from tests.tiers import WHOLE
 from wireglot.dialects.registry import NAMES
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.wire.json import encode
 
 ROOT = Path(__file__).parents[2]

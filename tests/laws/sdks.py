@@ -13,7 +13,7 @@ from google.genai import types
 from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response
 from wireglot.ir.verdict import is_cut
-from wireglot.testing.canonical import canonical_arguments
+from wireglot.traces.canonical import canonical_arguments
 from wireglot.wire.json import decode, encode, encode_text
 from wireglot.wire.sse import SseDecoder
 

@@ -12,7 +12,7 @@ from tools.fidelity.ignored import ELSEWHERE, IGNORED
 from tools.fidelity.necessary import NECESSARY
 from wireglot.dialects.registry import dialect_name
 from wireglot.ir.loss import Feature, Loss
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.wire.json import encode
 
 KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")

@@ -30,9 +30,9 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Text, ToolCall
 from wireglot.ir.stream import fold, unfold
-from wireglot.testing.canonical import canonical_arguments
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.traces.canonical import canonical_arguments
 from wireglot.wire.json import decode
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -9,8 +9,8 @@ from wireglot import StreamTranslator
 from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.stream import Event
 from wireglot.testing import codec_laws
-from wireglot.testing.chunking import every_cut
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
+from wireglot.testing.laws import every_cut
 from wireglot.testing.strategies import event_streams
 
 

@@ -15,7 +15,7 @@ from wireglot.ir.content import Text
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
 from wireglot.ir.stream import unfold
-from wireglot.testing.fixtures import fixtures
+from wireglot.testing.check_dialect import fixtures
 
 CONTEXT = Context(model="m", now=1760000000)
 HOSTS = ("https://example.com/v1", "https://example.com/v1/projects/p/publishers/google")

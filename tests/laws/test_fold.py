@@ -8,7 +8,7 @@ from tests.tiers import rows
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import check, fold, unfold
 from wireglot.testing import codec_laws
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.testing.strategies import event_streams, responses
 
 

@@ -15,9 +15,9 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
 from wireglot.testing import codec_laws
+from wireglot.testing.check_dialect import STRANGE, bent
 from wireglot.testing.codec_laws import names_a_place
 from wireglot.testing.laws import read_stream
-from wireglot.testing.mutations import STRANGE, bent
 from wireglot.wire.json import encode
 
 CONTEXT = Context()

@@ -7,8 +7,8 @@ from tests.laws.wires import ends_in
 from tests.tiers import rows
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Failure
+from wireglot.testing.check_dialect import bent_streams
 from wireglot.testing.laws import ending, read_stream, write_stream
-from wireglot.testing.mutations import bent_streams
 
 
 def streams_again(events):

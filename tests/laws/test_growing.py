@@ -22,7 +22,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.ir.content import Message
 from wireglot.ir.errors import WireglotError
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.strategies.strategies import requests
 from wireglot.translate import plan
 from wireglot.wire import growing_body, known_row, splice

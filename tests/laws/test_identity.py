@@ -7,7 +7,7 @@ from tests.laws.wires import same_spelling
 from tests.tiers import rows
 from wireglot.dialects.registry import dialect
 from wireglot.testing import codec_laws
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 
 
 def request_comes_back(case: Case) -> None:

@@ -16,7 +16,7 @@ from wireglot.ir.content import Media, Part, Reasoning, Text, ToolCall, ToolResu
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.grades import GRADES
 from wireglot.ir.loss import Loss
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.strategies.strategies import requests
 from wireglot.wire.json import encode_text
 

@@ -19,7 +19,7 @@ from tests.tiers import rows
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.errors import WireglotError
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.testing.laws import differences
 
 GOLDENS = FIXTURES / "odd"

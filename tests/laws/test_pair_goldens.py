@@ -17,7 +17,7 @@ from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.registry import NAMES, DialectName, dialect_name
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 
 GOLDENS = FIXTURES / "pairs"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))

@@ -15,9 +15,8 @@ from wireglot.ir.loss import Action, Feature, Loss
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Finish, fold
 from wireglot.providers.limits import DEFAULT_SAMPLING
-from wireglot.testing.canonical import canonical_request
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.conservation import lost
-from wireglot.testing.fixtures import Case
 from wireglot.testing.laws import (
     crossed_request,
     crossed_response,
@@ -27,6 +26,7 @@ from wireglot.testing.laws import (
     read_stream,
     write_stream,
 )
+from wireglot.traces.canonical import canonical_request
 
 CONTEXT = Context()
 FEATURES = frozenset(get_args(Feature))

@@ -20,7 +20,7 @@ from wireglot import translate_request
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name
 from wireglot.ir.errors import ClientFault, Unsupported
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.strategies.strategies import requests
 from wireglot.wire.json import encode
 

@@ -20,7 +20,7 @@ from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect, dialect_name
 from wireglot.ir.errors import WireglotError
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.testing.laws import read_stream, write_stream
 
 QUIRKS = FIXTURES / "quirks"

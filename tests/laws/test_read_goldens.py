@@ -19,7 +19,7 @@ from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.testing.laws import read_stream
 
 GOLDENS = FIXTURES / "read"

@@ -16,7 +16,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.wire.json import decode
 from wireglot.wire.sse import SseDecoder
 

@@ -14,7 +14,7 @@ from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.content import Media
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Failure, fold
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.laws import ending, opened, read_stream
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -18,9 +18,9 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Finish, fold, unfold
-from wireglot.testing.canonical import canonical_arguments
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.laws import ending, opened, read_stream
+from wireglot.traces.canonical import canonical_arguments
 from wireglot.wire.json import decode
 
 CONTEXT = Context()

@@ -16,7 +16,7 @@ from wireglot.ir.content import PHASE, Citation, Origin, Part, Reasoning, Signat
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stream import fold, unfold
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.testing.laws import read_stream, write_stream
 from wireglot.wire.json import decode
 from wireglot.wire.sse import SseDecoder

@@ -11,7 +11,7 @@ from wireglot import StreamTranslator
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Failure
 from wireglot.testing import codec_laws
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.laws import ending, read_stream
 
 

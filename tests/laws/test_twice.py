@@ -8,7 +8,7 @@ from tests.laws.cases import all_hold, of_kind, recorded
 from tests.tiers import rows
 from wireglot import Unsupported, translate_request, translate_response
 from wireglot.dialects.registry import NAMES, DialectName, dialect_name
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.wire.json import encode
 
 

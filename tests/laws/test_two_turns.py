@@ -15,7 +15,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.ir.loss import Feature
 from wireglot.ir.stream import fold, unfold
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.laws import read_stream
 from wireglot.wire.json import decode, encode
 

@@ -12,7 +12,7 @@ from wireglot import translate_request
 from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
 from wireglot.ir.errors import Unsupported
 from wireglot.providers.spec import names, provider
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.wire.json import encode_text
 
 ID = "vendor-id-0451"

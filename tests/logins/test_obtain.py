@@ -13,7 +13,7 @@ from tests.logins.clouds import CLIENT, CLIENT_SECRET, TENANT, Cloud, service_ac
 from tests.tiers import rows
 from wireglot.logins.entra import _refused, _seconds
 from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin, Grant, Login, LoginFailed
-from wireglot.logins.obtain import obtain
+from wireglot.logins.renewal import obtain
 
 
 def google(folder: Path, cloud: Cloud) -> GoogleLogin:

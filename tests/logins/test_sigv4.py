@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.logins.clouds import signature_of
 from tests.tiers import rows
-from wireglot.logins.sigv4 import SigningKey, signature_headers
+from wireglot.logins.aws import SigningKey, signature_headers
 
 KEY = SigningKey("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "", "us-east-1", "bedrock")
 TIME = "20150830T123600Z"
@@ -27,7 +27,7 @@ URLS = [
 
 def test_the_key_of_a_day_is_amazons_published_one() -> None:
     """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html"""
-    from wireglot.logins.sigv4 import _signing_key
+    from wireglot.logins.aws import _signing_key
 
     key = SigningKey("", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "", "us-east-1", "iam")
     assert _signing_key(key, "20150830").hex() == (

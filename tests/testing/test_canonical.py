@@ -41,7 +41,7 @@ from wireglot.ir.request import (
 )
 from wireglot.ir.safeguards import CallVerdict, Safeguard, SafeguardResult
 from wireglot.ir.stream import unfold
-from wireglot.testing.canonical import (
+from wireglot.traces.canonical import (
     canonical_arguments,
     canonical_events,
     canonical_extra,

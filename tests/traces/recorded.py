@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.demo import service
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name
-from wireglot.traces.losses import traced
+from wireglot.traces.analysis import traced
 from wireglot.traces.target import recorded_target
 from wireglot.traces.trace import Attempt, Frame, Message, Row, Trace
 from wireglot.translate import StreamTranslator, translate_request, translate_response

@@ -15,9 +15,9 @@ from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Delta, Failure
 from wireglot.traces.again import amounted
+from wireglot.traces.analysis import with_told
 from wireglot.traces.bodies import payload
 from wireglot.traces.replay import replay
-from wireglot.traces.told import with_told
 from wireglot.traces.trace import Frame, Message, Trace
 
 DIALECTS = ["anthropic", "openai-chat", "openai-responses", "gemini"]

@@ -16,8 +16,8 @@ from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Message as Turn
 from wireglot.ir.content import Text
 from wireglot.ir.request import Request, Tool
-from wireglot.traces.stream_units import is_keep_alive, units_of
-from wireglot.traces.told import with_told
+from wireglot.traces.analysis import with_told
+from wireglot.traces.causes import is_keep_alive, units_of
 from wireglot.traces.trace import Frame, Message, Trace
 
 

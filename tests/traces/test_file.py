@@ -12,8 +12,8 @@ from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.traces import file
+from wireglot.traces.analysis import with_told
 from wireglot.traces.file import BadTrace, read_trace, write_trace
-from wireglot.traces.told import with_told
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -12,8 +12,8 @@ from tests.tiers import rows
 from tests.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown
+from wireglot.traces.analysis import with_told
 from wireglot.traces.replay import replay
-from wireglot.traces.told import with_told
 from wireglot.traces.trace import Attempt, Message, Trace
 
 STRANGE: tuple[Any, ...] = (

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from tests.traces.conversations import NAMES, PAIRS, conversation
 from tests.traces.recorded import recorded
+from wireglot.traces.analysis import with_told
 from wireglot.traces.pointer import resolve
-from wireglot.traces.told import with_told
 from wireglot.traces.trace import Message, Trace
 from wireglot.translate import translate_response
 

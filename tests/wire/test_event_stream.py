@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 from wireglot.wire.event_stream import BadFrame, EventStreamDecoder, StreamMessage, message
 
 CHUNK: Final = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}

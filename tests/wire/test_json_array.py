@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from tests.wire.test_json import values
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.json_array import ArrayDecoder, ArrayEncoder
 

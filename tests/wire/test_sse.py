@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder, frame
 
 

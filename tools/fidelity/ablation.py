@@ -20,7 +20,7 @@ from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.translate import StreamTranslator, translate_request, translate_response
 from wireglot.wire.json import BadJson, decode, encode
 

@@ -21,7 +21,7 @@ from tools.fidelity.round_trips import Kept, RoundTrips, kept_answers, round_tri
 from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Feature, Loss
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.strategies.samples import MAIN
 from wireglot.translate import StreamTranslator, translate_request, translate_response
 from wireglot.wire.json import decode, encode

@@ -11,8 +11,8 @@ from wireglot.ir.content import Media, Part, Reasoning, ToolCall
 from wireglot.ir.loss import Feature
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
-from wireglot.testing.canonical import canonical_arguments
 from wireglot.testing.strategies import samples
+from wireglot.traces.canonical import canonical_arguments
 
 
 class RequestProbe(msgspec.Struct, frozen=True):

@@ -26,10 +26,10 @@ from wireglot.ir.content import Message, Origin, Part, Reasoning, Text, ToolCall
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request
-from wireglot.testing.canonical import canonical_request
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.testing.laws import differences
 from wireglot.testing.strategies.samples import MAIN
+from wireglot.traces.canonical import canonical_request
 from wireglot.translate import plan, translate_response
 
 _CONTEXT = Context()

@@ -22,10 +22,9 @@ from wireglot.ir.content import Origin, Signature, Text
 from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stream import Failure, unfold
-from wireglot.testing.chunking import cut_at
+from wireglot.testing.check_dialect import fixtures
 from wireglot.testing.codec_laws import names_a_place
-from wireglot.testing.fixtures import fixtures
-from wireglot.testing.laws import ending, read_stream
+from wireglot.testing.laws import cut_at, ending, read_stream
 from wireglot.translate import plan
 from wireglot.wire.json import DEPTH_MOST, BadJson, decode, encode
 from wireglot.wire.sse import FrameTooLarge

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
-from wireglot.testing.mutations import STRANGE
+from wireglot.testing.check_dialect import STRANGE
 from wireglot.wire.json import BadJson, decode, encode
 
 BYTES_MOST: Final = 64 * 1024

@@ -20,7 +20,7 @@ from tools.lab.progress import Progress
 from tools.lab.result import Run, add_options
 from wireglot import StreamTranslator
 from wireglot.dialects.registry import NAMES, DialectName
-from wireglot.testing.fixtures import Case, fixtures
+from wireglot.testing.check_dialect import Case, fixtures
 
 _SHOWN = 20
 

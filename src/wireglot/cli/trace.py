@@ -40,12 +40,11 @@ from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.ir.errors import WireglotError
 from wireglot.stores.seal import Sealer
 from wireglot.traces.again import without_error
-from wireglot.traces.bodies import Unreadable, amount
+from wireglot.traces.analysis import with_told
+from wireglot.traces.bodies import Unreadable, amount, holds_text
 from wireglot.traces.diff import Difference, differences, outline
 from wireglot.traces.file import BYTES_MOST, SUFFIX, BadTrace, read_trace, write_trace
-from wireglot.traces.holding import holds_text
 from wireglot.traces.replay import Replayed, replay
-from wireglot.traces.told import with_told
 from wireglot.traces.trace import Row, Trace
 
 _API: Final = "/inspector/api"

@@ -12,7 +12,7 @@ import msgspec
 from wireglot.cli.pairs import outline
 from wireglot.cli.terminal import Paint, count, grouped, one_line, what, why
 from wireglot.traces.bodies import Unreadable, payload
-from wireglot.traces.sides import Side, sides
+from wireglot.traces.diff import Side, sides
 from wireglot.traces.trace import Attempt, Counted, Frame, Message, Row, Trace, TracedLoss
 from wireglot.wire.json import BadJson, decode, encode
 

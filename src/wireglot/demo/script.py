@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from wireglot.demo import words
 from wireglot.demo.conversation import (
+    CALLS_MAX,
+    Directives,
     Turn,
     calls_of,
     message_tokens,
+    parse_directives,
     part_text,
     result_text,
     tool_tokens,
     user_texts,
 )
-from wireglot.demo.directives import CALLS_MAX, Directives, parse_directives
 from wireglot.demo.fill import Hints, filled
 from wireglot.demo.safety_checks import safety_answer
-from wireglot.demo.signing import (
-    SIGNERS,
-    changed_signature,
-    digest,
-    salt_of,
-    seal,
-    signed_text,
-    wants_state,
-)
 from wireglot.demo.tools import (
     arguments_for,
     callable_tools,
@@ -45,7 +40,75 @@ from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signatu
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop, Usage
 from wireglot.ir.request import Request, Tool
+from wireglot.providers.fit.parts import SKIP_SIGNATURE
 from wireglot.wire.json import BadJson, decode, encode_text
+
+SIGNERS: Final = {
+    "anthropic": "anthropic",
+    "openai-responses": "openai-responses",
+    "gemini": "gemini",
+    "code-assist": "gemini",
+}
+"""Dialects that sign reasoning, and under whose name. Chat does not."""
+_MARK: Final = "wireglot-demo-1"
+_DIGEST_BYTES: Final = 12
+_DIGEST_LETTERS: Final = 2 * _DIGEST_BYTES
+
+
+def wants_state(request: Request) -> bool:
+    """Whether a Responses client asked for the encrypted reasoning."""
+    extra = request.extra
+    include: Any = None
+    if extra is not None:
+        include = extra.fields.get("include", extra.form.get("include"))
+    return isinstance(include, list) and "reasoning.encrypted_content" in include
+
+
+def digest(*material: str) -> str:
+    return hashlib.blake2b(
+        "\x1f".join(material).encode("utf-8", "replace"), digest_size=_DIGEST_BYTES
+    ).hexdigest()
+
+
+def seal(text: str, salt: str = "") -> str:
+    """The signature of a text: whoever changes one of both is found out by `[[demo:strict]]`.
+
+    Base64 of hexadecimal digits in whole groups: clients that decode it and encode it again, in whichever
+    alphabet and padding, send back the same. The salt, in whole groups too, tells equal texts of two answers
+    apart; what was signed before there was one has none.
+    """
+    return b64encode(f"{_MARK}{salt}{digest('signature', text, *filter(None, (salt,)))}".encode()).decode()
+
+
+def salt_of(seed: str) -> str:
+    return digest("salt", seed)[:6]
+
+
+def _is_seal_of(text: str, signature: str) -> bool:
+    try:
+        inside = b64decode(signature, validate=True).decode()
+    except ValueError:
+        return False
+    return signature == seal(text, inside[len(_MARK) : -_DIGEST_LETTERS])
+
+
+def signed_text(part: ToolCall | Text) -> str:
+    return part.name if isinstance(part, ToolCall) else part.text
+
+
+def changed_signature(messages: Sequence[Message]) -> ApiError | None:
+    for number, message in enumerate(messages):
+        for position, part in enumerate(message.content):
+            if message.role != "assistant" or not isinstance(part, Reasoning | ToolCall | Text):
+                continue
+            if part.signature is None or part.signature.data == SKIP_SIGNATURE:
+                continue  # Google's documented way around a signature that was lost
+            signed = part.text if isinstance(part, Reasoning) else signed_text(part)
+            if not _is_seal_of(signed, part.signature.data):
+                place = f"messages.{number}.content.{position}"
+                return ApiError("invalid_request", f"{place}: Invalid `signature` in `thinking` block", 400)
+    return None
+
 
 Ending = Literal["complete", "fail", "cut", "hang", "silent"]
 """fail, cut, hang: half way, with an error event, without any event, in silence. silent: no answer at all."""

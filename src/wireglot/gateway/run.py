@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from wireglot import __version__
-from wireglot.demo.transport import DemoTransport
+from wireglot.demo.service import DemoTransport
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.config import ConfigError, Watcher
 from wireglot.gateway.config.handed_down import HandedDown

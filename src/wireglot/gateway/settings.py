@@ -25,8 +25,8 @@ from wireglot.gateway.setting_tables.safeguards import SafeguardSettings
 from wireglot.gateway.setting_tables.trace import TraceSettings
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
+from wireglot.logins.aws import SigningKey
 from wireglot.logins.login import Login
-from wireglot.logins.sigv4 import SigningKey
 from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import KeyQuotas

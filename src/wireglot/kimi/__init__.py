@@ -7,6 +7,7 @@
 Importing it reads no environment and loads no network code.
 """
 
+from wireglot.kimi.call import CompletionResult
 from wireglot.kimi.client import (
     complete,
     complete_sync,
@@ -19,9 +20,7 @@ from wireglot.kimi.client import (
     stream_with_tools_sync,
 )
 from wireglot.kimi.errors import KimiApiError, KimiConfigError, KimiError
-from wireglot.kimi.options import Options
-from wireglot.kimi.result import CompletionResult
-from wireglot.kimi.seams import HttpFunction
+from wireglot.kimi.options import HttpFunction, Options
 from wireglot.kimi.setup import default_model
 
 __all__ = [

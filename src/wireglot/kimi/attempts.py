@@ -4,24 +4,97 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 from wireglot.dialects.faults import status_message
 from wireglot.dialects.registry import dialect
-from wireglot.http.failures import AttemptFailed, Blame, of_error, of_transport
-from wireglot.http.retry import RetryPolicy, advised_wait
+from wireglot.http.failures import HELPED_BY_RETRY, AttemptFailed, Blame, of_error, of_transport
+from wireglot.http.redaction import Redactor
+from wireglot.http.retry import FIXED_100MS, RetryPolicy, advised_wait, wait_before
 from wireglot.http.transport import TransportFault
-from wireglot.ir.errors import ApiError
+from wireglot.ir.errors import ApiError, legible
 from wireglot.kimi.carrier import Reply, Send
-from wireglot.kimi.errors import ApiErrorCode, KimiApiError
-from wireglot.kimi.limits import LIMITS
-from wireglot.kimi.report import Report
-from wireglot.kimi.retries import helps, next_wait
-from wireglot.kimi.seams import Sleep
+from wireglot.kimi.errors import ApiErrorCode, KimiApiError, KimiConfigError
+from wireglot.kimi.options import LIMITS, Log, RetryPreset, Sleep
 from wireglot.kimi.setup import DIALECT, Setup
 from wireglot.wire.json import BadJson, decode
+
+POLICIES: Final[dict[RetryPreset, RetryPolicy]] = {"fixed-100ms": FIXED_100MS, "modern": RetryPolicy()}
+
+
+def policy_of(preset: RetryPreset) -> RetryPolicy:
+    policy = POLICIES.get(preset)
+    if policy is None:
+        raise KimiConfigError(f"unknown retry preset {preset!r}: expected one of {', '.join(POLICIES)}")
+    return policy
+
+
+def helps(policy: RetryPolicy, failed: AttemptFailed) -> bool:
+    """Whether another attempt could do better. A failure without a status is one of the network."""
+    if not failed.status:
+        return policy.connection_errors and failed.blame == "connection"
+    if policy.schedule is not None:
+        # The contract goes by the status alone. Its schedule is too short to wait for a quota anyway.
+        return failed.status == 429 or 500 <= failed.status <= 599
+    return failed.blame in HELPED_BY_RETRY
+
+
+def next_wait(policy: RetryPolicy, failed: AttemptFailed, tried: int, chance: float) -> float | None:
+    """Seconds until the next attempt after `tried` of them; None: that was the last."""
+    return wait_before(policy, tried, failed.wait, chance) if helps(policy, failed) else None
+
+
+UNKNOWN = "unknown"
+_WORD_MAX = 128
+
+
+class Report:
+    """Writes the lines of one call. Nothing that it says holds the key, whoever put it there."""
+
+    def __init__(self, log: Log | None, key: str) -> None:
+        self._log = log if log is not None else _to_stderr
+        self._redactor = Redactor((key,))
+
+    def clean(self, text: str) -> str:
+        return self._redactor.text(legible(text))
+
+    def hides(self, text: str) -> bool:
+        """Whether something in it may not be shown."""
+        return self._redactor.text(text) != text
+
+    def success(self, model: str, prompt_tokens: int, completion_tokens: int, latency_ms: int) -> None:
+        self._write(
+            f"[kimi] model={self._word(model)} prompt_tokens={prompt_tokens} "
+            f"completion_tokens={completion_tokens} latency_ms={latency_ms}"
+        )
+
+    def failure(self, model: str, error: KimiApiError, latency_ms: int) -> None:
+        status = error.status if error.status is not None else "none"
+        self._write(
+            f"[kimi] error={error.code} class={error.kind} status={status} attempts={error.attempts} "
+            f"model={self._word(model)} latency_ms={latency_ms} trace_id={self._word(error.trace_id)}"
+        )
+
+    def _word(self, text: str) -> str:
+        """A value that cannot be taken for two fields of the line."""
+        return "_".join(self.clean(text[:_WORD_MAX]).split()) or UNKNOWN
+
+    def _write(self, line: str) -> None:
+        # An answer that was paid for must not be lost because nobody could write about it.
+        try:
+            self._log(line)
+        except Exception:  # a log that fails must not fail the call
+            return
+
+
+def _to_stderr(line: str) -> None:
+    if sys.stderr is not None:  # pythonw has none
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
 
 _CHAT: Final = dialect(DIALECT)
 _TRACE: Final = ("x-trace-id", "x-request-id")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.client.dial import default_context
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot.kimi.limits import LIMITS
-from wireglot.kimi.seams import HttpFunction, SendingTransport, Transport
+from wireglot.kimi.options import LIMITS, HttpFunction, SendingTransport, Transport
 
 if TYPE_CHECKING:
     import ssl

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar, cast
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, cast
 
 import msgspec
 
+from wireglot.http import transport as http
 from wireglot.ir.content import Message
-from wireglot.kimi.seams import Log, RetryPreset, Sleep, Transport
+
+HttpAnswer = tuple[int, Mapping[str, str], bytes | AsyncIterable[bytes]]
+"""Status, headers, and the body: whole, or in pieces as they arrive (which a stream wants)."""
+
+
+class HttpFunction(Protocol):
+    """One HTTP exchange. Whatever it raises is taken for a network failure."""
+
+    def __call__(
+        self, method: str, url: str, headers: dict[str, str], body: bytes, /
+    ) -> Awaitable[HttpAnswer]: ...
+
+
+SendingTransport = http.Transport
+"""One that shares its connections between calls."""
+
+Transport = HttpFunction | SendingTransport
+Log = Callable[[str], object]
+Sleep = Callable[[float], Awaitable[object]]
+"""Takes seconds."""
+
+RetryPreset = Literal["fixed-100ms", "modern"]
+
 
 Turn = Mapping[str, Any] | Message
 """A message as Anthropic writes it, or one of the neutral form (`wireglot.ir`), as a History keeps it."""
@@ -76,3 +99,22 @@ def spelled_out(function: F) -> F:
     ]
     cast("Any", function).__signature__ = signature.replace(parameters=[*own, *options])
     return function
+
+
+_MIB: Final = 1024 * 1024
+
+
+class CallLimits(msgspec.Struct, frozen=True):
+    """Is a `wireglot.http.limits.ClientLimits`."""
+
+    response: int = 64 * _MIB
+    error_body: int = 64 * 1024
+    pool: int = 256
+    pool_idle: float = 60.0
+    queue: int = 1_000_000
+    queue_time: float = 3600.0
+    """A program that begins many calls at once means to wait for them: only its own timeouts end that."""
+    write_pending: int = 64 * 1024
+
+
+LIMITS: Final = CallLimits()

@@ -13,9 +13,12 @@ import contextlib
 import math
 from collections.abc import Callable
 from threading import Thread
-from typing import Final
+from typing import Final, assert_never
 
-from wireglot.logins.login import Grant, LoginFailed
+from wireglot.logins.aws import obtain_aws
+from wireglot.logins.entra import obtain_entra
+from wireglot.logins.google import obtain_google
+from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin, Grant, Login, LoginFailed
 
 EARLY_SECONDS: Final = 300.0
 """Before its end that a grant is renewed, or half its life where that is shorter."""
@@ -160,3 +163,16 @@ async def _beside(work: Callable[[], Grant]) -> Grant:
 
     Thread(target=run, name="sign-in", daemon=True).start()
     return await done
+
+
+def obtain(login: Login) -> Grant:
+    """Blocks, for as long as whoever gives it out takes. Raises LoginFailed."""
+    match login:
+        case GoogleLogin():
+            return obtain_google(login)
+        case EntraLogin():
+            return obtain_entra(login)
+        case AwsLogin():
+            return obtain_aws(login)
+        case _ as never:
+            assert_never(never)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,12 +26,93 @@ from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, UpstreamFault
 from wireglot.ir.stream import Failure, StreamFailed, fold
 from wireglot.testing import codec_laws as laws
-from wireglot.testing.chunking import every_cut
-from wireglot.testing.fixtures import fixtures
-from wireglot.testing.laws import read_stream
-from wireglot.testing.mutations import STRANGE, bent, bent_streams
+from wireglot.testing.laws import every_cut, read_stream
 from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import encode
+from wireglot.wire.json import BadJson, decode, encode
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One document (`body`) or stream (`data`) of a dialect; `request` is what it answers, if known."""
+
+    id: str
+    dialect: str
+    body: Any = None
+    data: bytes = b""
+    status: int = 200
+    request: dict[str, Any] | None = None
+
+
+def fixtures(root: Path, dialect: str, kind: str) -> list[Case]:
+    """The fixtures of one kind (`requests`, `responses`, `streams`, `errors`), ordered by name."""
+    cases = []
+    for path in sorted((root / dialect / kind).glob("*.*")):
+        name = f"{dialect}/{kind}/{path.name}"
+        raw = path.read_bytes()
+        if kind == "streams":
+            cases.append(Case(name, dialect, data=raw))
+        else:
+            status = int(path.stem.rpartition(".")[2]) if kind == "errors" else 200
+            cases.append(Case(name, dialect, body=decode(raw), status=status))
+    return cases
+
+
+STRANGE: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", "x", [], {}, [None], {"x": None}, [[]], "2", 10**30)
+
+
+def bent_streams(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
+    """The stream with frames dropped, doubled, swapped, or bent inside."""
+    random = Random(seed)
+    end = b"\r\n\r\n" if b"\r\n\r\n" in data else b"\n\n"
+    frames = [frame for frame in data.split(end) if frame]
+    for _ in range(count):
+        bent = list(frames)
+        for _ in range(random.randint(1, 2)):
+            at = random.randrange(len(bent))
+            match random.randrange(5):
+                case 0 if len(bent) > 1:
+                    del bent[at]
+                case 1:
+                    bent.insert(random.randrange(len(bent) + 1), bent[at])
+                case 2:
+                    other = random.randrange(len(bent))
+                    bent[at], bent[other] = bent[other], bent[at]
+                case _:
+                    bent[at] = _bent_frame(bent[at], random)
+        yield end.join(bent) + end
+
+
+def _bent_frame(frame: bytes, random: Random) -> bytes:
+    head, mark, body = frame.rpartition(b"data: ")
+    try:
+        return head + mark + encode(bent(decode(body), random))
+    except BadJson:
+        return head + mark + body[: random.randrange(len(body) + 1)]
+
+
+def bent(document: Any, random: Random) -> Any:
+    """The document with one value somewhere inside removed, or replaced by something strange."""
+    document = deepcopy(document)
+    places = list(_places(document))
+    if not places:
+        return random.choice(STRANGE)
+    container, key = random.choice(places)
+    if random.random() < 0.35:
+        del container[key]
+    else:
+        container[key] = deepcopy(random.choice(STRANGE))
+    return document
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield value, key
+            yield from _places(item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield value, index
+            yield from _places(item)
+
 
 Sdk = Callable[[bytes | dict[str, Any]], str]
 """A vendor's own SDK: takes a written stream, or a whole answer, and gives the text that it has understood.
@@ -54,7 +136,7 @@ class Samples(msgspec.Struct, frozen=True):
 
 
 def samples_in(folder: Path) -> Samples:
-    """Of a folder as `wireglot.testing.fixtures` describes it: `requests/*.json` and so on."""
+    """Of a folder as `wireglot.testing.check_dialect` describes it: `requests/*.json` and so on."""
     found = {
         kind: fixtures(folder.parent, folder.name, kind)
         for kind in ("requests", "responses", "streams", "errors")

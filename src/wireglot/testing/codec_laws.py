@@ -20,9 +20,8 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, StopReason
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure, Finish, ForeignEvent, StreamFailed, fold
-from wireglot.testing.canonical import canonical_events, canonical_request, canonical_response
-from wireglot.testing.chunking import every_cut
-from wireglot.testing.laws import differences, ending, opened, read_stream, write_stream
+from wireglot.testing.laws import differences, ending, every_cut, opened, read_stream, write_stream
+from wireglot.traces.canonical import canonical_events, canonical_request, canonical_response
 from wireglot.wire.json import encode
 
 Spelling = Callable[[Any], Any]

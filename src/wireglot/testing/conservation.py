@@ -14,7 +14,7 @@ from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall,
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request, Tool
-from wireglot.testing.canonical import canonical_arguments
+from wireglot.traces.canonical import canonical_arguments
 
 
 class Atom(msgspec.Struct, frozen=True):

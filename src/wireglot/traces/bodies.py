@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from wireglot.ir.errors import WireglotError
 from wireglot.traces.again import Amounted, amounted
-from wireglot.traces.trace import Message
-from wireglot.wire.json import BadJson, decode
+from wireglot.traces.trace import Message, Trace
+from wireglot.wire.json import BadJson, decode, encode_text
 
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[,]', re.DOTALL)
 _COMMA, _QUOTE = b',"'
@@ -93,3 +93,34 @@ def amount(message: Message | None, dialect: str, name: str) -> Amounted:
         return amounted(dialect, payload(message))
     except WireglotError as fault:
         raise Unreadable(f"{name}: {fault.message}") from None
+
+
+def holds_text(trace: Trace, text: str) -> bool:
+    """`text` is in small letters."""
+    messages = [trace.request, trace.answer]
+    for attempt in trace.attempts:
+        messages += [message for message in (attempt.request, attempt.answer) if message is not None]
+    written = {text, encode_text(text)[1:-1]}  # quotes and line ends are escaped in JSON
+    for message in messages:
+        said = message.body.lower() or "".join(frame.data for frame in message.frames).lower()
+        if any(each in said for each in written):
+            return True
+        if not text.isascii() and "\\u" in message.body and _holds_escaped(message.body, written):
+            return True
+    if not trace.answer.frames:
+        return False
+    try:  # a sentence stands in many events
+        document = whole(trace.answer, trace.row.dialect, "the answer")
+    except Unreadable:
+        return False
+    said = encode_text(document).lower()
+    return any(each in said for each in written)
+
+
+def _holds_escaped(body: str, written: set[str]) -> bool:
+    """Some write every letter beyond ASCII by its number."""
+    try:
+        said = encode_text(decode(body)).lower()
+    except BadJson:
+        return False
+    return any(each in said for each in written)

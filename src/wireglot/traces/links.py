@@ -7,23 +7,298 @@ both documents are cut. Nothing is found by comparing texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context, Places
-from wireglot.dialects.places import RequestPlaces
+from wireglot.dialects.base import Context
+from wireglot.dialects.json_path import joined, resolved
+from wireglot.dialects.places import Node, Places, RequestPlaces
 from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Part, ToolCall, ToolResult
+from wireglot.ir.content import (
+    Foreign,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    ResultPart,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.request import AnyTool, Tool
-from wireglot.traces.again import Asked, ask_again
-from wireglot.traces.marks import Marker, Place
-from wireglot.traces.nodes import Cut, Index, cut_request, settings_of
+from wireglot.ir.request import AnyTool, Request, Tool
+from wireglot.traces.again import Asked, answer_again, ask_again, without_error
 from wireglot.traces.pointer import Steps, found, pointer, steps_of
 from wireglot.traces.target import Target
 from wireglot.traces.trace import Link
+from wireglot.wire.json import encode
+
+_SETTINGS: Final = (
+    "model",
+    "stream",
+    "max_tokens",
+    "stop",
+    "tool_choice",
+    "parallel_tools",
+    "output",
+    "verbosity",
+    "user",
+    "metadata",
+    "service_tier",
+    "cache_key",
+    "sampling.temperature",
+    "sampling.top_p",
+    "sampling.top_k",
+    "sampling.frequency_penalty",
+    "sampling.presence_penalty",
+    "sampling.seed",
+    "sampling.candidates",
+    "sampling.logprobs",
+    "sampling.top_logprobs",
+    "thinking.mode",
+    "thinking.effort",
+    "thinking.budget",
+    "thinking.display",
+)
+
+
+class Spot(msgspec.Struct, frozen=True):
+    """A part of a document, and the turn that it stands in."""
+
+    steps: Steps
+    kind: str
+    turn: Steps
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """One document."""
+
+    turns: tuple[Steps, ...]
+    spots: tuple[Spot, ...]
+    tools: tuple[tuple[Steps, str], ...]
+    """With their names, or the types of their vendor's declarations."""
+
+
+class Index:
+    """What a place of a document is in: asked for each part of a long conversation."""
+
+    __slots__ = ("_spots", "_turns")
+
+    def __init__(self, cut: Cut) -> None:
+        self._spots = {spot.steps: spot for spot in reversed(cut.spots)}
+        self._turns = frozenset(cut.turns)
+
+    def around(self, at: Steps) -> Spot | None:
+        """The part that a place is in, or is."""
+        for size in range(len(at), -1, -1):
+            found = self._spots.get(at[:size])
+            if found is not None:
+                return found
+        return None
+
+    def turn(self, at: Steps) -> Steps | None:
+        return next((at[:size] for size in range(len(at) + 1) if at[:size] in self._turns), None)
+
+
+def cut_request(places: Places, body: dict[str, Any]) -> Cut:
+    inner, root = _inside(body, places.request_envelope)
+    turns, spots = [], []
+    for turn in places.turns(inner):
+        at = _under(root, turn.path)
+        turns.append(at)
+        spots += _spots(places.parts(turn), root, at)
+    tools = [(_under(root, node.path), node.kind) for node in places.tools(inner)]
+    return Cut(tuple(turns), tuple(spots), tuple(tools))
+
+
+def cut_answer(places: Places, body: dict[str, Any]) -> Cut:
+    inner, root = _inside(body, places.response_envelope)
+    return Cut((), tuple(_spots(places.answer_parts(inner), root, root)), ())
+
+
+def settings_of(places: Places, body: dict[str, Any], request: Request) -> dict[str, Steps]:
+    """What a request sets, by its neutral name, and where the document says it."""
+    inner, root = _inside(body, places.request_envelope)
+    out = {}
+    for name in _SETTINGS:
+        value: Any = request
+        for field in name.split("."):
+            value = getattr(value, field)
+        if value is None or value == "" or value == () or value == {}:
+            continue
+        for own in places.settings.get(name, (name,)):
+            found, left = resolved(inner, joined("$", own), places.snake)
+            if not left and found != "$":
+                out[name] = _under(root, found)
+                break
+    return out
+
+
+def _inside(body: dict[str, Any], envelope: str) -> tuple[dict[str, Any], Steps]:
+    if envelope and type(body.get(envelope)) is dict:
+        return body[envelope], (envelope,)
+    return body, ()
+
+
+def _spots(nodes: list[Node], root: Steps, turn: Steps) -> list[Spot]:
+    return [Spot(_under(root, node.path), node.kind, turn) for node in nodes]
+
+
+def _under(root: Steps, path: str) -> Steps:
+    steps = steps_of(path)
+    assert steps is not None, path
+    return root + steps
+
+
+_DIGITS: Final = 6
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+_PLAIN_KEYS: Final = 64
+
+Place = tuple[int, int, int]
+"""A message, a part of it, and an item of that result or -1."""
+
+
+class Marker:
+    """Marks that stand nowhere in a document yet. Each is nine letters: in base64 it stays one piece."""
+
+    __slots__ = ("_encoded", "_plain", "_word", "places")
+
+    def __init__(self, *documents: Any) -> None:
+        texts = [encode(document) for document in documents]
+        words = (f"W{one}{two}" for one in _LETTERS for two in _LETTERS)
+        self._word = next(word for word in words if not any(word.encode() in text for text in texts))
+        self._plain = re.compile(rf"{self._word}(\d{{{_DIGITS}}})")
+        begins = base64.b64encode(self._word.encode()).decode()
+        self._encoded = re.compile(rf"{re.escape(begins)}[A-Za-z0-9+/]{{8}}")
+        self.places: list[Place] = []
+
+    def _next(self, place: Place) -> str:
+        self.places.append(place)
+        return f"{self._word}{len(self.places) - 1:0{_DIGITS}}"
+
+    def marked(self, messages: Iterable[Message], *, blank: bool, opaque: bool) -> tuple[Message, ...]:
+        """`blank`: also parts that say nothing. `opaque`: also what only its own dialect reads."""
+        return tuple(
+            replace(message, content=self.parts(message.content, number, blank=blank, opaque=opaque))
+            for number, message in enumerate(messages)
+        )
+
+    def parts(self, content: Iterable[Part], number: int, *, blank: bool, opaque: bool) -> tuple[Part, ...]:
+        return tuple(
+            self._part(part, (number, at, -1), blank=blank, opaque=opaque) for at, part in enumerate(content)
+        )
+
+    def _part(self, part: Part, place: Place, *, blank: bool, opaque: bool) -> Part:
+        match part:
+            case ToolCall():
+                return replace(part, arguments=self._arguments(part, place))
+            case ToolResult():
+                return self._result(part, place, blank=blank, opaque=opaque)
+            case Reasoning():
+                return self._reasoning(part, place, opaque=opaque)
+            case Text() | Media() | Foreign():
+                return self._plain_part(part, place, blank=blank, opaque=opaque)
+
+    def _plain_part(self, part: ResultPart, place: Place, *, blank: bool, opaque: bool) -> ResultPart:
+        match part:
+            case Text():
+                if not part.text.strip() and not blank:
+                    return part
+                return replace(part, text=self._next(place) + part.text)
+            case Media():
+                return self._media(part, place)
+            case Foreign():
+                return replace(part, value={self._next(place): 0, **part.value}) if opaque else part
+
+    def _media(self, part: Media, place: Place) -> Media:
+        mark = self._next(place)
+        if part.data is not None:
+            return replace(part, data=base64.b64encode(mark.encode()).decode() + part.data)
+        if part.text is not None:
+            return replace(part, text=mark + part.text)
+        if part.url is not None:
+            return replace(part, url=f"{part.url}#{mark}")
+        return replace(part, file_id=f"{part.file_id or ''}{mark}")
+
+    def _reasoning(self, part: Reasoning, place: Place, *, opaque: bool) -> Reasoning:
+        if part.text and not part.redacted:
+            return replace(part, text=self._next(place) + part.text)
+        if part.signature is None or not opaque:
+            return part
+        name = part.signature
+        return replace(part, signature=Signature(self._next(place) + name.data, name.origin, name.id))
+
+    def _arguments(self, call: ToolCall, place: Place) -> str:
+        text, mark = call.arguments.strip(), self._next(place)
+        if call.kind == "custom" or not (text.startswith("{") or not text):
+            return mark + call.arguments
+        inside = text[1:].lstrip()
+        return f'{{"{mark}":0}}' if not inside or inside == "}" else f'{{"{mark}":0,{inside}'
+
+    def _result(self, part: ToolResult, place: Place, *, blank: bool, opaque: bool) -> ToolResult:
+        number, at, _ = place
+        content = tuple(
+            self._plain_part(item, (number, at, index), blank=blank, opaque=opaque)
+            for index, item in enumerate(part.content)
+        )
+        return replace(part, content=content)
+
+    def found(self, document: Any) -> dict[Place, list[Steps]]:
+        """Where the marks stand in a document: of a text the text itself, of a name what holds it."""
+        out: dict[Place, list[Steps]] = {}
+        stack: list[tuple[Steps, Any]] = [((), document)]
+        while stack:
+            at, value = stack.pop()
+            if type(value) is str:
+                for number in self._numbers(value):
+                    out.setdefault(self.places[number], []).append(at)
+            elif type(value) is list:
+                stack += [((*at, index), item) for index, item in reversed(list(enumerate(value)))]
+            elif type(value) is dict:
+                for key in value:
+                    for number in self._numbers(key) if len(key) <= _PLAIN_KEYS else ():
+                        out.setdefault(self.places[number], []).append(at)
+                stack += [((*at, key), item) for key, item in reversed(value.items())]
+        return out
+
+    def _numbers(self, text: str) -> list[int]:
+        numbers = [int(found[1]) for found in self._plain.finditer(text)]
+        for encoded in self._encoded.finditer(text):
+            plain = self._plain.fullmatch(base64.b64decode(encoded[0]).decode("utf-8", "replace"))
+            if plain is not None:
+                numbers.append(int(plain[1]))
+        return [number for number in numbers if number < len(self.places)]
+
+    def same_shape(self, marked: Any, real: Any) -> bool:
+        """Whether two documents have the same members and items, apart from members that are marks."""
+        stack = [(marked, real)]
+        while stack:
+            one, other = stack.pop()
+            if type(one) is dict and type(other) is dict:
+                names = [key for key in one if not self._plain.match(key)]
+                if len(names) != len(other) or any(key not in other for key in names):
+                    return False
+                stack += [(one[key], other[key]) for key in names]
+            elif type(one) is list and type(other) is list:
+                if len(one) != len(other):
+                    return False
+                stack += zip(one, other, strict=True)
+            elif _container(one) is not _container(other):
+                return False
+        return True
+
+
+def _container(value: Any) -> type | None:
+    """What a value is, as far as places go by it."""
+    kind = type(value)
+    return kind if kind in (dict, list, str) else None
+
 
 _DEGREES: Final = ((True, True), (False, True), (True, False), (False, False))
 """Which parts are marked, the most first: blank ones, opaque ones."""
@@ -205,3 +480,61 @@ def _inner(way: Steps, whole: Steps) -> Steps:
         if type(way[size - 1]) is int:
             return way[:size]
     return way
+
+
+_ANSWER_DEGREES: Final = ((True, True), (False, False))
+
+
+def answer_links(
+    client: str,
+    told: dict[str, Any],
+    target: Target,
+    came: dict[str, Any],
+    *,
+    asked: Asked | None = None,
+    context: Context | None = None,
+) -> list[Link]:
+    """Pairs of what the client was `told` and what `came` from upstream. Raises what a translation raises."""
+    spoken, answered = dialect(target.source or client), dialect(target.dialect)
+    if spoken.places is None or answered.places is None:
+        return []
+    there = cut_answer(answered.places, came)
+    if answered.parse_error(came) is not None:
+        if not there.spots:
+            return []
+        came = without_error(came)  # a stream may have said something before it
+    if target.passthrough:
+        return linked([(spot.steps, spot.steps) for spot in there.spots], told, came)
+    context = context or (asked.context if asked is not None else Context())
+    response = answered.parse_response(came, context)
+    origins = _aligned(there.spots, response.content)
+    real = answer_again(client, response, target, asked, context).document
+    here = Index(cut_answer(spoken.places, real))
+    for blank, opaque in _ANSWER_DEGREES:
+        marker = Marker(real)
+        content = marker.parts(response.content, 0, blank=blank, opaque=opaque)
+        try:
+            marked = answer_again(client, replace(response, content=content), target, asked, context).document
+        except WireglotError:
+            continue
+        if not marker.same_shape(marked, real):
+            continue
+        pairs: list[tuple[Steps, Steps]] = []
+        for (_, at, _), ways in sorted(marker.found(marked).items()):
+            origin = origins[at]
+            spots = (here.around(way) for way in ways)
+            pairs += [(spot.steps, origin.steps) for spot in spots if spot is not None and origin is not None]
+        return linked(pairs, told, came)
+    return []
+
+
+def _aligned(spots: Sequence[Spot], content: Sequence[Part]) -> list[Spot | None]:
+    """A place for each part, in their order: some places are no part (the state of a neighbour)."""
+    out: list[Spot | None] = []
+    at = 0
+    for part in content:
+        kinds = (type(part).__name__, "")
+        number = next((index for index in range(at, len(spots)) if spots[index].kind in kinds), None)
+        out.append(None if number is None else spots[number])
+        at = at if number is None else number + 1
+    return out

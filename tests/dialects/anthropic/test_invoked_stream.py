@@ -10,7 +10,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.dialects.anthropic.invoked_stream import InvokedStream
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 from wireglot.wire.event_stream import BadFrame, message
 
 EVENTS: list[dict[str, Any]] = [

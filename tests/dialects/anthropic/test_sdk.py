@@ -13,7 +13,7 @@ from wireglot.ir.content import Citation, Origin, Part, Reasoning, Signature, Te
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.stream import Delta, Event, Failure, PartStart, Start, unfold
-from wireglot.testing.canonical import canonical_response
+from wireglot.traces.canonical import canonical_response
 
 GEMINI = Signature("G1", Origin("gemini"))
 USAGE = Usage(input=5, cache_read=2, output=7, reasoning=3)

@@ -32,7 +32,7 @@ from wireglot.ir.stream import (
     UsageReport,
     check,
 )
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 
 PLAIN = (message_start(), *text_block(0, "Hel", "lo"), message_delta("end_turn"), MESSAGE_STOP)
 

@@ -18,7 +18,7 @@ from wireglot.ir.stream import (
     check,
     fold,
 )
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 
 CONTEXT = Context()
 

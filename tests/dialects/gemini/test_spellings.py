@@ -11,7 +11,7 @@ from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.json_path import nearest
 from wireglot.dialects.registry import dialect
-from wireglot.testing.fixtures import fixtures
+from wireglot.testing.check_dialect import fixtures
 from wireglot.testing.laws import differences
 
 CONTEXT = Context()

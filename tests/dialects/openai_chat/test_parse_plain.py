@@ -11,7 +11,7 @@ from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_chat.parse_plain import parse_plain
 from wireglot.dialects.openai_chat.response import parse_response, parse_thoroughly
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
 from wireglot.wire.json import encode
 
 _CONTEXT = Context(seed="s", provider="p", model="m")

@@ -8,7 +8,7 @@ from wireglot.dialects.base import is_minted
 from wireglot.dialects.openai_chat import DIALECT
 from wireglot.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
 from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, Start, check, fold
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 from wireglot.wire.json import encode
 
 ROLE = chunk({"role": "assistant", "content": ""})

@@ -7,7 +7,7 @@ from tests.tiers import rows
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.ir.content import Foreign, Media, Reasoning, Text, ToolCall
 from wireglot.ir.stream import Delta, Failure, Finish, ForeignEvent, PartEnd, PartStart, Start, fold
-from wireglot.testing.chunking import every_cut
+from wireglot.testing.laws import every_cut
 from wireglot.wire.json import encode
 
 CREATED = {

@@ -15,7 +15,7 @@ from tests.gateway.streams.fed import SeenClient, passthrough, told
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.late_verdict import LateVerdict
-from wireglot.testing.chunking import cut_at
+from wireglot.testing.laws import cut_at
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 

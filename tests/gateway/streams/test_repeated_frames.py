@@ -20,8 +20,8 @@ from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.testing.chunking import cut_at, every_cut
-from wireglot.testing.fixtures import Case
+from wireglot.testing.check_dialect import Case
+from wireglot.testing.laws import cut_at, every_cut
 from wireglot.wire.sse import FrameTooLarge
 
 

@@ -22,9 +22,9 @@ from wireglot.gateway.trace.recording import Recording, Room
 from wireglot.http.application import Head
 from wireglot.http.redaction import Redactor
 from wireglot.traces import bodies
+from wireglot.traces.analysis import with_told
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import recorded_target
-from wireglot.traces.told import with_told
 from wireglot.traces.trace import Attempt, Message, Row, Trace
 
 T = TypeVar("T")

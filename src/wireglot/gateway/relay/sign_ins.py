@@ -12,10 +12,9 @@ from wireglot.gateway.settings import Credential, Secret, Settings
 from wireglot.http.application import Headers
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
+from wireglot.logins.aws import SigningKey, signature_headers
 from wireglot.logins.login import AwsLogin, Grant, Login, LoginFailed
-from wireglot.logins.obtain import obtain
-from wireglot.logins.renewal import Renewal
-from wireglot.logins.sigv4 import SigningKey, signature_headers
+from wireglot.logins.renewal import Renewal, obtain
 
 SIGN_IN_FAILED: Final = "sign_in_failed"
 _LOGINS_MOST: Final = 1000

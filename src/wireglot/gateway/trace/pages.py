@@ -19,8 +19,8 @@ from wireglot.gateway.trace.rows import BEGINS
 from wireglot.gateway.trace.search import Found, Search
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
+from wireglot.traces.analysis import with_told
 from wireglot.traces.file import SUFFIX, write_trace
-from wireglot.traces.told import with_told
 from wireglot.traces.trace import Message, Row, Trace
 from wireglot.wire.json import decode
 

@@ -11,7 +11,7 @@ import msgspec
 from wireglot.gateway.trace.in_turn import InTurn
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
-from wireglot.traces.holding import holds_text
+from wireglot.traces.bodies import holds_text
 from wireglot.traces.trace import Row
 
 _ROWS_MOST: Final = 2000

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
-from typing import Any, Literal, get_args
+import time
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
-from wireglot.wire.json import decode
+from wireglot.demo.script import Ending
+from wireglot.demo.service import Served, Target, refused, serve, target_of
+from wireglot.dialects.base import Context
+from wireglot.dialects.faults import kind_of_status
+from wireglot.dialects.registry import dialect
+from wireglot.ir.errors import ApiError
+from wireglot.ir.stream import Failure
+from wireglot.wire.json import decode, encode
 
 Fault = Literal[
     "",
@@ -109,3 +118,125 @@ class Recorded(msgspec.Struct, eq=False):
     @property
     def json(self) -> Any:
         return decode(self.body)
+
+
+_JSON: Final = [("content-type", "application/json")]
+_ENDINGS: Final[dict[Fault, Ending]] = {"no-terminal": "cut", "error-midstream": "fail"}
+_TIER: Final = {"id": "standard-tier", "name": "Demo", "isDefault": True}
+_CODE_ASSIST: Final[dict[str, dict[str, Any]]] = {
+    "loadCodeAssist": {"currentTier": _TIER, "allowedTiers": [_TIER], "cloudaicompanionProject": "demo"},
+    "onboardUser": {"done": True, "response": {"cloudaicompanionProject": {"id": "demo", "name": "demo"}}},
+    "retrieveUserQuota": {"buckets": []},
+    "listExperiments": {"experimentIds": [], "flags": []},
+}
+"""What Gemini CLI asks before its first turn."""
+_PROXY_PAGE: Final = (
+    b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+)
+"""What a proxy in front of a provider sends instead of its answer."""
+
+
+def answer_for(request: Recorded, behaviour: Behaviour) -> Served:
+    """What is sent, before the connection spoils it."""
+    target = target_of(request.path, request.query, request.headers)
+    name = target.dialect if target is not None else "openai-chat"
+    if behaviour.error:
+        message = f"The scripted upstream was told to fail with status {behaviour.error}."
+        kind = kind_of_status(behaviour.error)
+        return _with(
+            refused(name, ApiError(kind, message, behaviour.error, retry_after=behaviour.retry_after)),
+            behaviour,
+        )
+    if behaviour.body is not None:
+        return Served(behaviour.status, [*(behaviour.headers or _JSON)], (behaviour.body,))
+    if behaviour.pieces is not None:
+        headers = [*(behaviour.headers or (("content-type", "text/event-stream"),))]
+        return Served(behaviour.status, headers, behaviour.pieces, streams=True)
+    match behaviour.fault:
+        case "html":
+            return Served(200, [("content-type", "text/html")], (_PROXY_PAGE,))
+        case "empty":
+            return Served(200, [*_JSON], ())
+        case "redirect":
+            return Served(307, [("location", behaviour.location or "http://127.0.0.1:9/")], ())
+    if request.headers.get("upgrade", "").lower() == "websocket":
+        # Codex goes on over HTTP after this status, and only after this one at once.
+        return refused(name, ApiError("invalid_request", "There are no WebSockets here.", 426))
+    if target is None:
+        return _unknown(request)
+    return _with(_spoiled(target, request, behaviour), behaviour)
+
+
+def _with(served: Served, behaviour: Behaviour) -> Served:
+    if not behaviour.headers:
+        return served
+    names = {name.lower() for name, _ in behaviour.headers}
+    kept = [(name, value) for name, value in served.headers if name not in names]
+    return msgspec.structs.replace(served, headers=[*kept, *behaviour.headers])
+
+
+def _spoiled(target: Target, request: Recorded, behaviour: Behaviour) -> Served:
+    fault = behaviour.fault
+    ending = _ENDINGS.get(fault)
+    now = int(time.time())
+    served = serve(target, request.body, seed="scripted", now=now, ending=ending)
+    match fault:
+        case "wrong-type":
+            return msgspec.structs.replace(served, headers=[("content-type", "text/plain")])
+        case "truncated-json":
+            return msgspec.structs.replace(served, pieces=(served.body[: len(served.body) // 2],))
+        case "json-for-stream":
+            whole = serve(_not_streaming(target), _unary(request), seed="scripted", now=now)
+            return Served(200, whole.headers, whole.pieces)
+        case "gzip":
+            return _compressed(served)
+        case "error-first":
+            return (
+                msgspec.structs.replace(served, pieces=(_error_event(target),)) if served.streams else served
+            )
+        case "half-event":
+            return msgspec.structs.replace(served, pieces=_half_event(served.pieces, behaviour.after))
+        case "bad-json":
+            return msgspec.structs.replace(served, pieces=_bad_json(served.pieces, behaviour.after))
+    return served
+
+
+def _compressed(served: Served) -> Served:
+    headers = [*served.headers, ("content-encoding", "gzip")]
+    return Served(served.status, headers, (gzip.compress(served.body),), served.streams)
+
+
+def _not_streaming(target: Target) -> Target:
+    return msgspec.structs.replace(
+        target, operation="generate" if target.operation == "stream" else target.operation
+    )
+
+
+def _unary(request: Recorded) -> bytes:
+    document = request.json
+    return encode({**document, "stream": False}) if "stream" in document else request.body
+
+
+def _error_event(target: Target) -> bytes:
+    error = ApiError("overloaded", "The scripted upstream is overloaded.", status=529)
+    context = Context(framing="sse" if target.sse else "json-array")
+    return dialect(target.dialect).stream_writer(context).write((Failure(error),))
+
+
+def _half_event(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:
+    at = after if after is not None else len(pieces) // 2
+    return (*pieces[:at], *(piece[: len(piece) // 2] for piece in pieces[at : at + 1]))
+
+
+def _bad_json(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:
+    """One event with its last brace gone."""
+    at = after if after is not None else len(pieces) // 2
+    return (*pieces[:at], *(piece.replace(b"}", b"", 1) for piece in pieces[at : at + 1]), *pieces[at + 1 :])
+
+
+def _unknown(request: Recorded) -> Served:
+    verb = request.path.rpartition(":")[2]
+    if verb in _CODE_ASSIST:
+        return Served(200, [*_JSON], (encode(_CODE_ASSIST[verb]),))
+    error = ApiError("not_found", f"The scripted upstream has nothing at {request.path}", 404)
+    return refused("openai-chat", error)

@@ -3,16 +3,295 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
+from typing import Final
 
 from wireglot.demo.service import Served
-from wireglot.testing.scripted_upstream.answers import answer_for
-from wireglot.testing.scripted_upstream.behaviour import Behaviour, Recorded
-from wireglot.testing.scripted_upstream.connection import Connection
+from wireglot.testing.scripted_upstream.behaviour import Behaviour, Recorded, answer_for
+
+_REASONS: Final = {
+    200: "OK",
+    307: "Temporary Redirect",
+    400: "Bad Request",
+    404: "Not Found",
+    429: "Too Many Requests",
+}
+_POLL_SECONDS: Final = 0.005
+_BLOCK: Final = b"x" * 65_536
+_NO_BODY: Final = frozenset({204, 304})
+
+
+class PeerLeft(Exception):
+    """The other side ended the connection."""
+
+
+class Connection(asyncio.Protocol):
+    """`serve` is called with each request and returns what to do with it."""
+
+    def __init__(
+        self,
+        number: int,
+        serve: Callable[[Recorded], tuple[Behaviour, Served]],
+        opened: Callable[[Connection], None],
+        closed: Callable[[Connection], None],
+    ) -> None:
+        self.number = number
+        self._serve = serve
+        self._opened = opened
+        self._closed = closed
+        self._received = bytearray()
+        self._arrived = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._left = asyncio.Event()
+        self._transport: asyncio.Transport
+        self._task: asyncio.Task[None] | None = None
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        plain = transport.get_extra_info("socket")
+        if plain is not None and plain.family != getattr(socket, "AF_UNIX", None):
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._task = asyncio.get_running_loop().create_task(self._converse())
+        self._opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        self._arrived.set()
+
+    def eof_received(self) -> bool:
+        self._leave()
+        return False
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        self._leave()
+        self._closed(self)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._transport.abort()
+
+    def _leave(self) -> None:
+        self._left.set()
+        self._arrived.set()
+        self._writable.set()
+
+    # Reading
+
+    async def _converse(self) -> None:
+        try:
+            while not self._transport.is_closing():
+                request = await self._request()
+                try:
+                    keep = await self._answer(request, *self._serve(request))
+                except PeerLeft:
+                    request.abandoned.set()
+                    raise
+                finally:
+                    request.done.set()
+                if not keep:
+                    break
+        except PeerLeft:
+            pass
+        self._transport.close()
+
+    async def _request(self) -> Recorded:
+        head = await self._until(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")[:-2]
+        method, target, _ = (first + "  ").split(" ", 2)
+        headers: dict[str, str] = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            name, value = name.strip().lower(), value.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        if headers.get("expect", "").lower() == "100-continue":
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = await self._body(headers)
+        path, _, query = target.partition("?")
+        return Recorded(method, path, query, headers, body, connection=self.number, raw=bytes(head))
+
+    async def _body(self, headers: dict[str, str]) -> bytes:
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            body = bytearray()
+            while size := int((await self._until(b"\r\n")).split(b";")[0], 16):
+                body += (await self._exactly(size + 2))[:-2]
+            while await self._until(b"\r\n") != b"\r\n":
+                pass
+            return bytes(body)
+        return await self._exactly(int(headers.get("content-length") or 0))
+
+    async def _until(self, mark: bytes) -> bytes:
+        while (at := self._received.find(mark)) < 0:
+            await self._more()
+        return self._take(at + len(mark))
+
+    async def _exactly(self, size: int) -> bytes:
+        while len(self._received) < size:
+            await self._more()
+        return self._take(size)
+
+    async def _more(self) -> None:
+        if self._left.is_set():
+            raise PeerLeft
+        self._arrived.clear()
+        await self._arrived.wait()
+
+    def _take(self, size: int) -> bytes:
+        taken = bytes(self._received[:size])
+        del self._received[:size]
+        return taken
+
+    # Writing
+
+    async def _answer(self, request: Recorded, behaviour: Behaviour, served: Served) -> bool:
+        """Whether the connection goes on."""
+        fault = behaviour.fault
+        await self._pass(behaviour.delay)
+        held = behaviour.after if behaviour.gate is not None and not fault else None
+        if held is None:
+            await self._pass_gate(behaviour.gate)
+        if fault in ("close", "reset", "stall", "garbage", "interim-flood") or served.ending == "silent":
+            return await self._before_the_head(behaviour)
+        pieces, streams = served.pieces, served.streams
+        if fault in ("unframed", "short-body"):
+            await self._loosely_framed(behaviour, served)
+            return False
+        lost = fault if fault.endswith("-midstream") and fault != "error-midstream" else ""
+        if served.ending == "hang":
+            lost = "stall-midstream"
+        elif served.ending == "cut" and not streams:
+            lost = "close-midstream"
+        whole = sum(map(len, pieces)) * (2 if served.ending in ("hang", "cut") else 1)
+        if lost and served.ending == "complete":
+            pieces = _first(pieces, behaviour.after)
+        self._head(served, behaviour, None if streams else whole)
+        if fault == "endless-line":
+            await self._endless(behaviour.amount)
+            return False
+        gap = behaviour.gap if behaviour.gap is not None else served.gap
+        if held is not None:
+            await self._send(pieces[:held], streams, gap, single=False)
+            await self._pass_gate(behaviour.gate)
+            pieces = pieces[held:]
+        await self._send(pieces, streams, gap, single=fault == "byte-chunks")
+        if lost:
+            await self._lose(lost)
+            return False
+        if streams:
+            await self._write(b"0\r\n\r\n")
+        return not behaviour.close and request.headers.get("connection", "").lower() != "close"
+
+    async def _before_the_head(self, behaviour: Behaviour) -> bool:
+        match behaviour.fault:
+            case "close":
+                pass
+            case "reset":
+                self._reset()
+            case "garbage":
+                await self._write(b"\x16\x03\x01 this is no HTTP\r\n\r\n" * 4)
+            case "interim-flood":
+                for _ in range(behaviour.amount):
+                    await self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            case _:
+                await self._lose("stall-midstream")
+        return False
+
+    async def _loosely_framed(self, behaviour: Behaviour, served: Served) -> None:
+        """Without a length (the close ends it), or with one that is longer than what comes."""
+        self._head(served, behaviour, len(served.body) + 100 if behaviour.fault == "short-body" else -1)
+        for piece in served.pieces:
+            await self._write(piece)
+            await self._pass(behaviour.gap or 0.0)
+
+    def _head(self, served: Served, behaviour: Behaviour, length: int | None) -> None:
+        """`length` None: chunked. -1: not told."""
+        lines = [f"HTTP/1.1 {served.status} {_REASONS.get(served.status, 'Scripted')}"]
+        lines += [f"{name}: {value}" for name, value in served.headers]
+        if behaviour.fault == "huge-headers":
+            lines.append(f"x-huge: {'h' * behaviour.amount}")
+        if length is None:
+            lines.append("transfer-encoding: chunked")
+        elif length >= 0 and served.status not in _NO_BODY:
+            lines.append(f"content-length: {length}")
+        if behaviour.close:
+            lines.append("connection: close")
+        self._transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+    async def _send(self, pieces: tuple[bytes, ...], chunked: bool, gap: float, *, single: bool) -> None:
+        for number, piece in enumerate(pieces):
+            if number and gap:
+                await self._pass(gap)
+            for data in [piece[n : n + 1] for n in range(len(piece))] if single else [piece]:
+                if data:
+                    await self._write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
+
+    async def _endless(self, size: int) -> None:
+        await self._write(b"%x\r\n" % (size + 6) + b"data: ")
+        while size > 0:
+            await self._write(_BLOCK[:size])
+            size -= len(_BLOCK)
+        await self._lose("stall-midstream")
+
+    async def _lose(self, how: str) -> None:
+        if how == "reset-midstream":
+            await asyncio.sleep(0.01)  # a reset overtakes what was sent but not yet read
+            self._reset()
+        elif how == "stall-midstream":
+            await self._left.wait()
+            raise PeerLeft
+
+    def _reset(self) -> None:
+        plain = self._transport.get_extra_info("socket")
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
+    async def _write(self, data: bytes) -> None:
+        if self._left.is_set():
+            raise PeerLeft
+        self._transport.write(data)
+        await asyncio.sleep(0)  # one write is one packet, and others get their turn
+        await self._writable.wait()
+
+    async def _pass(self, seconds: float) -> None:
+        """Wait, but not for a peer that has left."""
+        if seconds <= 0:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._left.wait()
+        except TimeoutError:
+            return
+        raise PeerLeft
+
+    async def _pass_gate(self, gate: threading.Event | None) -> None:
+        while gate is not None and not gate.is_set():
+            await self._pass(_POLL_SECONDS)
+
+
+def _first(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:
+    """The first pieces; of a single one, its first half."""
+    if after is not None:
+        return pieces[:after]
+    if len(pieces) == 1:
+        return (pieces[0][: len(pieces[0]) // 2],)
+    return pieces[: max(1, len(pieces) // 2)]
+
 
 Decide = Callable[[Recorded], Behaviour | None]
 

@@ -2,24 +2,152 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import UnknownDialect, surface
+from wireglot.dialects.registry import UnknownDialect, dialect, surface
+from wireglot.ir.content import FOREIGN, PHASE, UNSIGNED, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import Message as IrMessage
 from wireglot.ir.errors import WireglotError
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import Asked, as_shown, ask_again
-from wireglot.traces.answer_links import answer_links
 from wireglot.traces.bodies import Unreadable, amount, check_linkable, document, whole
 from wireglot.traces.causes import with_causes
-from wireglot.traces.links import request_links
-from wireglot.traces.losses import by_client, placed
-from wireglot.traces.summary import request_summary
+from wireglot.traces.links import answer_links, request_links
+from wireglot.traces.pointer import found, pointer_of
 from wireglot.traces.target import BadTarget, Target, target_of
-from wireglot.traces.trace import Attempt, Link, Message, Trace, TracedLoss
+from wireglot.traces.trace import Attempt, Counted, Link, Message, Trace, TracedLoss
 from wireglot.wire.json import BadJson, decode, encode_text
+
+_GRADES: Final = ("serious", "degraded", "harmless")
+
+
+def request_summary(
+    asked: Asked, target: Target, upstream: dict[str, Any], losses: Iterable[Loss | TracedLoss] | None = None
+) -> list[Counted]:
+    """`losses`: of this request; without them, those of its translation."""
+    context = asked.context
+    try:
+        sent = dialect(target.dialect).parse_request(upstream, context)
+    except WireglotError:  # it is written for others, and may not be read here
+        sent = asked.planned.upstream
+    ours, theirs = counts(asked.own), counts(sent)
+    lines = [Counted(what, ours[what], theirs[what]) for what in ours if ours[what] or theirs[what]]
+    ids = _rewritten_ids(asked)
+    if ids:
+        lines.append(Counted("tool ids rewritten", ids, ids))
+    names = len(asked.planned.aliases.names)
+    if names:
+        lines.append(Counted("tool names rewritten", names, names))
+    grades = [loss.grade for loss in (asked.losses if losses is None else losses)]
+    lines += [Counted(f"{grade} losses", grades.count(grade), 0) for grade in _GRADES if grade in grades]
+    return lines
+
+
+def counts(request: Request) -> dict[str, int]:
+    """How many of each kind a request holds, as its dialect cuts it."""
+    system = [message for message in request.messages if message.role == "system"]
+    parts = [part for message in request.messages for part in _all(message)]
+    media = [part.kind for part in parts if type(part) is Media]
+    return {
+        "system blocks": sum(type(part) is Text for message in system for part in message.content),
+        "messages": len(request.messages) - len(system),
+        "tools": len(request.tools),
+        "tool calls": _of(parts, ToolCall),
+        "tool results": _of(parts, ToolResult),
+        # One that shows nothing is there for what was signed, which may go on at another part.
+        "reasoning": sum(type(part) is Reasoning and not _only_signed(part) for part in parts),
+        "signatures": sum(_is_signed(part) for part in parts),
+        "images": media.count("image"),
+        "other media": len(media) - media.count("image"),
+    }
+
+
+def _all(message: IrMessage) -> Iterable[Part]:
+    for part in message.content:
+        yield part
+        if type(part) is ToolResult:
+            yield from part.content
+
+
+def _only_signed(part: Reasoning) -> bool:
+    """Also a part of a hosted tool, which clients of other dialects carry as an opaque thought."""
+    signature = part.signature
+    return signature is not None and not part.text and (not part.redacted or signature.id == FOREIGN)
+
+
+def _is_signed(part: Part) -> bool:
+    """Not by a name that only says who wrote a thought, which is counted as reasoning already."""
+    signature = getattr(part, "signature", None)
+    return signature is not None and signature.id not in (FOREIGN, PHASE, UNSIGNED)
+
+
+def _of(parts: list[Part], kind: type[Part]) -> int:
+    return sum(type(part) is kind for part in parts)
+
+
+def _rewritten_ids(asked: Asked) -> int:
+    """Calls that go by another id upstream."""
+    planned, trail = asked.planned, asked.planned.trail
+    if trail is None:
+        return 0
+    before = {
+        f"$.messages[{number}].content[{at}]": part.id
+        for number, message in enumerate(planned.client.messages)
+        for at, part in enumerate(message.content)
+        if type(part) is ToolCall
+    }
+    return sum(
+        type(part) is ToolCall and before.get(trail.of(part), part.id) != part.id
+        for message in planned.upstream.messages
+        for part in message.content
+    )
+
+
+def traced(loss: Loss) -> TracedLoss:
+    """A loss as it is told, before anybody has looked for its places."""
+    return TracedLoss(
+        feature=loss.feature,
+        action=loss.action,
+        grade=loss.grade,
+        document=loss.document,
+        path=loss.path,
+        detail=loss.detail,
+    )
+
+
+def traced_losses(losses: Iterable[Loss], body: Any, links: Sequence[Link] = ()) -> list[TracedLoss]:
+    """Losses of one document of the client's (`body`), and where that is upstream."""
+    known = by_client(links)
+    return [placed(traced(loss), body, known) for loss in losses]
+
+
+def placed(loss: TracedLoss, body: Any, links: Mapping[str, str]) -> TracedLoss:
+    """The same loss with pointers: into the client's document as far as the path leads there, and to what
+    the nearest part around it has become. `links`: see `by_client`."""
+    pointer = pointer_of(loss.path)
+    while pointer and not found(body, pointer):
+        pointer = pointer.rpartition("/")[0]
+    return replace(loss, pointer=pointer, upstream=_upstream(pointer, links) if pointer else "")
+
+
+def _upstream(pointer: str, links: Mapping[str, str]) -> str:
+    while pointer:
+        if pointer in links:
+            return links[pointer]
+        pointer = pointer.rpartition("/")[0]
+    return ""
+
+
+def by_client(links: Iterable[Link]) -> dict[str, str]:
+    """What became of each place; of one that became several, the last: turns come before their parts."""
+    return {link.client: link.upstream for link in links}
+
 
 _FAULTS = (WireglotError, Unreadable, BadTarget, UnknownDialect, UnknownProvider, BadJson)
 
