@@ -19,8 +19,8 @@ from wireglot.cli.process_setup import DEBUGGABLE
 from wireglot.dialects.gemini import assist
 from wireglot.dialects.gemini.surface import VERBS
 from wireglot.dialects.registry import surfaces
-from wireglot.gateway.config.declared import Undeclared
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
+from wireglot.gateway.config.table import Undeclared
 from wireglot.gateway.entry import routes
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.observe.log import JsonLines

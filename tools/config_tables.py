@@ -8,13 +8,11 @@ from typing import Any, Final, Literal, get_args, get_origin
 from msgspec import NODEFAULT, Struct
 
 from tools.blocks import table
-from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable, ProviderTable
+from wireglot.gateway.config.table import Setting, declared
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
-from wireglot.gateway.setting_tables.breaker import BreakerPolicy
-from wireglot.gateway.setting_tables.safeguards import SafeguardSettings
-from wireglot.gateway.setting_tables.trace import TraceSettings
+from wireglot.gateway.setting_tables import BreakerPolicy, SafeguardSettings, TraceSettings
 from wireglot.gateway.settings import (
     ClientKey,
     Keep,

@@ -25,10 +25,7 @@ from tools.http_api.routes import served
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, names, surfaces
 from wireglot.gateway.entry import routes
-from wireglot.gateway.entry.inspector_paths import INSPECTOR
-from wireglot.gateway.entry.inspector_paths import ROOT as ROOT_OF_INSPECTOR
-from wireglot.gateway.entry.own_route import OwnRoute
-from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.entry.routes import INSPECTOR_ROOT, INSPECTOR_ROUTES, OwnRoute, Routes
 from wireglot.gateway.errors import _CLASSES
 from wireglot.http.application import Head
 from wireglot.ir.errors import ApiError
@@ -126,8 +123,8 @@ def test_every_route_is_in_the_file():
     for own in routes.OWN:
         for root in ("", routes.SECOND_ROOT):
             assert (own.method, root + own.path.replace("*", "some-id")) in asked
-    assert {("GET", path) for path in (*routes.GET, "/", ROOT_OF_INSPECTOR)} <= asked
-    assert {(own.method, own.path.replace("*", "some-id")) for own in INSPECTOR} <= asked
+    assert {("GET", path) for path in (*routes.GET, "/", INSPECTOR_ROOT)} <= asked
+    assert {(own.method, own.path.replace("*", "some-id")) for own in INSPECTOR_ROUTES} <= asked
 
 
 def test_what_a_path_is_said_to_be_is_what_the_gateway_takes_it_for():

@@ -11,7 +11,8 @@ from wireglot.dialects.gemini import assist
 from wireglot.dialects.gemini import surface as gemini
 from wireglot.dialects.registry import surfaces
 from wireglot.dialects.surface import Surface
-from wireglot.gateway.entry import inspector_paths, routes
+from wireglot.gateway.entry import routes
+from wireglot.gateway.entry.routes import INSPECTOR_ASSETS, INSPECTOR_ROOT, INSPECTOR_ROUTES
 
 _IDS: Final = {
     "responses": "response_id",
@@ -105,9 +106,9 @@ def _own() -> Iterator[Served]:
             yield Served(own.method, root + named(own.path), "", operation, own.verb)
     for path, asked in routes.GET.items():
         yield Served("GET", path, "", asked.operation, path)
-    yield Served("GET", inspector_paths.ROOT, "", "inspector", "page")
-    yield Served("GET", f"{inspector_paths.ASSETS}{{file}}", "", "inspector", "asset")
-    for own in inspector_paths.INSPECTOR:
+    yield Served("GET", INSPECTOR_ROOT, "", "inspector", "page")
+    yield Served("GET", f"{INSPECTOR_ASSETS}{{file}}", "", "inspector", "asset")
+    for own in INSPECTOR_ROUTES:
         yield Served(own.method, named(own.path), "", "inspector", own.verb)
     for method in ("GET", "HEAD"):
         yield Served(method, "/", "", "stub", "/")

@@ -8,8 +8,8 @@ import msgspec
 
 from tools.http_api.inspector_schemas import inspector_schemas
 from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, text, whole
-from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.keys import MONEY, RESERVED
+from wireglot.gateway.config.table import declared
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.keys.ring import OVERLAP_SECONDS_MOST, PREFIX
 from wireglot.gateway.state.ledger.report import GROUPS

@@ -14,22 +14,19 @@ from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.gates import Gates, shed
-from wireglot.gateway.entry.inspector_paths import is_inspector
-from wireglot.gateway.entry.request_id import new_request_id
-from wireglot.gateway.entry.routes import Asked, NoRoute, Routes
+from wireglot.gateway.entry.guard import cors_preflight, new_request_id
+from wireglot.gateway.entry.routes import Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.handlers import inspector_handlers
-from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most
+from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most, inspector_handlers
 from wireglot.gateway.inspector.replay_page import ReplayPage
 from wireglot.gateway.inspector.secured_reply import SecuredReply, secured
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
-from wireglot.gateway.pages import cors, health
+from wireglot.gateway.pages import health
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
-from wireglot.gateway.pages.models import ModelPages
-from wireglot.gateway.pages.upstream_lists import UpstreamLists
+from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.relay.judge import OPERATION as CHECK
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
@@ -49,7 +46,7 @@ from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.recording import RecordedReply, Recording
-from wireglot.gateway.trace.rows_between import RowsBetween
+from wireglot.gateway.trace.search import RowsBetween
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply
@@ -201,7 +198,7 @@ class Gateway:
                 head.admission = _Admitted(self._inspector.admit(head, settings), request_id)
                 return None
             guard.check_origin(head, settings.server)
-            preflight = cors.preflight(head, settings)
+            preflight = cors_preflight(head, settings)
             if preflight is not None:
                 return preflight
             asked = self._routes.match(head)

@@ -20,9 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
-from wireglot.gateway.setting_tables.breaker import BreakerPolicy
-from wireglot.gateway.setting_tables.safeguards import SafeguardSettings
-from wireglot.gateway.setting_tables.trace import TraceSettings
+from wireglot.gateway.setting_tables import BreakerPolicy, SafeguardSettings, TraceSettings
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
 from wireglot.logins.aws import SigningKey

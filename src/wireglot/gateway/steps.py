@@ -21,7 +21,7 @@ from wireglot.gateway.request.steps import Admission, Queue, Routing, TimeLimit
 from wireglot.gateway.state.conversations.continued import ConversationLoader
 from wireglot.gateway.state.idempotency import HEADER, IdempotentReplay
 from wireglot.gateway.state.ledger.usage_ledger import Accounted
-from wireglot.gateway.state.quotas.steps import QuotaGrowth, QuotaReservation
+from wireglot.gateway.state.quotas.quotas import QuotaGrowth, QuotaReservation
 from wireglot.gateway.state.reasoning.vault import ReasoningRecall
 from wireglot.gateway.state.responses.background import BackgroundStart
 from wireglot.gateway.state.responses.chain import HistoryLoader

@@ -7,7 +7,7 @@ import pytest
 from tests.gateway.config.config_files import QUIET, digest, loaded, problems, refused, written
 from tests.tiers import rows
 from wireglot.gateway.config import ConfigError, find, load
-from wireglot.gateway.config.fingerprints import fingerprint
+from wireglot.gateway.config.references import fingerprint
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.settings import Rule, Secret
 from wireglot.gateway.targets.routing import Unroutable, route

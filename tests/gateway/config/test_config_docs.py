@@ -6,18 +6,14 @@ from pathlib import Path
 import msgspec
 
 from tests.gateway.config.config_files import QUIET, loaded
-from wireglot.gateway.config.declared import declared
-from wireglot.gateway.config.dialects import upstream_dialects
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
-from wireglot.gateway.config.headers import read_headers
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable
-from wireglot.gateway.config.providers import RETRIES
+from wireglot.gateway.config.providers import AUTHS, RETRIES, read_headers, read_spec, upstream_dialects
 from wireglot.gateway.config.references import References
-from wireglot.gateway.config.specs import AUTHS, read_spec
-from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.process_limits import ProcessLimits
-from wireglot.gateway.setting_tables.breaker import BreakerPolicy
+from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.settings import (
     ClientKey,
     Keep,

@@ -13,10 +13,9 @@ from tests.tiers import rows
 from tools import config_tables
 from tools.config_tables import STRUCTS, environment_table, settings_table
 from wireglot.dialects import registry
-from wireglot.gateway.config.declared import Undeclared, declared
 from wireglot.gateway.config.environment import overlaid, variables
 from wireglot.gateway.config.problems import Problems
-from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.table import Table, Undeclared, declared
 from wireglot.gateway.settings import COMPUTED, Settings
 
 

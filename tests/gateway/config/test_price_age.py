@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from wireglot.gateway.config.price_age import STALE_DAYS, price_ages, stale_prices
+from wireglot.gateway.config.prices import STALE_DAYS, price_ages, stale_prices
 from wireglot.providers.list_price import ListPrice, Price, price_list
 from wireglot.providers.spec import ProviderSpec, names, provider
 

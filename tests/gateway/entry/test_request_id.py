@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wireglot.gateway.entry.request_id import new_request_id
+from wireglot.gateway.entry.guard import new_request_id
 
 
 def test_the_id_of_a_later_second_sorts_behind_those_before_it() -> None:

@@ -37,7 +37,7 @@ from tests.gateway.faults.faults_stages import (
 )
 from tests.waiting import wait_until
 from wireglot.gateway.request import problems
-from wireglot.gateway.setting_tables.breaker import BreakerPolicy
+from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.targets.health import Breaker
 from wireglot.http.client import dial
 from wireglot.http.transport import TransportFault

@@ -12,10 +12,9 @@ from tests.gateway.kit import head, settings
 from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.gateway.entry.callers import Gatekeeper
-from wireglot.gateway.entry.inspector_paths import INSPECTOR
+from wireglot.gateway.entry.routes import INSPECTOR_ROUTES
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import Access
-from wireglot.gateway.inspector.sessions import InspectorSessions
+from wireglot.gateway.inspector.access import Access, InspectorSessions
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -160,7 +159,7 @@ def test_the_token_of_one_session_is_no_other_ones(locked_gateway):
 
 ROUTES = [
     pytest.param(route.method, route.path.replace("*", "some-id"), id=f"{route.method} {route.path}")
-    for route in INSPECTOR
+    for route in INSPECTOR_ROUTES
     if not route.verb.startswith("session.")
 ]
 

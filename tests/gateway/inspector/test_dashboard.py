@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, configured
 from tests.tiers import rows
-from wireglot.gateway.inspector.dashboard import Span, charted, graded, percentile, usual_step
-from wireglot.gateway.inspector.dashboard_csv import as_csv, plain
+from wireglot.gateway.inspector.dashboard import Span, as_csv, charted, graded, percentile, plain, usual_step
 from wireglot.stores.records import UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream

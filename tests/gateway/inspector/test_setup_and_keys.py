@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
 from tests.tiers import rows
-from wireglot.gateway.inspector.client_settings import CLIENTS
+from wireglot.gateway.inspector.setup_page import CLIENTS
 from wireglot.testing.live_gateway import LiveGateway
 
 SETUP = "/inspector/api/setup"

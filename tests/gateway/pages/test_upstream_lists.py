@@ -17,7 +17,7 @@ from tests.gateway.faults.faults_stages import SECRET, behind, closed_port, dige
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.dialects.listed_model import UpstreamModel, read_list
-from wireglot.gateway.pages import upstream_lists
+from wireglot.gateway.pages import models
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -120,7 +120,7 @@ def test_a_catalogued_server_without_names_is_asked_and_a_vendor_is_not() -> Non
 
 def test_a_server_that_is_away_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """[L10] The others are told at once, what comes late is for the next page, and the log says who was away."""
-    monkeypatch.setattr(upstream_lists, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(models, "WAIT_SECONDS", 0.05)
     gate = threading.Event()
 
     def toml(upstream: ScriptedUpstream) -> str:
@@ -142,8 +142,8 @@ def test_a_list_is_asked_for_again_when_it_is_old_and_kept_while_its_server_fail
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """[L10]"""
-    monkeypatch.setattr(upstream_lists, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(upstream_lists, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(models, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(models, "RETRY_SECONDS", 0.0)
     with behind(lambda upstream: provider("mine", upstream, "openai-chat")) as (gateway, upstream):
         upstream.otherwise = Behaviour(body=encode(OLLAMA))
         assert "mine/qwen3:8b" in ids(listed(gateway)[1])
@@ -151,7 +151,7 @@ def test_a_list_is_asked_for_again_when_it_is_old_and_kept_while_its_server_fail
         listed(gateway)
         upstream.wait_for(2)
         assert "mine/qwen3:8b" in ids(listed(gateway)[1]), "what it told before holds for a while"
-        monkeypatch.setattr(upstream_lists, "KEPT_SECONDS", -1.0)
+        monkeypatch.setattr(models, "KEPT_SECONDS", -1.0)
         assert ids(listed(gateway)[1]) == []
         monkeypatch.undo()
         upstream.otherwise = Behaviour(body=encode(VLLM))

@@ -8,8 +8,7 @@ import pytest
 
 from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.quotas.budget_watch import BUDGETS_MOST, BudgetWatch
-from wireglot.gateway.state.quotas.reservation import Limit, Reservation
+from wireglot.gateway.state.quotas.reservation import BUDGETS_MOST, BudgetWatch, Limit, Reservation
 from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Budget

@@ -1,7 +1,7 @@
 """What is remembered about upstreams."""
 
 from tests.gateway.kit import catalogued
-from wireglot.gateway.setting_tables.breaker import BreakerPolicy
+from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.targets.health import Breaker, Health
 
 POLICY = BreakerPolicy()

@@ -15,7 +15,7 @@ from tests.gateway.trace.trace_kit import id_of, stage
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from tests.waiting import wait_until
-from wireglot.gateway.setting_tables.trace import TraceSettings
+from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.stores.seal import Sealer
 

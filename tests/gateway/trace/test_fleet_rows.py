@@ -10,8 +10,7 @@ from typing import Any
 
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.fleet_entries import KEPT_SECONDS, ROWS, packed, told_rows
-from wireglot.gateway.trace.fleet_rows import FleetRows
-from wireglot.gateway.trace.fleet_sender import RowSender
+from wireglot.gateway.trace.fleet_traces import FleetRows, RowSender
 from wireglot.gateway.trace.rows import ExchangeRows
 from wireglot.stores import StoreDown
 from wireglot.stores.document_log import DocumentLog

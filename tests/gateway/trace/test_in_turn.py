@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.trace.in_turn import InTurn
+from wireglot.gateway.trace.search import Limiter
 
 
 def test_long_looks_take_turns_and_too_many_are_told_to_come_back() -> None:
@@ -23,7 +23,7 @@ def test_long_looks_take_turns_and_too_many_are_told_to_come_back() -> None:
         inside.pop()
 
     async def run() -> list[BaseException | None]:
-        turn = InTurn(1)
+        turn = Limiter(1)
         looks = [asyncio.ensure_future(turn.do(look)) for _ in range(20)]
         refused, _ = await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
         assert all(isinstance(each.exception(), RequestError) for each in refused)
@@ -44,7 +44,7 @@ def test_whoever_leaves_gives_the_turn_on_only_when_the_work_is_over() -> None:
         return "over"
 
     async def run() -> None:
-        turn = InTurn(1)
+        turn = Limiter(1)
         first = asyncio.ensure_future(turn.do(look))
         await asyncio.to_thread(begun.wait, 60)
         first.cancel()

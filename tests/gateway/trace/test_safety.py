@@ -17,7 +17,7 @@ from tests.gateway.inspector.inspector_kit import Visitor
 from tests.gateway.trace.trace_kit import Look, Stage, id_of, stage, text_of
 from tests.waiting import wait_until
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.setting_tables.trace import TraceSettings
+from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import Recording, Room
 from wireglot.gateway.trace.shelf import TraceShelf

@@ -12,7 +12,7 @@ import pytest
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from tests.tiers import rows
-from wireglot.gateway.trace.secrets import Scrubber
+from wireglot.gateway.trace.made_trace import Scrubber
 from wireglot.http.redaction import Redactor
 
 

@@ -18,7 +18,7 @@ from wireglot.cli.terminal import count
 from wireglot.cli.trust import trust_command
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import MONEY
-from wireglot.gateway.config.price_age import price_ages, stale_prices
+from wireglot.gateway.config.prices import price_ages, stale_prices
 from wireglot.gateway.config.providers import DEMO, told_keys
 from wireglot.gateway.config.urls import is_local, is_loopback
 from wireglot.gateway.settings import Provider

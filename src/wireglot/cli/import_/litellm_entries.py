@@ -21,7 +21,7 @@ from wireglot.cli.import_.endpoints import (
 )
 from wireglot.cli.import_.source import Node, kind
 from wireglot.cli.terminal import one_line
-from wireglot.gateway.config.headers import may_be_set
+from wireglot.gateway.config.providers import may_be_set
 from wireglot.providers import spec as catalog
 
 _VARIABLE: Final = "os.environ/"

@@ -8,8 +8,8 @@ import sys
 from typing import Final
 
 from wireglot.cli.terminal import complain, one_line
-from wireglot.gateway.config.credentials import SENDABLE
 from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file
+from wireglot.gateway.config.providers import SENDABLE
 
 _YES: Final = ("y", "yes")
 

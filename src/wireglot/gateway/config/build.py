@@ -12,7 +12,6 @@ import msgspec
 
 from wireglot.gateway.config import providers as providing
 from wireglot.gateway.config import read
-from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import read_keys
@@ -26,9 +25,14 @@ from wireglot.gateway.config.models import (
 from wireglot.gateway.config.prices import read_prices
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
-from wireglot.gateway.config.server import metrics_notes, read_server, refuse_open_door
-from wireglot.gateway.config.store import read_store, shared_store_notes
-from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.server import (
+    metrics_notes,
+    read_server,
+    read_store,
+    refuse_open_door,
+    shared_store_notes,
+)
+from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.plugins import load_dialects
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.problems import Problems, key_path
+from wireglot.gateway.config.table import Setting, declared
 from wireglot.gateway.settings import Settings
 
 CONFIG_FILE: Final = "wireglot.toml"

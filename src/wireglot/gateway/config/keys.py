@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.problems import Problems, key_path, kind, shown
-from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.table import Setting, Table, declared
 from wireglot.gateway.settings import ClientKey
 from wireglot.providers.prices import micro
 from wireglot.stores.records import MICRO, KeyQuotas

@@ -10,12 +10,10 @@ from typing import Any, Final, NamedTuple, assert_never, get_args
 import msgspec
 
 from wireglot.gateway.config import read
-from wireglot.gateway.config.declared import declared
-from wireglot.gateway.config.fingerprints import fingerprint
 from wireglot.gateway.config.problems import kind, one_of, shown
 from wireglot.gateway.config.provider_table import LoginTable
-from wireglot.gateway.config.references import References
-from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.references import References, fingerprint
+from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.config.urls import EXPECTED as URL
 from wireglot.gateway.config.urls import is_loopback, split
 from wireglot.gateway.settings import Credential, Secret

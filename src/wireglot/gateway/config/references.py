@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -113,3 +114,10 @@ class References:
         """A note and no refusal: secrets that containers mount are often readable to all inside."""
         if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH):
             self.notes.append(f"{place} holds a secret and others on this machine can read it: chmod 600 it")
+
+
+_DIGITS: Final = 10
+
+
+def fingerprint(key: str) -> str:
+    return hashlib.sha256(f"wireglot-account:{key}".encode()).hexdigest()[:_DIGITS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,8 @@ from typing import Any, Final
 from wireglot.gateway.config import read
 from wireglot.gateway.config.build import load
 from wireglot.gateway.config.kept_keys import kept_file
-from wireglot.gateway.config.problems import ConfigError, ConfigProblem, NotApproved
+from wireglot.gateway.config.problems import ConfigError, ConfigProblem, NotApproved, shown
+from wireglot.gateway.config.urls import is_loopback
 from wireglot.gateway.settings import Settings
 
 Print = tuple[bytes, ...]
@@ -163,3 +164,27 @@ def _referred(path: Path, content: bytes | None, before: tuple[Path, ...]) -> tu
     except ConfigError:
         return before
     return tuple(dict.fromkeys(read.referred_files(document, path.parent)))
+
+
+_LOCK: Final = "a client key in [keys], or require_key = true"
+_RESTART: Final = f"{_LOCK} (only a restart can let everybody in)"
+
+
+def needs_key(settings: Settings) -> bool:
+    """Whether the configuration by itself asks callers for a key. Keys of the store do not count here: they
+    can go, and nobody may be able to say whether there are any."""
+    return bool(settings.keys) or settings.server.require_key
+
+
+def check_reload(before: Settings, after: Settings, bound: Iterable[str]) -> None:
+    """ConfigError where `after` must not take the place of `before`. `bound` are the addresses that the
+    gateway listens on: whatever `after` says of host and port, they stay these."""
+    if needs_key(after):
+        return
+    if needs_key(before):
+        raise ConfigError([ConfigProblem("keys", _RESTART, "neither")], after.source)
+    for address in bound:
+        if not is_loopback(address):
+            raise ConfigError(
+                [ConfigProblem("keys", _LOCK, f"neither, and it listens on {shown(address)}")], after.source
+            )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
+import time
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.settings import ServerSettings
-from wireglot.http.application import Head
+from wireglot.gateway.settings import ServerSettings, Settings
+from wireglot.http.application import Head, Headers, Refusal
 
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -83,3 +87,28 @@ def check_body_form(head: Head) -> None:
         raise RequestError(
             "media", "content-encoding: compressed requests are not taken", code="unsupported_media_type"
         )
+
+
+def cors_preflight(head: Head, settings: Settings) -> Refusal | None:
+    origin = head.headers.get("origin")
+    if head.method != "OPTIONS" or origin is None or origin not in settings.server.origins:
+        return None
+    headers: Headers = [
+        ("access-control-allow-origin", origin),
+        ("access-control-allow-methods", "GET, POST, PATCH, DELETE"),
+        ("access-control-allow-headers", head.headers.get("access-control-request-headers", "content-type")),
+        ("access-control-max-age", "600"),
+        ("vary", "origin"),
+    ]
+    return Refusal(204, headers, b"")
+
+
+_RANDOM_BYTES: Final = 8
+"""Beside all other requests of the same second, of every process."""
+
+
+def new_request_id(clock: Callable[[], float] = time.time) -> str:
+    """Begins with the second it came in. Rows of a store lie in the order of their ids: those of one moment
+    are neighbours, and a batch of them touches a few pages. Of ids that are random altogether each touches a
+    page of its own, which is read, written to the log and copied back: ten times the bytes."""
+    return f"req_{int(clock()):08x}{os.urandom(_RANDOM_BYTES).hex()}"

@@ -9,15 +9,105 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from wireglot import __version__
 from wireglot.dialects.base import Operation as DialectOperation
 from wireglot.dialects.base import Probe, RouteMatch, Surface
 from wireglot.dialects.paths import Paths, ids_in
 from wireglot.dialects.registry import COMMON
-from wireglot.gateway.entry import inspector_paths
-from wireglot.gateway.entry.own_route import OwnRoute
-from wireglot.gateway.entry.probes import root_page
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head
+
+
+class OwnRoute(msgspec.Struct, frozen=True):
+    """A page of the gateway itself; `*` stands for an id. Those of its admin are told in the common dialect,
+    the others in that of whoever asks."""
+
+    method: str
+    path: str
+    verb: str
+
+    @property
+    def is_admin(self) -> bool:
+        return self.path.startswith("/v1/admin/")
+
+
+def root_page(surfaces: Sequence[Surface]) -> Probe:
+    """People ask for it with a browser, Claude Code with HEAD before its first request
+    (llm-gateway-protocol)."""
+    endpoints = {surface.name: list(surface.client.endpoints) for surface in surfaces}
+    return Probe(
+        ("GET", "HEAD"),
+        {
+            "name": "wireglot",
+            "version": __version__,
+            "help": "point a client at this address: `wireglot run CLIENT` does, docs/clients.md tells how",
+            "endpoints": {
+                **endpoints,
+                "models": ["GET /v1/models", "GET /v1beta/models"],
+                "operations": ["GET /healthz", "GET /readyz", "GET /metrics"],
+            },
+        },
+    )
+
+
+INSPECTOR_ROOT: Final = "/inspector"
+INSPECTOR_ASSETS: Final = "/inspector/assets/"
+INSPECTOR_API: Final = "/inspector/api/"
+
+INSPECTOR_ROUTES: Final = (
+    OwnRoute("GET", "/inspector/api/session", "session.get"),
+    OwnRoute("POST", "/inspector/api/session", "session.begin"),
+    OwnRoute("DELETE", "/inspector/api/session", "session.end"),
+    OwnRoute("GET", "/inspector/api/exchanges", "exchanges.list"),
+    OwnRoute("GET", "/inspector/api/exchanges/*", "exchanges.get"),
+    OwnRoute("GET", "/inspector/api/exchanges/*/export", "exchanges.export"),
+    OwnRoute("GET", "/inspector/api/exchanges/*/image", "exchanges.image"),
+    OwnRoute("GET", "/inspector/api/live", "live"),
+    OwnRoute("GET", "/inspector/api/conversations", "conversations.list"),
+    OwnRoute("GET", "/inspector/api/recording", "recording.get"),
+    OwnRoute("POST", "/inspector/api/recording", "recording.set"),
+    OwnRoute("POST", "/inspector/api/replay", "replay"),
+    OwnRoute("POST", "/inspector/api/translate", "translate"),
+    OwnRoute("GET", "/inspector/api/setup", "setup"),
+    OwnRoute("POST", "/inspector/api/ask", "ask"),
+    OwnRoute("GET", "/inspector/api/dashboard", "dashboard"),
+    OwnRoute("GET", "/inspector/api/keys", "keys.list"),
+    OwnRoute("POST", "/inspector/api/keys", "keys.create"),
+    OwnRoute("GET", "/inspector/api/keys/*", "keys.get"),
+    OwnRoute("PATCH", "/inspector/api/keys/*", "keys.update"),
+    OwnRoute("DELETE", "/inspector/api/keys/*", "keys.revoke"),
+    OwnRoute("POST", "/inspector/api/keys/*/rotate", "keys.rotate"),
+    OwnRoute("POST", "/inspector/api/keys/*/delete", "keys.delete"),
+)
+_INSPECTOR_PIECES: Final = tuple((route, route.path.split("/")) for route in INSPECTOR_ROUTES)
+
+
+def is_inspector(path: str) -> bool:
+    return path.startswith(INSPECTOR_ROOT) and (
+        len(path) == len(INSPECTOR_ROOT) or path[len(INSPECTOR_ROOT)] == "/"
+    )
+
+
+def inspector_route(method: str, path: str) -> tuple[str, tuple[str, ...]] | None:
+    """What is asked, and the ids in it. Every path that is neither a file nor a question is a view of the one
+    page."""
+    if path.startswith(INSPECTOR_API):
+        for route, pieces in _INSPECTOR_PIECES:
+            ids = ids_in(path, pieces) if route.method == method else None
+            if ids is not None:
+                return route.verb, ids
+        return None
+    if method != "GET":
+        return None
+    return ("asset", (path[len(INSPECTOR_ASSETS) :],)) if path.startswith(INSPECTOR_ASSETS) else ("page", ())
+
+
+def inspector_methods(path: str) -> tuple[str, ...]:
+    """The methods of a path; none where there is no such path."""
+    if not path.startswith(INSPECTOR_API):
+        return ("GET",)
+    return tuple(route.method for route, pieces in _INSPECTOR_PIECES if ids_in(path, pieces) is not None)
+
 
 Operation = DialectOperation | Literal["admin", "health", "ready", "metrics", "stub", "inspector"]
 
@@ -76,8 +166,8 @@ _OWN_PIECES: Final = tuple((route, route.path.split("/")) for route in OWN)
 SECOND_ROOT: Final = "/openai"
 """Clients whose base URL ends so reach the gateway's own pages too."""
 
-_FIXED_MOST: Final = 256
-_PIECES_MOST: Final = 8
+_MAX_FIXED: Final = 256
+_MAX_PIECES: Final = 8
 _PATHS_ARE_TOLD: Final = "GET / tells what is served"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
 """SDKs write it where a model's name has a slash, a session may be named so; nobody needs it elsewhere."""
@@ -102,7 +192,7 @@ class Routes:
         if _ENCODED_SLASH.search(path) and not self._may_hold_a_slash(path):
             raise RequestError("bad", "the path holds an encoded slash", code="invalid_target")
         method = "GET" if head.method == "HEAD" else head.method
-        if inspector_paths.is_inspector(path):
+        if is_inspector(path):
             return _of_inspector(method, path)
         if method == "GET":
             asked = GET.get(path) or self._listed(head)
@@ -111,7 +201,7 @@ class Routes:
         found = self._paths.find(method, path)
         if found is not None:
             asked = _asked(found.surface.name, found.match)
-            if len(self._fixed) < _FIXED_MOST and not asked.model and not asked.ids and not asked.verb:
+            if len(self._fixed) < _MAX_FIXED and not asked.model and not asked.ids and not asked.verb:
                 self._fixed[head.method, path] = asked
             return asked
         asked = self._own(head, method)
@@ -131,7 +221,7 @@ class Routes:
         return speaker.name if speaker is not None else COMMON
 
     def probe(self, method: str, path: str) -> Probe | None:
-        """The answer to what clients merely probe, beside the API."""
+        """The answer to what clients merely probe, beside the INSPECTOR_API."""
         if path == "/":
             return self._root if method in self._root.methods else None
         return self._paths.probe(method, path)
@@ -165,12 +255,12 @@ class Routes:
         if path.endswith("/") and self._allowed(served := path.rstrip("/")):
             return served, f"{served} is served, without the slash at its end"
         pieces = path.split("/")
-        for cut in range(2, min(len(pieces), _PIECES_MOST)):
+        for cut in range(2, min(len(pieces), _MAX_PIECES)):
             served = "/".join(("", *pieces[cut:]))
             if self._allowed(served):
                 extra = "/".join(pieces[:cut])
                 return served, f"{served} is served; take {extra} off the end of the client's base URL"
-        for cut in range(2, min(len(pieces), _PIECES_MOST)):
+        for cut in range(2, min(len(pieces), _MAX_PIECES)):
             served, rest = "/".join(pieces[:cut]), "/".join(("", *pieces[cut:]))
             if served.endswith(rest) and self._allowed(served):  # an endpoint as the base URL
                 return served, f"{served} is served; take {rest} off the end of the client's base URL"
@@ -214,9 +304,9 @@ class Routes:
 
 
 def _of_inspector(method: str, path: str) -> Asked:
-    found = inspector_paths.matched(method, path)
+    found = inspector_route(method, path)
     if found is None:
-        raise NoRoute(COMMON, inspector_paths.allowed(path))
+        raise NoRoute(COMMON, inspector_methods(path))
     verb, ids = found
     return Asked(COMMON, "inspector", verb=verb, open=True, ids=tuple(map(unquote, ids)))
 

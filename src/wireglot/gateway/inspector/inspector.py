@@ -2,26 +2,257 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from functools import partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Final, Protocol
 
+import msgspec
+
+from wireglot import __version__
 from wireglot.dialects.registry import COMMON
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.entry.routes import Asked, NoRoute
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import Access, SeenVisitor, check_form, check_site
-from wireglot.gateway.inspector.sessions import InspectorSessions
-from wireglot.gateway.inspector.sign_in_pages import Endings, SignInPages
-from wireglot.gateway.inspector.site import Site
+from wireglot.gateway.inspector.access import (
+    Access,
+    InspectorSession,
+    InspectorSessions,
+    SeenVisitor,
+    check_form,
+    check_site,
+    is_behind_tls,
+    set_cookie,
+)
+from wireglot.gateway.inspector.dashboard import DashboardPage, Rows
+from wireglot.gateway.inspector.key_pages import KeyPages
+from wireglot.gateway.inspector.playground import TranslatePage
+from wireglot.gateway.inspector.replay_page import AskPage, Submit
+from wireglot.gateway.inspector.setup_page import setup
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.process_limits import KIB, MIB
+from wireglot.gateway.request.aside import aside
+from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.viewer import InspectorHandler
 from wireglot.gateway.settings import Settings
-from wireglot.http.application import Head
+from wireglot.gateway.state.keys.admin import AdminPages
+from wireglot.gateway.state.state import State
+from wireglot.gateway.targets.health import Health
+from wireglot.http.application import Head, Headers
 from wireglot.stores import StoreDown
+
+INDEX: Final = "index.html"
+_TYPES: Final = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+    "woff2": "font/woff2",
+    "json": "application/json",
+    "txt": "text/plain; charset=utf-8",
+}
+_TEXT: Final = frozenset({"html", "js", "css", "svg", "json", "txt"})
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_HASHED: Final = re.compile(r"[-.][A-Za-z0-9_]{8,}\.[a-z0-9]+$")
+"""A name that changes with what it holds: it may be kept for ever."""
+_ENCODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
+_COMPRESSED_BYTES_LEAST: Final = 1024
+_NOT_BUILT: Final = (
+    b"The inspector's page is not in this copy of Wireglot: `make page` builds it, packages have it.\n"
+)
+
+
+class _File(msgspec.Struct, frozen=True):
+    type: str
+    plain: bytes
+    tag: str
+    """Of its bytes, quoted as HTTP has it."""
+    is_hashed: bool
+    encoded: dict[str, bytes]
+    """By the name of the encoding."""
+
+
+class Site:
+    def __init__(self, folder: Traversable | None = None) -> None:
+        self._folder = folder if folder is not None else files("wireglot.gateway.inspector") / "assets"
+        self._files: dict[str, _File] = {}
+
+    async def page(self, page: PageRequest) -> None:
+        """Every view is the same page, which looks at its own address."""
+        index = await self._found(INDEX)
+        if index is None:
+            headers = [("content-type", _TYPES["txt"]), ("cache-control", "no-store")]
+            page.record.answered(404)
+            page.reply.send(404, headers, _NOT_BUILT)
+            return
+        _send(page, index)
+
+    async def asset(self, page: PageRequest) -> None:
+        (name,) = page.asked.ids
+        found = await self._found(name) if _NAME.fullmatch(name) and name != INDEX else None
+        if found is None:
+            raise RequestError("not_found", "the page has no such file", code="unknown_url")
+        _send(page, found)
+
+    async def _found(self, name: str) -> _File | None:
+        """Read and compressed beside the loop, once. What is not there is looked for each time."""
+        found = self._files.get(name)
+        if found is None:
+            found = await aside(partial(self._read, name))
+            if found is not None:
+                self._files[name] = found
+        return found
+
+    def _read(self, name: str) -> _File | None:
+        """Called with a name that is a name only: no path leads out of the folder."""
+        ending = name.rpartition(".")[2]
+        place = self._folder / name
+        if ending not in _TYPES or not place.is_file():
+            return None
+        plain = place.read_bytes()
+        encoded = {}
+        for encoding, suffix in _ENCODINGS:
+            built = self._folder / f"{name}{suffix}"
+            if built.is_file():
+                encoded[encoding] = built.read_bytes()
+        if "gzip" not in encoded and ending in _TEXT and len(plain) >= _COMPRESSED_BYTES_LEAST:
+            encoded["gzip"] = gzip.compress(plain, 9, mtime=0)
+        tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
+        return _File(_TYPES[ending], plain, tag, bool(_HASHED.search(name)), encoded)
+
+
+def _send(page: PageRequest, found: _File) -> None:
+    encoding = _chosen(page.head.headers.get("accept-encoding", ""), found.encoded)
+    body = found.encoded[encoding] if encoding else found.plain
+    tag = f'{found.tag[:-1]}-{encoding}"' if encoding else found.tag
+    kept = "public, max-age=31536000, immutable" if found.is_hashed else "no-cache"
+    headers: Headers = [("cache-control", kept), ("etag", tag), ("vary", "accept-encoding")]
+    if _is_known(page.head.headers.get("if-none-match", ""), tag):
+        page.record.answered(304)
+        page.reply.send(304, headers, b"")
+        return
+    headers.append(("content-type", found.type))
+    if encoding:
+        headers.append(("content-encoding", encoding))
+    page.record.answered(200)
+    page.reply.send(200, headers, body)
+
+
+def _chosen(accepted: str, there: dict[str, bytes]) -> str:
+    """The best of those that are there; "" for none."""
+    wanted = set()
+    for piece in accepted.lower().split(","):
+        name, _, weight = piece.partition(";")
+        if weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
+            wanted.add(name.strip())
+    for encoding, _ in _ENCODINGS:
+        if encoding in there and encoding in wanted:
+            return encoding
+    return ""
+
+
+def _is_known(tags: str, tag: str) -> bool:
+    known = {each.strip().removeprefix("W/") for each in tags.split(",")}
+    return tag in known or "*" in known
+
+
+_SECRET_LETTERS_MOST: Final = 4096
+
+
+class Endings(Protocol):
+    """All processes that know a session."""
+
+    ended: EndedSessions
+
+    async def end_session(self, nonce: str, ends: float) -> str:
+        """Why only this machine heard of it, "" where all did."""
+        ...
+
+
+class SignInPages:
+    def __init__(
+        self,
+        access: Access,
+        sessions: InspectorSessions,
+        gatekeeper: Gatekeeper,
+        note: Note,
+        endings: Endings,
+    ) -> None:
+        self._endings = endings
+        self._access = access
+        self._sessions = sessions
+        self._gatekeeper = gatekeeper
+        self._note = note
+
+    async def get(self, page: PageRequest, seen: SeenVisitor) -> None:
+        page.send(self._told(page, seen))
+
+    async def begin(self, page: PageRequest, seen: SeenVisitor) -> None:
+        """Whoever has no session yet has no token to send: the secret itself is what no other page knows."""
+        secret = page.document().get("secret")
+        if type(secret) is not str or not secret.strip() or len(secret) > _SECRET_LETTERS_MOST:
+            raise RequestError(
+                "bad",
+                "secret: expected the admin secret or a client key",
+                code="invalid_value",
+                param="secret",
+            )
+        try:
+            who = self._gatekeeper.known(page.head.peer, [secret.strip()], page.settings)
+        except RequestError as refused:
+            self._note("warn", "inspector sign-in refused", peer=page.head.peer, detail=str(refused))
+            raise
+        if seen.session is not None:
+            await self._ended(seen.session)
+        session, token = self._sessions.begin(who, page.settings)
+        self._note("info", "inspector sign-in", peer=page.head.peer, caller=who.name)
+        now = self._access.of(session, page.settings)
+        host = page.head.headers.get("host", "")
+        cookie = set_cookie(host, token, secure=is_behind_tls(page.head))
+        page.send(self._told(page, now), more=[cookie])
+
+    async def end(self, page: PageRequest, seen: SeenVisitor) -> None:
+        if seen.viewer is not None:
+            self._access.check_token(page.head, seen, page.settings)
+        unreached = await self._ended(seen.session) if seen.session is not None else ""
+        host = page.head.headers.get("host", "")
+        gone = set_cookie(host, "", secure=is_behind_tls(page.head), seconds=0)
+        told = {"access": "none"}
+        if unreached:
+            told["unreached"] = (
+                f"signed out on this machine; the others are told once the store is back: {unreached}"
+            )
+        page.send(told, more=[gone])
+
+    async def _ended(self, session: InspectorSession) -> str:
+        self._sessions.end(session)
+        return await self._endings.end_session(session.nonce, session.ends)
+
+    def _told(self, page: PageRequest, seen: SeenVisitor) -> dict[str, Any]:
+        viewer = seen.viewer
+        told: dict[str, Any] = {
+            "access": viewer.access if viewer is not None else "none",
+            "key": viewer.key if viewer is not None else "",
+            "csrf": self._sessions.csrf(seen.session, page.settings) if viewer is not None else "",
+            "until": viewer.until or None if viewer is not None else None,
+            "version": __version__,
+            "workers": page.settings.server.workers,
+            "admin": bool(page.settings.server.admin_secret.value),
+            "sign_in": self._access.takes_secrets(page.settings),
+        }
+        if viewer is None:
+            told["why"] = self._access.why_closed(page.settings)
+        return told
+
 
 _BODY_BYTES_MOST: Final = 4 * MIB
 _STRANGERS_BODY_BYTES_MOST: Final = 16 * KIB
@@ -92,3 +323,21 @@ class Inspector:
             await handler(page, self._access.check(page.head, seen, page.settings))
         except StoreDown:
             raise unavailable(page.head.path) from None
+
+
+def inspector_handlers(
+    state: State,
+    admin: AdminPages,
+    health: Health,
+    scrape: Callable[[], Awaitable[bytes]],
+    submit: Submit,
+    rows: Rows | None = None,
+) -> Mapping[str, InspectorHandler]:
+    ledger = state.engine.ledger
+    return {
+        "translate": TranslatePage().translate,
+        "setup": setup,
+        "ask": AskPage(submit).ask,
+        "dashboard": DashboardPage(state.ledger, ledger, health, scrape, rows).dashboard,
+        **KeyPages(admin, state.engine).handlers,
+    }

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from collections.abc import Awaitable
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, dialect_name, names, surface
+from wireglot.dialects.registry import COMMON, dialect, dialect_name, names, surface
+from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, told
-from wireglot.gateway.inspector.ask_page import AGENT, Submit
-from wireglot.gateway.inspector.fields import text_field, wrong_field
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
@@ -24,7 +24,8 @@ from wireglot.gateway.settings import Rule, Settings
 from wireglot.gateway.state.known_price import known_price
 from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.traces import Traces
-from wireglot.http.application import Head
+from wireglot.http.application import Head, Reply
+from wireglot.ir.content import Message, Text
 from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request
 from wireglot.providers.prices import cost
@@ -32,7 +33,80 @@ from wireglot.traces.trace import Trace
 from wireglot.translate import translate_request
 from wireglot.wire.json import BadJson, decode, encode
 
-_ERROR_BYTES_MOST: Final = 16 * KIB
+
+def text_field(fields: dict[str, Any], name: str, most: int) -> str:
+    """Takes it out of the fields, so that what is left is what nobody knows. "" where it is not there."""
+    value = fields.pop(name, None)
+    if value is None:
+        return ""
+    if type(value) is not str or len(value) > most:
+        raise wrong_field(name, f"text of at most {most} letters")
+    return value
+
+
+def wrong_field(name: str, expected: str) -> RequestError:
+    return RequestError("bad", f"{name}: expected {expected}", code="invalid_value", param=name)
+
+
+AGENT: Final = "wireglot-inspector"
+_MAX_CHARACTERS: Final = 100_000
+_MAX_ERROR_BYTES: Final = 16 * KIB
+_GREETING: Final = "Hello from the inspector. What can you do?"
+
+
+class Submit(Protocol):
+    def __call__(self, incoming: Incoming, body: bytes, reply: Reply) -> Awaitable[str]:
+        """Have a request answered as if it had come from outside. Gives its id."""
+        ...
+
+
+class AskPage:
+    def __init__(self, submit: Submit) -> None:
+        self._submit = submit
+
+    async def ask(self, page: PageRequest, viewer: Viewer) -> None:
+        fields = page.document()
+        model = text_field(fields, "model", _MAX_CHARACTERS) or _demo_model(page.settings)
+        text = text_field(fields, "text", _MAX_CHARACTERS) or _GREETING
+        stream = fields.pop("stream", True)
+        if type(stream) is not bool:
+            raise wrong_field("stream", "true or false")
+        for name in fields:
+            raise wrong_field(name, "nothing but model, text and stream")
+        asked = Request(model=model, messages=(Message("user", (Text(text),)),), stream=stream)
+        body = encode(dialect(COMMON).render_request(asked, Context()).value)
+        reply = CollectedReply(_MAX_ERROR_BYTES)
+        id = await self._submit(_asked_by_page(page), body, reply)
+        told: dict[str, Any] = {"id": id, "model": model, "status": reply.status}
+        if reply.status >= 400:
+            told["error"] = {"message": _message(bytes(reply.body))}
+        page.send(told)
+
+
+def _asked_by_page(page: PageRequest) -> Incoming:
+    route = next(each for each in surface(COMMON).client.routes if each.operation == "generate")
+    host = page.head.headers.get("host", "")
+    headers = {"host": host, "user-agent": AGENT, "content-type": "application/json"}
+    head = Head("POST", target=route.path, path=route.path, query="", headers=headers, peer=page.head.peer)
+    return Incoming(page.settings, head, Asked(COMMON, route.operation), page.caller)
+
+
+def _demo_model(settings: Settings) -> str:
+    demo = settings.providers.get(DEMO)
+    if demo is None:
+        raise RequestError(
+            "bad", "model: expected one, since the demo model is off", code="invalid_value", param="model"
+        )
+    return f"{demo.name}/{demo.spec.models[0].match}"
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(msgspec.convert(decode(body), dict[str, dict[str, Any]])["error"]["message"])
+    except (BadJson, msgspec.MsgspecError, KeyError):
+        return "it failed"
+
+
 _NAME_LETTERS: Final = 256
 _OUTPUT_UNSAID: Final = 128 * 1024
 
@@ -66,12 +140,12 @@ class ReplayPage:
                     raise wrong_field(name, "a value, where no id of an exchange is given")
             document = _written(changed)
         settings = _leading_to(page.settings, model)
-        incoming = _incoming(page, settings, spoken, model, document, stream=bool(stream))
+        incoming = _replayed(page, settings, spoken, model, document, stream=bool(stream))
         if dry:
             check_permitted(page.caller.key, model)
             page.send(_estimate(page, settings, viewer, spoken, model, document))
             return
-        reply = CollectedReply(_ERROR_BYTES_MOST)
+        reply = CollectedReply(_MAX_ERROR_BYTES)
         id = await self._submit(incoming, encode(document), reply)
         page.send({"id": id, "status": reply.status, "model": model})
 
@@ -127,7 +201,7 @@ def _leading_to(settings: Settings, model: str) -> Settings:
     return msgspec.structs.replace(settings, rules=(Rule(model, (model,)), *settings.rules))
 
 
-def _incoming(
+def _replayed(
     page: PageRequest, settings: Settings, spoken: str, model: str, document: dict[str, Any], *, stream: bool
 ) -> Incoming:
     """As a client of that dialect asks. What tells a conversation apart is left out: nothing goes on."""

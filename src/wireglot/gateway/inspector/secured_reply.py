@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from wireglot.gateway.entry.inspector_paths import API
+from wireglot.gateway.entry.routes import INSPECTOR_API
 from wireglot.http.application import Headers, Reply
 
 TRUSTED_TYPES: Final = "wireglot"
@@ -50,7 +50,7 @@ _UNCACHED: Final = ("cache-control", "no-store")
 def secured(path: str, headers: Headers) -> Headers:
     """Headers with those that every answer at this path has; `headers` may only say how long it may be
     kept."""
-    fixed = [*_ALWAYS, ("content-security-policy", DATA_CSP if path.startswith(API) else PAGE_CSP)]
+    fixed = [*_ALWAYS, ("content-security-policy", DATA_CSP if path.startswith(INSPECTOR_API) else PAGE_CSP)]
     names = {name for name, _ in fixed}
     given = [each for each in headers if each[0] not in names]
     if not any(name == "cache-control" for name, _ in given):

@@ -8,8 +8,7 @@ from typing import Final
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest, unavailable
-from wireglot.gateway.state.conversations.pages import ConversationPages
-from wireglot.gateway.state.conversations.session_pages import SessionPages
+from wireglot.gateway.state.conversations.pages import ConversationPages, SessionPages
 from wireglot.gateway.state.keys.admin import AdminPages
 from wireglot.gateway.state.ledger.pages import UsagePages
 from wireglot.gateway.state.losses.pages import LossPages

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.gateway.setting_tables.breaker import BreakerPolicy
+from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.settings import Credential
 from wireglot.http.retry import RetryBudget
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.observe.log import Note
+from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.tasks import Guarded, stop
-from wireglot.gateway.trace.fleet_bodies import FleetBodies
 from wireglot.gateway.trace.fleet_entries import (
     ENTRIES_MOST,
     KEPT_SECONDS,
     ORDERS,
     ROWS,
+    ROWS_AT_ONCE,
     Order,
     RowsTold,
     packed,
@@ -27,23 +30,364 @@ from wireglot.gateway.trace.fleet_entries import (
     read_rows,
     told_rows,
 )
-from wireglot.gateway.trace.fleet_rows import FleetRows
-from wireglot.gateway.trace.fleet_sender import RowSender
-from wireglot.gateway.trace.rows import ExchangeRows
+from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.stores.base import FleetLog, StoreDown
 from wireglot.stores.records import LogEntry
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.traces.trace import Row, Trace
 
+ROWS_MOST: Final = 20_000
+_PAGE: Final = 250
+_FRESH_SECONDS: Final = 0.5
+_CALL_SECONDS: Final = 3.0
+_PAUSE_SECONDS: Final = 2.0
+"""After a failure, before the store is asked again: whoever looks does not wait for it each time."""
+_BEGIN_SECONDS: Final = 1.5
+"""Reading what was, the newest first: what is not read by then stays unread."""
+_LATELY_SECONDS: Final = 900.0
+_SILENT_SECONDS: Final = 30.0
+"""After which whatever ran in a process that says nothing has ended with it."""
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class FleetRows:
+    def __init__(
+        self,
+        log: FleetLog,
+        sealer: Sealer,
+        *,
+        machine: str,
+        wall: Callable[[], float] = time.time,
+        fresh_seconds: float = _FRESH_SECONDS,
+        pause_seconds: float = _PAUSE_SECONDS,
+    ) -> None:
+        self.trouble = ""
+        """Why what is shown may not be all, "" where it is."""
+        self._log = log
+        self._sealer = sealer
+        self._machine = machine
+        self._wall = wall
+        self._fresh_seconds = fresh_seconds
+        self._pause_seconds = pause_seconds
+        self._rows: OrderedDict[str, bytes] = OrderedDict()
+        """By id, in the order in which they were first heard of."""
+        self._heard: dict[str, float] = {}
+        """When each process was last heard of, by its own clock."""
+        self._machines: dict[str, float] = {}
+        self._dropped: dict[str, int] = {}
+        self._listeners: list[Callable[[Row], None]] = []
+        self._place = ""
+        self._is_begun = False
+        self._looked = float("-inf")
+        self._reading = asyncio.Lock()
+
+    @property
+    def machines(self) -> int:
+        """That were heard of lately, as far as they had anything to tell."""
+        since = self._wall() - _LATELY_SECONDS
+        return len({self._machine, *(name for name, at in self._machines.items() if at > since)})
+
+    @property
+    def dropped(self) -> int:
+        """Rows that other processes could not tell."""
+        return sum(self._dropped.values())
+
+    def listen(self, tell: Callable[[Row], None]) -> Callable[[], None]:
+        """Rows of other machines, as they are read. Whom to call to hear no more."""
+        self._listeners.append(tell)
+        return lambda: self._listeners.remove(tell)
+
+    async def refresh(self) -> None:
+        """Read what is new, unless somebody did so just now."""
+        async with self._reading:
+            pause = self._pause_seconds if self.trouble else self._fresh_seconds
+            if time.monotonic() - self._looked < pause:
+                return
+            try:
+                async with asyncio.timeout(_CALL_SECONDS):
+                    if not self._is_begun:
+                        await self._begin()
+                    while True:
+                        entries = await self._log.heard(ROWS, self._place, _PAGE)
+                        await self._took(entries)
+                        if len(entries) < _PAGE:
+                            break
+                self.trouble = ""
+            except StoreDown as down:
+                self.trouble = str(down) or "the store is away"
+            except TimeoutError:
+                self.trouble = f"the store does not answer within {_CALL_SECONDS:g} s"
+            self._looked = time.monotonic()
+
+    async def _begin(self) -> None:
+        """The newest, as many as are held."""
+        found: list[LogEntry] = []
+        count, before, until = 0, "", time.monotonic() + _BEGIN_SECONDS
+        while count < ROWS_MOST and time.monotonic() < until:
+            entries = await self._log.last(ROWS, before, _PAGE)
+            found += entries
+            if len(entries) < _PAGE:
+                break
+            before = entries[-1].place
+            told = await asyncio.to_thread(read_rows, entries, self._sealer)
+            count += sum(len(each.rows) for _, each in told)
+        await self._took(found[::-1])
+        self._is_begun = True
+
+    async def _took(self, entries: list[LogEntry]) -> None:
+        if not entries:
+            return
+        told = await asyncio.to_thread(read_rows, entries, self._sealer)
+        self._place = entries[-1].place
+        for _, each in told:
+            self._take(each)
+
+    def _take(self, told: RowsTold) -> None:
+        if told.forgotten is not None:
+            self.forget(told.forgotten, told.at)
+            return
+        self._heard[told.worker] = max(told.at, self._heard.get(told.worker, 0.0))
+        self._machines[told.machine] = self._heard[told.worker]
+        self._dropped[told.worker] = told.dropped
+        for row in told.rows:
+            self._rows[row.id] = _pack(row)
+            if len(self._rows) > ROWS_MOST:
+                self._rows.popitem(last=False)
+            if self._is_begun and told.machine != self._machine:  # its own workers tell one another
+                for tell in self._listeners:
+                    tell(row)
+
+    def snapshot(self) -> list[bytes]:
+        return list(self._rows.values())
+
+    def unpacked(self, rows: list[bytes], known: set[str]) -> list[Row]:
+        """In any thread: those that are not known otherwise."""
+        found = map(_unpack, rows)
+        return [self._as_it_is(row) for row in found if row.id not in known]
+
+    def between(self, rows: list[bytes], since: float, until: float) -> list[Row]:
+        """In any thread: those of a stretch of time."""
+        return [self._as_it_is(row) for row in map(_unpack, rows) if since <= row.at < until]
+
+    def find(self, id: str) -> Row | None:
+        found = self._rows.get(id)
+        return self._as_it_is(_unpack(found)) if found is not None else None
+
+    def forget(self, key: str, until: float) -> None:
+        gone = [
+            id for id, packed in self._rows.items() if (row := _unpack(packed)).key == key and row.at <= until
+        ]
+        for id in gone:
+            del self._rows[id]
+
+    def _as_it_is(self, row: Row) -> Row:
+        """What ran in a process that has gone runs no more."""
+        if row.state != "running":
+            return row
+        silent = self._wall() - self._heard.get(row.worker, row.at)
+        if silent < _SILENT_SECONDS:
+            return row
+        told = f"the gateway that answered it ({row.worker}) was not heard of since"
+        return msgspec.structs.replace(row, state="failed", error=told)
+
+
+MAX_WAITING_BODIES: Final = 1_000
+BODY_BYTES_MOST: Final = 16 * 1024 * 1024
+"""Of one exchange, sealed and compressed."""
+_BODY_CALL_SECONDS: Final = 10.0
+
+
+class FleetBodies:
+    def __init__(
+        self,
+        log: FleetLog,
+        shelf: Callable[[], TraceShelf],
+        settings: Callable[[], TraceSettings],
+        note: Note,
+    ) -> None:
+        self.dropped = 0
+        """Recordings that can be opened on this machine alone: too many at once, or too large."""
+        self._log = log
+        self._shelf = shelf
+        self._settings = settings
+        self._waiting: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        """Names of files, with the key and the id of each."""
+        self._wake = asyncio.Event()
+        self._guard = Guarded(note, "fleet: bodies")
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._guard.forever(self._hand_over_all))
+
+    async def close(self) -> None:
+        await stop(self._task)
+
+    def offer(self, key: str, id: str, name: str) -> None:
+        """A file has been written."""
+        if not self._settings().fleet_bytes:
+            return
+        self._waiting[name] = key, id
+        if len(self._waiting) > MAX_WAITING_BODIES:
+            self._waiting.popitem(last=False)
+            self.dropped += 1
+        self._wake.set()
+
+    def forget(self, key: str) -> None:
+        for name in [name for name, (owner, _) in self._waiting.items() if owner == key]:
+            del self._waiting[name]
+
+    async def find(self, key: str, id: str) -> bytes | None:
+        """As it was handed over. Raises StoreDown."""
+        try:
+            async with asyncio.timeout(_BODY_CALL_SECONDS):
+                return await self._log.find(key, id)
+        except TimeoutError:
+            raise StoreDown(f"the store does not answer within {_BODY_CALL_SECONDS:g} s") from None
+
+    async def _hand_over_all(self) -> None:
+        await self._wake.wait()
+        self._wake.clear()
+        while self._waiting:
+            name = next(iter(self._waiting))
+            try:
+                async with asyncio.timeout(_BODY_CALL_SECONDS):
+                    await self._hand_over(name, *self._waiting[name])
+            except (StoreDown, TimeoutError):
+                await asyncio.sleep(_PAUSE_SECONDS)  # and then once more
+                continue
+            except Exception:  # a bug with this one, which is told, holds up no other
+                self._waiting.pop(name, None)
+                self.dropped += 1
+                self._wake.set()
+                raise
+            self._waiting.pop(name, None)
+
+    async def _hand_over(self, name: str, key: str, id: str) -> None:
+        settings = self._settings()
+        data = await asyncio.to_thread(self._shelf().sealed, name)
+        if data is None:
+            return  # swept, or wiped, meanwhile
+        if len(data) > min(BODY_BYTES_MOST, settings.fleet_bytes):
+            self.dropped += 1
+            return
+        seconds = settings.keep_hours * 3600
+        await self._log.keep(key, id, data, seconds=seconds, bytes_most=settings.fleet_bytes)
+        if name not in self._waiting:  # its caller was wiped while it was under way
+            await self._log.forget(key)
+
+
+MAX_WAITING_ROWS: Final = 2_000
+_EVERY_SECONDS: Final = 0.5
+_ENTRIES_AT_ONCE: Final = 10
+"""Of one turn: whatever happens here, requests come first."""
+_SEND_SECONDS: Final = 5.0
+_BEAT_SECONDS: Final = 10.0
+"""While exchanges run, the others hear of this process at least so often."""
+_LAST_WORDS_SECONDS: Final = 1.0
+
+
+class RowSender:
+    def __init__(
+        self,
+        log: FleetLog,
+        rows: ExchangeRows,
+        sealer: Sealer,
+        *,
+        note: Note,
+        told: Callable[[Row], Row],
+        machine: str,
+        worker: str,
+        most: int = MAX_WAITING_ROWS,
+    ) -> None:
+        """`told`: a row as others may see it."""
+        self.dropped = 0
+        """Rows that nobody else will hear of."""
+        self.trouble = ""
+        self._log = log
+        self._rows = rows
+        self._sealer = sealer
+        self._told = told
+        self._machine = machine
+        self._worker = worker
+        self._most = most
+        self._over: deque[Facts] = deque()
+        self._seen: dict[str, tuple[object, ...]] = {}
+        self._spoke = 0.0
+        self._guard = Guarded(note, "fleet: rows")
+        self._task: asyncio.Task[None] | None = None
+        rows.tell_over_to(self._take)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._guard.forever(self._tell, lambda: _EVERY_SECONDS))
+
+    async def close(self) -> None:
+        await stop(self._task)
+        with suppress(StoreDown, TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                await self.turn()
+
+    def forget(self, key: str) -> None:
+        """What of a caller was not told yet."""
+        self._over = deque(each for each in self._over if each[CALLER] != key)
+
+    def _take(self, facts: Facts) -> None:
+        if len(self._over) >= self._most:
+            self._over.popleft()
+            self.dropped += 1
+        self._over.append(facts)
+
+    async def _tell(self) -> None:
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                await self.turn()
+            self.trouble = ""
+        except StoreDown as down:
+            self.trouble = str(down)
+        except TimeoutError:
+            self.trouble = f"the store does not answer within {_SEND_SECONDS:g} s"
+
+    async def turn(self) -> None:
+        """Tell what is new. Raises StoreDown."""
+        running = self._rows.changed(self._seen)
+        over = [self._over.popleft() for _ in range(min(len(self._over), ROWS_AT_ONCE * _ENTRIES_AT_ONCE))]
+        is_due = bool(self._seen) and time.monotonic() - self._spoke > _BEAT_SECONDS
+        if not running and not over and not is_due:
+            return
+        bodies = await asyncio.to_thread(self._entries, running, over)
+        try:
+            for body in bodies:
+                await self._log.tell(ROWS, body, seconds=KEPT_SECONDS, most=ENTRIES_MOST)
+        except BaseException:
+            # Told again with the next turn: the same row twice is one row.
+            for each in reversed(over):
+                if len(self._over) < self._most:
+                    self._over.appendleft(each)
+                else:
+                    self.dropped += 1
+            for row in running:
+                self._seen.pop(row.id, None)
+            raise
+        self._spoke = time.monotonic()
+
+    def _entries(self, running: list[Row], over: list[Facts]) -> list[bytes]:
+        """In a thread."""
+        rows = [self._told(row) for row in (*running, *self._rows.formatted(over))]
+        pages = [rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
+        return [packed(self._entry(page)) for page in pages]
+
+    def _entry(self, rows: list[Row]) -> RowsTold:
+        entry = told_rows(self._machine, self._worker, time.time(), rows, self._sealer)
+        return msgspec.structs.replace(entry, dropped=self.dropped)
+
+
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for orders."""
 _FOLLOW_SECONDS: Final = 1.0
 """Between two looks for rows, while somebody follows them."""
-_CALL_SECONDS: Final = 3.0
 _ORDERS_MOST: Final = 1_000
 _UNSAID_MOST: Final = 100
-_PAGE: Final = 250
 
 Obey = Callable[[Order, bool], Awaitable[None]]
 """Does what is ordered; whether it was ordered just now, or before this process began."""

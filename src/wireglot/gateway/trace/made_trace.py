@@ -4,19 +4,295 @@ from __future__ import annotations
 
 import base64
 import codecs
+import contextlib
 import re
-from typing import Any, Final
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from wireglot import __version__
 from wireglot.gateway.trace.recording import RecordedAttempt, Recording, Side
 from wireglot.gateway.trace.rows import facts_of, mended, row_of, told, told_losses
-from wireglot.gateway.trace.secrets import Scrubber
-from wireglot.http.redaction import Redactor
+from wireglot.http.redaction import MASK, Redactor
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import recorded_target
 from wireglot.traces.trace import Attempt, Frame, Message, Row, Step, Trace
+
+_SECRET_HEADER: Final = re.compile(
+    r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"
+)
+_NO_SECRET: Final = frozenset({"idempotency-key"})
+_SECRET_FIELD: Final = re.compile(r"(?i)(?:key|token|secret|password|auth|signature|credential|sig)$")
+_MASK: Final = MASK.decode()
+_STRING: Final = re.compile(rb'"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"(?P<names>\s*+:)?')
+"""Nothing of it is tried twice: otherwise a picture in one event would take two hundred times its size, and
+the interpreter from all other threads for seconds."""
+_DATA_LINE: Final = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
+_ARRAY_MARKS: Final = b" \t\r\n,[]"
+"""Around each answer of a stream that is one JSON array."""
+_PLACE: Final = "index"
+"""Fields named so, or ending so, say which choice, call or part a string belongs to, in every dialect."""
+_ESCAPED: Final = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
+_STAY_ESCAPED: Final = b'"\\'
+_USER: Final = re.compile(r"""(?i)(?P<before>\b[a-z][a-z0-9+.-]{0,30}://)(?P<user>[^/\s?#@"'<>]{0,1000})@""")
+"""A user, and perhaps a password, in a URL."""
+_NAMED: Final = re.compile(r"""(?P<before>[?&;](?P<name>[\w.~-]{1,100})=)(?P<value>[^&\s#;,"'<>]{1,10000})""")
+"""A field of a URL's query."""
+_SCHEME: Final = re.compile(r"(?i)(bearer|basic|digest|negotiate)\s+")
+_SERVER_TOKEN: Final = re.compile(
+    rb'"(?:authorization_token|authorization)"\s*:\s*(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")'
+)
+_SERVERS: Final = b'"mcp'
+_SERVER_KIND: Final = "mcp"
+_TELLING: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+"""Headers for a tool server that are no secret, whoever names them."""
+
+
+class Scrubber:
+    """For one exchange: the secrets of the configuration, and the credentials that this request brought. A
+    client's key is known to nobody by its value, but for the request that brings it."""
+
+    def __init__(
+        self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str, body: bytes = b""
+    ) -> None:
+        told = list(headers)
+        brought = {_SCHEME.sub("", value) for name, value in told if is_secret(name)}
+        brought |= {value for name, value in _fields(url) if _SECRET_FIELD.search(name)}
+        for name, value in told:
+            if not is_secret(name):
+                brought |= _in_urls(value)
+        self.unsearched = False
+        """The request has too many parts to look for credentials in it: then none of it may be kept."""
+        try:
+            brought |= {_SCHEME.sub("", value) for value in _for_servers(body)}
+        except TooManyParts:
+            self.unsearched = True
+        self._redactor = redactor
+        self._own = Redactor({value for value in brought if value})
+
+    def data(self, data: bytes) -> bytes:
+        """The same object where there is nothing to hide."""
+        if b"u00" in data or b"\\/" in data:  # a secret may be spelled with escapes: as \u0071 for q
+            read = _ESCAPED.sub(_unescaped, data)
+            clean = self._redactor.data(self._own.values(read))
+            if clean is not read:
+                return clean
+        return self._redactor.data(self._own.values(data))
+
+    def text(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        clean = self.data(data)
+        return text if clean is data else clean.decode("utf-8", "replace")
+
+    def spread(self, pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+        """A model writes a secret in many small events: none of them holds it, all together do. Strings are
+        joined by their field, and by field within the same choice, call or part. Where a joined text holds a
+        secret, the first event gets the clean text and the others an empty one."""
+        documents = [_document(data) for _, data in pieces]
+        joined: dict[tuple[Any, ...], list[_Place]] = {}
+        for number, document in enumerate(documents):
+            for key, place in _strings(document, number):
+                joined.setdefault((key[0],), []).append(place)
+                if len(key) > 1:
+                    joined.setdefault(key, []).append(place)
+        changed = {number for places in joined.values() for number in self._hide(places)}
+        unread = [number for number, document in enumerate(documents) if document is None]
+        said = (found for number in unread for found in _STRING.finditer(pieces[number][1]))
+        whole = b"".join(found["text"] for found in said if not found["names"])
+        if self.data(whole) is not whole:
+            changed.update(unread)
+        if not changed:
+            return pieces
+        return [
+            (at, _rewritten(data, documents[number]) if number in changed else data)
+            for number, (at, data) in enumerate(pieces)
+        ]
+
+    def _hide(self, places: list[_Place]) -> list[int]:
+        """The events that had to change."""
+        whole = "".join(place.owner[place.name] for place in places).encode("utf-8", "surrogatepass")
+        clean = self.data(whole)
+        if clean is whole:
+            return []
+        text = clean.decode("utf-8", "replace")
+        for place in places:
+            place.owner[place.name], text = text, ""
+        return [place.event for place in places]
+
+    def headers(self, headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [(name, _MASK if is_secret(name) else self.text(_plain(value))) for name, value in headers]
+
+    def url(self, url: str) -> str:
+        path, mark, query = url.partition("?")
+        if mark:
+            pairs = (pair.partition("=") for pair in query.split("&"))
+            query = "&".join(
+                f"{name}={_MASK}" if _SECRET_FIELD.search(name) else f"{name}{equals}{value}"
+                for name, equals, value in pairs
+            )
+        return self.text(_USER.sub(_no_user, f"{path}{mark}{query}"))
+
+
+class _Place(NamedTuple):
+    """One string of an event."""
+
+    event: int
+    owner: Any
+    name: str | int
+
+
+def _document(data: bytes) -> Any:
+    """What an event says; None where it is no JSON, or has too many parts to be read."""
+    text = b"\n".join(_DATA_LINE.findall(data)) or data.strip(_ARRAY_MARKS)
+    if not text.startswith(b"{") or is_tangled(text):
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _rewritten(data: bytes, document: Any) -> bytes:
+    if document is None:
+        return MASK
+    text = msgspec.json.encode(document)
+    lines = _DATA_LINE.findall(data)
+    if not lines:
+        begin = len(data) - len(data.lstrip(_ARRAY_MARKS))
+        return data[:begin] + text + data[len(data.rstrip(_ARRAY_MARKS)) :]
+    first = True
+
+    def instead(found: re.Match[bytes]) -> bytes:
+        nonlocal first
+        kept, first = (text if first else b""), False
+        return b"data: " + kept
+
+    return _DATA_LINE.sub(instead, data)
+
+
+def _strings(document: Any, event: int) -> Iterator[tuple[tuple[Any, ...], _Place]]:
+    """Each string with its key: the name of its field, then the indexes on the way to it."""
+    waiting: deque[tuple[Any, str, tuple[Any, ...]]] = deque([(document, "", ())])
+    while waiting:
+        owner, field, indexes = waiting.popleft()
+        if isinstance(owner, dict):
+            own = tuple(owner[name] for name in owner if name.endswith(_PLACE) and type(owner[name]) is int)
+            members: Iterable[tuple[Any, Any]] = owner.items()
+            indexes += own
+        elif isinstance(owner, list):
+            members = enumerate(owner)
+        else:
+            continue
+        for name, value in members:
+            named = field if type(name) is int else name
+            if type(value) is str:
+                yield (named, *indexes), _Place(event, owner, name)
+            else:
+                waiting.append((value, named, indexes))
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    if found[1] is None:
+        return b"/"
+    sign = bytes.fromhex(found[1].decode())
+    return found[0] if sign in _STAY_ESCAPED else sign
+
+
+def _in_urls(text: str) -> set[str]:
+    """Credentials in the URLs of a text, as they are spelled there and as they are meant."""
+    if "=" not in text and "@" not in text:
+        return set()
+    found = {each["user"].partition(":")[2] for each in _USER.finditer(text)}
+    found |= {each["value"] for each in _NAMED.finditer(text) if _SECRET_FIELD.search(each["name"])}
+    return found | {unquote(value) for value in found}
+
+
+def _plain(text: str) -> str:
+    """Without them."""
+    if "=" not in text and "@" not in text:
+        return text
+    return _NAMED.sub(_no_value, _USER.sub(_no_user, text))
+
+
+def _no_user(found: re.Match[str]) -> str:
+    return f"{found['before']}{_MASK}@"
+
+
+def _no_value(found: re.Match[str]) -> str:
+    return f"{found['before']}{_MASK}" if _SECRET_FIELD.search(found["name"]) else found[0]
+
+
+def is_secret(header: str) -> bool:
+    return _SECRET_HEADER.search(header) is not None and header not in _NO_SECRET
+
+
+def _for_servers(body: bytes) -> set[str]:
+    """What a request has its provider show to tool servers: tokens, and headers of any name."""
+    found = set()
+    for field in _SERVER_TOKEN.finditer(body):
+        with contextlib.suppress(msgspec.DecodeError):
+            found.add(msgspec.json.decode(field["text"], type=str))
+    if _SERVERS not in body:
+        return found
+    try:
+        asked = msgspec.json.decode(body, type=_Asked)
+        for server in _elements(asked.mcp_servers):
+            if isinstance(address := _of_server(server).url, str):
+                found |= _in_urls(address)
+        for tool in _elements(asked.tools):
+            known = _of_server(tool) if _SERVERS in bytes(tool) else None
+            if known is None or known.type != _SERVER_KIND:
+                continue
+            if isinstance(known.server_url, str):
+                found |= _in_urls(known.server_url)
+            for name, value in known.headers.items() if isinstance(known.headers, dict) else ():
+                if isinstance(value, str) and name.lower() not in _TELLING:
+                    found.add(value)
+    except msgspec.DecodeError:  # cut short, or none of ours
+        pass
+    return found
+
+
+def _elements(array: msgspec.Raw) -> list[msgspec.Raw]:
+    """Each as it is written, to be read by itself. Raises TooManyParts."""
+    text = bytes(array)
+    if not text.startswith(b"["):
+        return []
+    if is_tangled(text):
+        raise TooManyParts
+    return msgspec.json.decode(array, type=list[msgspec.Raw])
+
+
+def _of_server(element: msgspec.Raw) -> _Server:
+    return msgspec.json.decode(element, type=_Server) if bytes(element).startswith(b"{") else _Server()
+
+
+class TooManyParts(Exception):
+    """To look for credentials in it would take the interpreter from everybody."""
+
+
+class _Asked(msgspec.Struct):
+    tools: msgspec.Raw = msgspec.Raw()
+    mcp_servers: msgspec.Raw = msgspec.Raw()
+
+
+class _Server(msgspec.Struct):
+    type: Any = None
+    url: Any = None
+    server_url: Any = None
+    headers: Any = None
+
+
+def _fields(url: str) -> list[tuple[str, str]]:
+    query = url.partition("?")[2]
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=64)
+    except ValueError:  # more fields than that: the values by their patterns alone
+        return []
+
 
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _UNSEARCHED: Final = (

@@ -3,26 +3,197 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.entry.gates import shed, shed_seconds
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
-from wireglot.gateway.trace.in_turn import InTurn
-from wireglot.gateway.trace.live import Live
-from wireglot.gateway.trace.pictures import NoPicture, picture
-from wireglot.gateway.trace.rows import BEGINS
-from wireglot.gateway.trace.search import Found, Search
+from wireglot.gateway.trace.rows import BEGINS, Listener
+from wireglot.gateway.trace.search import Found, Limiter, Search
+from wireglot.gateway.trace.siblings import Told
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
+from wireglot.http.application import Headers
 from wireglot.traces.analysis import with_told
 from wireglot.traces.file import SUFFIX, write_trace
 from wireglot.traces.trace import Message, Row, Trace
-from wireglot.wire.json import decode
+from wireglot.wire.json import BadJson, decode
+
+PLACES: Final = 32
+"""Of this process."""
+_PLACES_OF_A_KEY: Final = 6
+_PLACES_OF_KEYS: Final = 28
+_PLACES_WITHOUT_KEY: Final = 24
+"""So that neither keys nor whoever looks after the gateway can keep the other from looking."""
+_TURN_SECONDS: Final = 1.0
+"""After which it is looked whether the gateway ends, or the viewer may look no more."""
+_PING_SECONDS: Final = 15.0
+_GATHER_SECONDS: Final = 0.05
+"""Rows that come within it go out together."""
+_HEADERS: Final[Headers] = [
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-store"),
+    ("x-accel-buffering", "no"),
+]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Live:
+    def __init__(self, traces: Traces, is_draining: Callable[[], bool]) -> None:
+        self._traces = traces
+        self._is_draining = is_draining
+        self._inside: Counter[str] = Counter()
+        """By client key; "": whoever looks with the admin secret, or needs none."""
+
+    def _enter(self, key: str) -> None:
+        own, of_keys = self._inside[key], self._inside.total() - self._inside[""]
+        if own >= (_PLACES_OF_A_KEY if key else _PLACES_WITHOUT_KEY):
+            whose = "with this client key" if key else "with the admin secret"
+            told = f"{own} pages follow the live list {whose} already: close one of them"
+            raise RequestError("rate", told, code="too_many_listeners", retry_after=shed_seconds())
+        if self._inside.total() >= PLACES or (key and of_keys >= _PLACES_OF_KEYS):
+            raise shed("too many look at the list at once")
+        self._inside[key] += 1
+
+    async def tell(self, page: PageRequest, viewer: Viewer) -> None:
+        self._enter(viewer.key)
+        listener, traces = self._traces.listen(), self._traces
+        others: list[asyncio.Task[None]] = []
+        unlisten = traces.fleet.rows.listen(listener.tell) if traces.fleet is not None else None
+        try:
+            if traces.siblings is not None:
+                telling = traces.siblings.listen(lambda told: _pass_on(told, listener))
+                others.append(asyncio.create_task(telling))
+            if traces.fleet is not None:
+                others.append(asyncio.create_task(traces.fleet.follow()))
+            await self._tell(page, viewer, listener)
+        finally:
+            self._inside[viewer.key] -= 1
+            listener.close()
+            if unlisten is not None:
+                unlisten()
+            for task in others:
+                task.cancel()
+
+    async def _tell(self, page: PageRequest, viewer: Viewer, listener: Listener) -> None:
+        reply, loop = page.reply, asyncio.get_running_loop()
+        flowing = asyncio.Event()
+        flowing.set()
+        hello: dict[str, Any] = {"worker": self._traces.worker, "recording": await self._traces.status()}
+        page.record.answered(200)
+        reply.start(200, [*_HEADERS, *identity(page.record.id, page.asked.dialect)])
+        reply.on_pressure(flowing.clear, flowing.set)
+        reply.write(_event("hello", hello))
+        last, dropped, fleet = loop.time(), 0, hello["recording"]["fleet"]
+        while not self._is_draining() and viewer.holds():
+            if not flowing.is_set():  # what comes meanwhile waits in the listener, which is bounded
+                await asyncio.sleep(_GATHER_SECONDS)
+                continue
+            news = await listener.heard(_TURN_SECONDS)
+            pieces = [_event("row", self._traces.told(row)) for row in news if viewer.sees(row.key, row.at)]
+            if listener.dropped > dropped:
+                dropped = listener.dropped
+                pieces.append(_event("dropped", {"count": dropped}))
+            now = self._traces.fleet.status() if self._traces.fleet is not None else None
+            if now != fleet:
+                fleet = now
+                pieces.append(_event("fleet", fleet))
+            if not pieces and loop.time() - last >= _PING_SECONDS:
+                pieces = [b": ping\n\n"]
+            if pieces:
+                reply.write(b"".join(pieces))
+                last = loop.time()
+            if news:
+                await asyncio.sleep(_GATHER_SECONDS)
+        reply.end()
+
+
+def _pass_on(told: Told, listener: Listener) -> None:
+    for row in told.rows:
+        listener.tell(row)
+    listener.dropped += told.dropped
+
+
+def _event(name: str, document: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode(document))
+
+
+_POINTER_LETTERS: Final = 1024
+_KINDS: Final[tuple[tuple[bytes, str], ...]] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_RIFF: Final = b"RIFF"
+_WEBP: Final = b"WEBP"
+
+
+class NoPicture(Exception):
+    """There is none at that place, or none that is shown."""
+
+
+def picture(trace: Trace, part: str, pointer: str) -> tuple[str, bytes]:
+    """Its type and its bytes. `part`: `client` or `upstream`, whose document; both requests and whole
+    answers are looked through."""
+    for message in _messages(trace, part):
+        try:
+            document = decode(message.body) if message.body and not message.base64 else None
+        except BadJson:
+            continue
+        found = _at(document, pointer)
+        if isinstance(found, str):
+            return _raster(found)
+    raise NoPicture("there is no text at that place")
+
+
+def _messages(trace: Trace, part: str) -> list[Message]:
+    if part in ("", "client"):
+        return [trace.request, trace.answer]
+    if part == "upstream":
+        last = trace.attempts[-1:]
+        return [side for each in last for side in (each.request, each.answer) if side is not None]
+    raise NoPicture("part: expected client or upstream")
+
+
+def _at(document: Any, pointer: str) -> Any:
+    if len(pointer) > _POINTER_LETTERS or not pointer.startswith("/"):
+        return None
+    for piece in pointer[1:].split("/"):
+        name = piece.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, dict):
+            document = document.get(name)
+        elif isinstance(document, list) and name.isascii() and name.isdigit() and len(name) < 9:
+            document = document[int(name)] if int(name) < len(document) else None
+        else:
+            return None
+    return document
+
+
+def _raster(text: str) -> tuple[str, bytes]:
+    """Of base64, alone or in a data URL."""
+    if text[:5].lower() == "data:":
+        text = text.partition(",")[2]
+    try:
+        data = base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None, validate=True)
+    except (binascii.Error, ValueError):
+        raise NoPicture("what is there is no base64") from None
+    for beginning, kind in _KINDS:
+        if data.startswith(beginning):
+            return kind, data
+    if data[:4] == _RIFF and data[8:12] == _WEBP:
+        return "image/webp", data
+    raise NoPicture("what is there is no picture that is shown: PNG, JPEG, GIF or WebP")
+
 
 _PAGE_USUAL: Final = 100
 _PAGE_MOST: Final = 1000
@@ -42,7 +213,7 @@ class TracePages:
         self._find_losses = find_losses
         self._live = Live(traces, is_draining)
         self._search = Search(traces)
-        self._telling = InTurn(2)
+        self._telling = Limiter(2)
 
     def handlers(self) -> Mapping[str, InspectorHandler]:
         return {

@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from wireglot.gateway.trace.in_turn import InTurn
+from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
+from wireglot.stores.records import Outcome, UsageRow
 from wireglot.traces.bodies import holds_text
-from wireglot.traces.trace import Row
+from wireglot.traces.trace import Row, State, Tokens
+
+T = TypeVar("T")
+
+_WAITING_MOST: Final = 8
+_WAITING_SECONDS: Final = 10.0
+
+
+class Limiter:
+    """Threads share one interpreter with the loop: dozens of searches at once leave it a fraction."""
+
+    def __init__(self, at_once: int) -> None:
+        self._gate = Gate(at_once, _WAITING_MOST * at_once, _WAITING_SECONDS)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """What the work gives, or raises. Raises RequestError where too many wait already."""
+        await self._gate.enter()
+        task = asyncio.ensure_future(asyncio.to_thread(work))
+        task.add_done_callback(self._done)
+        # Whoever leaves meanwhile does not end the work: the next one waits for it all the same.
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Future[Any]) -> None:
+        self._gate.leave()
+        if not task.cancelled():
+            task.exception()  # told to whoever still waits, and to nobody else
+
 
 _ROWS_MOST: Final = 2000
 _BODIES_MOST: Final = 500
@@ -52,7 +80,7 @@ class Search:
 
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
-        self._turn = InTurn(1)
+        self._turn = Limiter(1)
 
     async def find(self, wanted: Wanted, text: str, limit: int) -> Found:
         """Whose words hold the text, or whose bodies do."""
@@ -101,3 +129,47 @@ class Search:
                 look.unread.add(row.id)
         elif await self._turn.do(lambda: holds_text(trace, text)):
             look.found.add(row.id)
+
+
+_OUTCOMES: dict[State, Outcome] = {"running": "", "done": "ok", "failed": "error", "left": "client_abort"}
+
+
+class RowsBetween:
+    def __init__(self, traces: Traces) -> None:
+        self._traces = traces
+
+    async def listed(self, since: float, until: float) -> list[Row]:
+        """Those that are still in the list, of all workers and machines."""
+        return await self._traces.listed(Wanted(since=since, until=until))
+
+    async def unbooked(self, since: float, until: float) -> list[UsageRow]:
+        """What all machines of the fleet answered, where each keeps books of its own."""
+        fleet = self._traces.fleet
+        rows = await fleet.unbooked(since, until) if fleet is not None else []
+        return [usage_of(self._traces.told(row)) for row in rows if row.booked]
+
+
+def usage_of(row: Row) -> UsageRow:
+    """What is added up of it."""
+    started, tokens = round(row.at * 1000), row.tokens or Tokens()
+    usage = UsageRow(
+        id=row.id,
+        caller=row.key,
+        started=started,
+        finished=started + round(row.total_ms or 0),
+        model=row.asked,
+        provider=row.provider,
+        upstream_model=row.model,
+        outcome=_OUTCOMES[row.state],
+        first_byte=round(row.first_ms or 0),
+        cost=row.cost,
+        losses=tuple(row.features),
+    )
+    return msgspec.structs.replace(
+        usage,
+        input=tokens.input - tokens.cached - tokens.cache_written,
+        cache_read=tokens.cached,
+        cache_write=tokens.cache_written,
+        output=tokens.output - tokens.reasoning,
+        reasoning=tokens.reasoning,
+    )

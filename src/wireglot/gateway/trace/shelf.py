@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.setting_tables.trace import TraceSettings
+from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.traces.trace import Row, Trace
 

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import secrets
 import shutil
 import socket
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,20 +26,49 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.fleet_entries import Order
 from wireglot.gateway.trace.fleet_traces import FleetTraces
-from wireglot.gateway.trace.kept_exchanges import is_kept
 from wireglot.gateway.trace.made_trace import made_trace
-from wireglot.gateway.trace.recording import Recording, Room
+from wireglot.gateway.trace.recording import Recording, Room, Writer
 from wireglot.gateway.trace.rows import ExchangeRows, Listener, told
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf, file_name
 from wireglot.gateway.trace.siblings import Question, RowSiblings, Told
 from wireglot.gateway.trace.wanted import Wanted
-from wireglot.gateway.trace.writer import Writer
 from wireglot.stores.base import FleetLog
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import Row, Trace
+
+
+def is_kept(record: Record, trace: TraceSettings) -> bool:
+    if trace.routes and not any(_pattern(each).fullmatch(record.model) for each in trace.routes):
+        return False
+    match trace.mode:
+        case "all":
+            return True
+        case "errors":
+            return _failed(record)
+        case "off":  # it was turned off meanwhile
+            return False
+
+
+def _failed(record: Record) -> bool:
+    """A client that leaves is none: people press Esc."""
+    if record.outcome == "client_abort":
+        return False
+    return (
+        record.outcome != "ok"
+        or record.status >= 400
+        or any(loss.grade == "serious" for loss in record.losses)
+    )
+
+
+@lru_cache(256)
+def _pattern(text: str) -> re.Pattern[str]:
+    """`*` stands for anything, as in [models]."""
+    return re.compile(".*".join(re.escape(piece) for piece in text.split("*")), re.DOTALL)
+
 
 ROOM_BYTES: Final = 128 * 1024 * 1024
 """That recordings of this process hold, from the request on until they are on the disk."""

@@ -7,22 +7,22 @@ import contextlib
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.settings import ClientKey
-from wireglot.gateway.state.quotas.amounts import Letters
-from wireglot.gateway.state.quotas.budget_watch import BudgetWatch
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
+    BudgetWatch,
+    Letters,
     Limit,
     Reservation,
     Unit,
@@ -360,3 +360,49 @@ async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: 
 
 def _unchecked() -> RequestError:
     return RequestError("rate", "the budget of this key cannot be checked at the moment", retry_after=2)
+
+
+class QuotaReservation:
+    """Settles however the request ends, also where its client left or the gateway ends."""
+
+    def __init__(self, inner: Answerer, quotas: Quotas) -> None:
+        self._inner = inner
+        self._quotas = quotas
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        if not self._quotas.limit(exchange.job.caller.key):
+            return self._inner.answer(exchange)
+        return self._within(exchange)
+
+    async def _within(self, exchange: Exchange) -> None:
+        claim = await self._quotas.admit(exchange, exchange.targets[0])
+        if claim is None:
+            await self._inner.answer(exchange)
+            return
+        ended: BaseException | None = None
+        try:
+            await self._inner.answer(exchange)
+        except BaseException as problem:
+            ended = problem
+            raise
+        finally:
+            self._quotas.settle(claim, exchange.record, ended)
+
+
+class QuotaGrowth:
+    """The model reads a conversation that we hold, too: once it stands in the request, it is reserved."""
+
+    def __init__(self, inner: Answerer, quotas: Quotas) -> None:
+        self._inner = inner
+        self._quotas = quotas
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        if not exchange.rewritten:
+            return self._inner.answer(exchange)
+        return self._grown(exchange)
+
+    async def _grown(self, exchange: Exchange) -> None:
+        claim = self._quotas.held_by(exchange)
+        if claim is not None:
+            await self._quotas.grow(claim, exchange, exchange.targets[0])
+        await self._inner.answer(exchange)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.metrics import Metrics, Readings
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.known_price import known_price, why_unknown
-from wireglot.gateway.state.quotas.amounts import Letters, Period, day, expected_usage, month, whole_input
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ErrorKind
@@ -21,6 +24,88 @@ from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost
 from wireglot.stores.base import Counters
 from wireglot.stores.records import MICRO, Budget, Rate
+
+LETTERS_PER_TOKEN: Final = 4
+"""Of English or JSON."""
+_LARGE_BYTES: Final = 32 * 1024
+"""Smaller bodies hold no picture worth reading them for."""
+_UNSAID_TOKENS: Final = 1024
+"""Reserved for an answer whose length the client does not limit."""
+_OUTPUT_TOKENS_MOST: Final = 128 * 1024
+_ANSWERS_MOST: Final = 128
+
+
+def expected_usage(exchange: Exchange, target: Target) -> Usage:
+    """What the request may come to: its own size, and all that it lets the model say."""
+    return Usage(input=_input(exchange), output=_output(exchange, target))
+
+
+def whole_input(exchange: Exchange) -> int:
+    """What the model reads, all that was put before the request included."""
+    return token_weight(exchange.request()) // TOKEN
+
+
+def _input(exchange: Exchange) -> int:
+    body = exchange.job.body
+    marks = exchange.job.surface.client.media_marks
+    if len(body) > _LARGE_BYTES and any(mark in body for mark in marks):
+        try:
+            return token_weight(exchange.request()) // TOKEN  # a picture's letters are not its tokens
+        except RequestError:
+            pass  # told to the client by whoever must read it
+    return len(body) // LETTERS_PER_TOKEN
+
+
+def _output(exchange: Exchange, target: Target) -> int:
+    client = exchange.job.surface.client
+    asked = client.asked_output(exchange.job)
+    most = next((entry.output for entry in target.provider.spec.models if entry.covers(target.model)), 0)
+    tokens = min(asked if asked else _UNSAID_TOKENS, most or _OUTPUT_TOKENS_MOST)
+    return tokens * min(max(1, client.asked_answers(exchange.job)), _ANSWERS_MOST)
+
+
+class Letters:
+    """How many letters of an answer went out. A client that leaves before its provider has told any usage is
+    charged by these."""
+
+    __slots__ = ("_find", "count")
+
+    def __init__(self, words: re.Pattern[bytes] | None) -> None:
+        """`words` finds those of an answer; without it nothing is counted."""
+        self.count = 0
+        self._find = words.findall if words is not None else None
+
+    @property
+    def tokens(self) -> int:
+        return -(-self.count // LETTERS_PER_TOKEN)
+
+    def listen(self, data: bytes) -> None:
+        if self._find is not None:
+            self.count += sum(map(len, self._find(data)))
+
+
+class Period(msgspec.Struct, frozen=True):
+    """A day or a month, UTC. Moments in unix milliseconds."""
+
+    name: str
+    """2026-11-15 or 2026-11."""
+    since: int
+    until: int
+
+
+def day(now: float) -> Period:
+    start = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return _period(f"{start:%Y-%m-%d}", start, start + timedelta(days=1))
+
+
+def month(now: float) -> Period:
+    start = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return _period(f"{start:%Y-%m}", start, (start + timedelta(days=32)).replace(day=1))
+
+
+def _period(name: str, since: datetime, until: datetime) -> Period:
+    return Period(name, int(since.timestamp() * 1000), int(until.timestamp() * 1000))
+
 
 Unit = Literal["requests", "tokens", "cost"]
 
@@ -231,3 +316,79 @@ def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
     """At the price of whoever answered; where that is not known, what was reserved."""
     price = known_price(reservation.settings, record.provider, record.upstream_model, reservation.at)
     return reservation.expected_cost if price is None else cost(price, usage)
+
+
+BUDGETS_MOST: Final = 400
+"""Four for each of the keys that have a label of their own."""
+
+
+class _Watched(msgspec.Struct, frozen=True):
+    caller: str
+    unit: Unit
+    span: str
+    limit: int
+    until: int
+
+
+class BudgetWatch:
+    """Of the keys that have asked this process: who asks for nothing uses nothing up."""
+
+    def __init__(self, counters: Counters, wall: Callable[[], float]) -> None:
+        self._counters = counters
+        self._wall = wall
+        self._watched: dict[str, _Watched] = {}
+        self._used: dict[str, int] = {}
+
+    def watch(self, reservation: Reservation) -> None:
+        for limit in reservation.limits:
+            claim = limit.claim
+            if not isinstance(claim, Budget):
+                continue
+            known = self._watched.get(claim.name)
+            if known is not None and known.limit == claim.limit:
+                continue
+            if known is None:
+                self._forget_before(reservation.caller, limit)
+            if len(self._watched) >= BUDGETS_MOST:
+                self._forget_ended()
+            if known is not None or len(self._watched) < BUDGETS_MOST:
+                self._watched[claim.name] = _Watched(
+                    reservation.caller, limit.unit, limit.span, claim.limit, claim.until
+                )
+
+    async def look(self) -> None:
+        """A StoreDown where nobody can tell: then all stays as it was."""
+        self._forget_ended()
+        if self._watched:
+            self._used = await self._counters.amounts(list(self._watched))
+
+    def publish(self, metrics: Metrics) -> None:
+        metrics.read(
+            "key_budget_used_ratio",
+            "Part of a key's budget that is spent, or held by requests under way; 1 is all of it.",
+            lambda: self._ratios(metrics),
+            ("key", "unit", "period"),
+        )
+
+    def _ratios(self, metrics: Metrics) -> Readings:
+        now = self._wall() * 1000
+        found: dict[tuple[str, ...], float] = {}
+        for name, watched in self._watched.items():
+            used = self._used.get(name)
+            if used is not None and watched.until > now:
+                labels = (metrics.keys.label(watched.caller, True), watched.unit, watched.span)
+                found[labels] = max(found.get(labels, 0.0), used / watched.limit)
+        return found
+
+    def _forget_before(self, caller: str, limit: Limit) -> None:
+        """Budgets of a key that had this name: what it used is not this one's."""
+        same = (caller, limit.unit, limit.span, limit.claim.until if isinstance(limit.claim, Budget) else 0)
+        self._watched = {
+            name: each
+            for name, each in self._watched.items()
+            if (each.caller, each.unit, each.span, each.until) != same
+        }
+
+    def _forget_ended(self) -> None:
+        now = self._wall() * 1000
+        self._watched = {name: each for name, each in self._watched.items() if each.until > now}

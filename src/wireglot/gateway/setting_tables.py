@@ -1,0 +1,125 @@
+"""Settings of the circuit breaker, safeguards and recording, which several layers of the gateway use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from wireglot.gateway.process_limits import MIB
+
+
+class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """[providers.NAME.breaker]"""
+
+    consecutive: Annotated[
+        int,
+        Meta(description="requests in a row that fail: those of one caller open it for that caller alone"),
+    ] = 5
+    ratio: Annotated[float, Meta(description="share of failures that opens it")] = 0.5
+    minimum: Annotated[int, Meta(description="requests in the window before the ratio counts")] = 20
+    window: Annotated[
+        float, Meta(description="how long requests are remembered", extra={"unit": "seconds"})
+    ] = 30.0
+    probe_after: Annotated[
+        float, Meta(description="until one request may try again", extra={"unit": "seconds"})
+    ] = 5.0
+    probe_cap: Annotated[
+        float,
+        Meta(
+            description="at most between two such tries; the time doubles with each that fails",
+            extra={"unit": "seconds"},
+        ),
+    ] = 10.0
+    """A provider that is well again serves everybody within 15 s, however long it was down."""
+
+
+SafeguardMode = Literal["judge", "refuse", "off"]
+
+
+class SafeguardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """[safeguards]"""
+
+    mode: Annotated[
+        SafeguardMode,
+        Meta(
+            description="what answers a client that asks for a check of tool calls, where the provider makes "
+            "none: `judge`, a model is asked about each call; `refuse`, status 400 that names the field; "
+            "`off`, the answer says that the check is not supported"
+        ),
+    ] = "judge"
+    model: Annotated[
+        str,
+        Meta(
+            description="the model that judges, as a client would name it: `provider/model`, or a name of "
+            "`[models]`",
+            extra={"default": "the model of the request"},
+        ),
+    ] = ""
+    timeout: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=600,
+            description="that a verdict is waited for; a later one is reported as `timeout`",
+            extra={"unit": "seconds"},
+        ),
+    ] = 20.0
+
+
+TraceMode = Literal["off", "errors", "all"]
+
+
+class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """[trace]"""
+
+    mode: Annotated[
+        TraceMode,
+        Meta(
+            description="whose bodies are recorded: nobody's, those of exchanges that failed or lost "
+            "something serious, or everybody's; the list of exchanges needs none",
+            extra={"env": "WIREGLOT_TRACE"},
+        ),
+    ] = "off"
+    sample: Annotated[
+        float, Meta(ge=0, le=1, description="share of the exchanges that are recorded, of those that may be")
+    ] = 1.0
+    routes: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="only exchanges for these models, as clients name them; patterns as in `[models]`",
+            extra={"expected": "a list of model names and patterns", "default": "all"},
+        ),
+    ] = ()
+    keys: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="only exchanges with these client keys, by their names",
+            extra={"expected": "a list of names of keys", "default": "all"},
+        ),
+    ] = ()
+    body_bytes: Annotated[
+        int,
+        Meta(
+            gt=0,
+            description="of one body or stream that are kept; of a longer one its beginning",
+            extra={"unit": "bytes"},
+        ),
+    ] = 4 * MIB
+    keep_hours: Annotated[
+        float, Meta(gt=0, description="how long they are kept", extra={"unit": "hours"})
+    ] = 24.0
+    keep_bytes: Annotated[
+        int,
+        Meta(gt=0, description="of all of them together; the oldest go first", extra={"unit": "bytes"}),
+    ] = 512 * MIB
+    fleet_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="of bodies that a fleet's store keeps, sealed, so that any machine shows them all; "
+            "the oldest go first; 0: they stay where they were recorded",
+            extra={"unit": "bytes"},
+        ),
+    ] = 128 * MIB

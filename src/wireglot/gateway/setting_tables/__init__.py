@@ -1,1 +1,0 @@
-"""Tables of settings apart from the rest, each declared once as all settings are (see `settings.py`)."""
