@@ -248,7 +248,7 @@ def _unwritable(folder: Path) -> Finding:
 
 def _of_postgres(case: Case, url: str) -> Finding:
     try:
-        from wireglot.stores.postgres.look import look_at_database
+        from wireglot.stores.postgres.schema import look_at_database
     except ImportError:
         return problem("store.url: PostgreSQL needs an extra", "pip install 'wireglot[fleet]'")
     try:

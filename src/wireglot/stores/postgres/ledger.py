@@ -2,15 +2,158 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
+import msgspec
+
+from wireglot.ir.usage import COUNTS
 from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.pool import LONG_SECONDS, PostgresPool
-from wireglot.stores.postgres.rows import INSERT, columns, usage_row
-from wireglot.stores.postgres.totals import SESSIONS, conditions, session, totals_query
-from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal, gives_way
-from wireglot.stores.sql import TOKENS, USAGE_COLUMNS, USAGE_NAMES, from_text, to_text, usage_total
+from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal, gives_way
+from wireglot.stores.sql import (
+    TOKENS,
+    USAGE,
+    USAGE_COLUMNS,
+    USAGE_NAMES,
+    Column,
+    Sort,
+    from_text,
+    sums,
+    to_text,
+    usage_total,
+)
+
+_LARGEST: Final = 1 << (63 - len(COUNTS).bit_length())
+"""A provider that counts beyond it must not keep the other rows from being written; all token counts of a row
+together still are a bigint."""
+_ARRAYS: Final[dict[Sort, str]] = {
+    "text": "text[]",
+    "word": "text[]",
+    "number": "bigint[]",
+    "flag": "boolean[]",
+    "list": "text[]",
+}
+
+_UNNEST: Final = ", ".join(f"${at}::{_ARRAYS[column.sort]}" for at, column in enumerate(USAGE, 1))
+INSERT: Final = f"INSERT INTO usage ({USAGE_COLUMNS}) SELECT * FROM unnest({_UNNEST}) "
+
+
+def columns(rows: Iterable[UsageRow]) -> list[list[Any]]:
+    """As arrays, by id: two writers that lock the same rows cannot then wait for each other."""
+    ordered = sorted(rows, key=lambda row: row.id)
+    return [[_to_column(column.sort, getattr(row, column.name)) for row in ordered] for column in USAGE]
+
+
+def usage_row(record: Any) -> UsageRow:
+    return UsageRow(**{column.name: _from_column(column, record[column.name]) for column in USAGE})
+
+
+def _to_column(sort: Sort, value: Any) -> Any:
+    match sort:
+        case "number":
+            return None if value is None else max(-_LARGEST, min(_LARGEST, value))
+        case "text" | "word":
+            return to_text(value)
+        case "list":
+            return msgspec.json.encode(value).decode()
+    return value
+
+
+def _from_column(column: Column, value: Any) -> Any:
+    match column.sort:
+        case "text":
+            return from_text(value)
+        case "word":
+            # Interned: msgspec leaves out a default only where it is the very same object.
+            return sys.intern(from_text(value))
+        case "list":
+            return msgspec.json.decode(value, type=tuple[str, ...])
+    return value
+
+
+_MODEL: Final = "CASE WHEN upstream_model <> '' THEN upstream_model ELSE model END"
+_GROUPS: Final[dict[Grouping, str]] = {
+    "caller": "caller",
+    "model": _MODEL,
+    "provider": "provider",
+    "day": "to_char(to_timestamp(started / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+    "session": "session",
+    "outcome": "outcome",
+    "operation": "operation",
+}
+_SUMS: Final = sums(
+    {
+        "requests": "count(*)",
+        "failed": "count(*) FILTER (WHERE outcome NOT IN ('', 'ok'))",
+        "open": "count(*) FILTER (WHERE outcome = '')",
+        "cost": "coalesce(sum(cost), 0)",
+        "unpriced": "count(*) FILTER (WHERE outcome <> '' AND cost IS NULL "
+        f"AND ({TOKENS} > 0 OR outcome = 'ok' AND source = 'none'))",
+        "milliseconds": "coalesce(sum(finished - started) FILTER (WHERE outcome <> ''), 0)",
+        "p50": "coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY finished - started) "
+        "FILTER (WHERE outcome <> ''), 0)",
+        "first": "coalesce(min(started), 0)",
+        "last": "coalesce(max(started), 0)",
+    },
+    cast="::numeric",  # a row's counts are bigints that need not be one together
+)
+
+
+def conditions(query: UsageQuery) -> tuple[str, list[object]]:
+    """A WHERE and its values."""
+    parts = ["started >= $1"]
+    values: list[object] = [query.since]
+
+    def add(condition: str, value: object) -> None:
+        values.append(value)
+        parts.append(condition.replace("?", f"${len(values)}"))
+
+    if query.until:
+        add("started < ?", query.until)
+    if query.caller is not None:
+        add("caller = ?", to_text(query.caller))
+    if query.model:
+        add(f"{_MODEL} = ?", to_text(query.model))
+    if query.provider:
+        add("provider = ?", to_text(query.provider))
+    if query.session:
+        add("md5(session) = md5(?) AND session = ? AND session <> ''", to_text(query.session))
+    return "WHERE " + " AND ".join(parts), values
+
+
+def totals_query(query: UsageQuery) -> tuple[str, list[object]]:
+    where, values = conditions(query)
+    groups = [_GROUPS[group] for group in query.groups]
+    by = "GROUP BY " + ", ".join(str(at) for at in range(1, len(groups) + 1)) if groups else ""
+    return f"SELECT {', '.join([*groups, _SUMS])} FROM usage {where} {by}", values
+
+
+SESSIONS: Final = f"""
+SELECT session, count(*) AS requests, sum({TOKENS}) AS tokens, coalesce(sum(cost), 0) AS cost,
+    (array_agg(model ORDER BY started DESC, id DESC))[1] AS model,
+    array_agg(DISTINCT dialect) FILTER (WHERE dialect <> '') AS dialects,
+    min(started) AS first, max(started) AS last
+FROM usage WHERE caller = $1 AND session <> ''
+GROUP BY session HAVING $2::bigint = 0 OR (max(started), session) < ($2, $3)
+ORDER BY last DESC, session DESC LIMIT $4
+"""
+
+
+def session(record: Any, caller: str) -> Session:
+    return Session(
+        id=from_text(record["session"]),
+        caller=caller,
+        requests=record["requests"],
+        tokens=int(record["tokens"]),
+        cost=int(record["cost"]),
+        model=from_text(record["model"]),
+        dialects=tuple(sorted(from_text(dialect) for dialect in record["dialects"] or ())),
+        first=record["first"],
+        last=record["last"],
+    )
+
 
 _COMPLETE: Final = (
     "ON CONFLICT (id) DO UPDATE SET "

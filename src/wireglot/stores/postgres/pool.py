@@ -13,8 +13,7 @@ from typing import Any, Final, TypeVar
 import asyncpg  # type: ignore[import-untyped]  # it ships no types
 
 from wireglot.stores.base import StoreDown, StoreUnusable
-from wireglot.stores.postgres.address import Address
-from wireglot.stores.postgres.hosts import HostConnector
+from wireglot.stores.postgres.address import Address, HostConnector
 from wireglot.stores.servers import tls_fault
 
 # The driver's pool tells of every try to reconnect, with a traceback; what matters of it StoreDown tells.

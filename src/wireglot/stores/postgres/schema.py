@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import asyncpg  # type: ignore[import-untyped]  # it ships no types
+import asyncpg
+import msgspec
 
 from wireglot.stores.base import StoreUnusable
-from wireglot.stores.postgres.address import Address
+from wireglot.stores.postgres.address import Address, read_address
 from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.sql import Sort, added_columns
 
@@ -172,3 +173,37 @@ async def _version(connection: Connection, address: Address) -> int:
             f"store.url: the schema {address.schema} has lost its version; it cannot be trusted"
         )
     return int(version)
+
+
+class DatabaseLook(msgspec.Struct, frozen=True):
+    server: str
+    schema: str
+    version: int
+    """Of the schema; 0 where there is none yet."""
+    known: int
+    """The newest that this program knows."""
+    read_only: bool
+
+
+async def look_at_database(url: str) -> DatabaseLook:
+    """Raises StoreUnusable or StoreDown, in the words in which a start would."""
+    address = read_address(url)
+    pool = await PostgresPool.open(address)
+
+    async def work(connection: Connection, _: int) -> DatabaseLook:
+        told = connection.get_server_version()
+        table = f"{address.quoted_schema}.wireglot_version"
+        there = await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", table)
+        version = await connection.fetchval(f"SELECT version FROM {table}") if there else 0
+        return DatabaseLook(
+            server=f"PostgreSQL {told.major}.{told.minor}",
+            schema=address.schema,
+            version=int(version or 0),
+            known=VERSION,
+            read_only=await connection.fetchval("SHOW transaction_read_only") == "on",
+        )
+
+    try:
+        return await pool.run(work)
+    finally:
+        await pool.close()

@@ -2,19 +2,134 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from ssl import SSLContext
 from typing import Any, Final, TypeVar
 
 from redis import exceptions as faults
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.connection import parse_url
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+from redis.asyncio.connection import Connection, parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
-from wireglot.stores.base import StoreDown
+from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.redis.address import RedisAddress
-from wireglot.stores.redis.connection import connection_options
-from wireglot.stores.redis.sentinel import Sentinels
 from wireglot.stores.servers import tls_fault
+
+_HANDSHAKE_FACTOR: Final = 4
+"""Two journeys more, and sums for both sides: it takes longer than a connection that is not encrypted."""
+
+
+class RedisConnection(Connection):
+    """`primary` tells where it is at the moment of connecting; its certificate has to be for that address."""
+
+    def __init__(
+        self,
+        *,
+        tls: SSLContext | None = None,
+        primary: Callable[[], Awaitable[tuple[str, int]]] | None = None,
+        **options: Any,
+    ) -> None:
+        self._tls = tls
+        self._primary = primary
+        super().__init__(**options)
+
+    async def _connect(self) -> None:
+        if self._primary is not None:
+            self.host, self.port = await self._primary()
+        await super()._connect()  # type: ignore[no-untyped-call]  # redis-py does not type it
+
+    def _connection_arguments(self) -> Mapping[str, Any]:
+        arguments = dict(super()._connection_arguments())
+        return arguments if self._tls is None else arguments | {"ssl": self._tls}
+
+
+def connection_options(
+    *, tls: SSLContext | None, connect_seconds: float, call_seconds: float
+) -> dict[str, Any]:
+    return {
+        "connection_class": RedisConnection,
+        "tls": tls,
+        "socket_connect_timeout": connect_seconds * (1 if tls is None else _HANDSHAKE_FACTOR),
+        "socket_timeout": call_seconds,
+        "socket_keepalive": True,
+        # We say ourselves what is tried again: a claim that is taken twice would be lost to the budget.
+        "retry": Retry(NoBackoff(), 0),
+        # Names come from clients, and may hold half a surrogate pair.
+        "encoding_errors": "surrogatepass",
+        # Version 2 is what every server speaks, and needs no greeting.
+        "protocol": 2,
+    }
+
+
+class Sentinels:
+    """All are asked at once: the machine of one may have gone together with that of the primary."""
+
+    def __init__(self, address: RedisAddress, *, seconds: float) -> None:
+        self._service = address.service
+        options = connection_options(tls=address.tls, connect_seconds=seconds, call_seconds=seconds)
+        options |= {"username": address.sentinel_username, "password": address.sentinel_password}
+        self._clients = [
+            Redis.from_pool(ConnectionPool(host=host, port=port, **options))
+            for host, port in address.sentinels
+        ]
+
+    async def meet(self) -> None:
+        """Raises StoreUnusable where waiting would not help, StoreDown where it might."""
+        try:
+            await self.primary()
+        except _NobodyKnows as nobody:
+            problems = nobody.problems
+            if any(isinstance(each, faults.AuthenticationError | faults.ResponseError) for each in problems):
+                raise StoreUnusable("store.shared: they want another password, or are no Sentinels") from None
+            if all(each is None for each in problems):
+                raise StoreUnusable("store.shared: the Sentinels know no primary of this name") from None
+            for fault in filter(None, (tls_fault(each) for each in problems if each is not None)):
+                raise StoreUnusable(f"store.shared: a Sentinel: {fault}") from None
+            raise StoreDown("Redis: no Sentinel can be reached that names a primary") from None
+
+    async def primary(self) -> tuple[str, int]:
+        """As the first says that knows one."""
+        tasks = [asyncio.create_task(self._ask(client)) for client in self._clients]
+        problems: list[BaseException | None] = []
+        try:
+            for answer in asyncio.as_completed(tasks):
+                try:
+                    found = await answer
+                except (faults.RedisError, OSError) as problem:
+                    problems.append(problem)
+                else:
+                    if found is not None:
+                        return found
+                    problems.append(None)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        raise _NobodyKnows(problems)
+
+    async def close(self) -> None:
+        for client in self._clients:
+            with suppress(faults.RedisError, OSError):
+                await client.aclose()
+
+    async def _ask(self, client: Redis) -> tuple[str, int] | None:
+        asked: tuple[Any, ...] = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
+        found = await client.execute_command(*asked)  # type: ignore[no-untyped-call]  # redis-py does not type it
+        if not found:
+            return None
+        host, port = found
+        return (host.decode() if isinstance(host, bytes) else str(host)), int(port)
+
+
+class _NobodyKnows(faults.ConnectionError):
+    def __init__(self, problems: list[BaseException | None]) -> None:
+        super().__init__("no Sentinel names a primary")
+        self.problems = problems
+
 
 T = TypeVar("T")
 
