@@ -191,7 +191,7 @@ def test_whoever_catches_everything_says_why():
 
 
 def test_catching_everything_to_raise_it_again_is_no_broad_except():
-    file = SOURCES / "wireglot" / "cli" / "translate" / "lines.py"
+    file = SOURCES / "wireglot" / "cli" / "translate_dataset.py"
     assert [place.function for place in broad_excepts(modules()["wireglot.cli.translate_dataset"])] == [
         "translate_line"
     ]

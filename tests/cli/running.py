@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from wireglot.cli import main, pairs
+from wireglot.cli import main
+from wireglot.cli.examples import conversation
 from wireglot.cli.trust import trust
 
 COMMAND = [sys.executable, "-m", "wireglot.cli"]
@@ -74,21 +75,21 @@ def as_line(case: Any) -> bytes:
 def request_case(
     identity: Any = 1, source: str = "anthropic", target: str = "openai-chat", **more: Any
 ) -> dict[str, Any]:
-    body = pairs.example_document(source, "request")
+    body = conversation.document(source, "request")
     return {"id": identity, "kind": "request", "from": source, "to": target, "body": body, **more}
 
 
 def response_case(
     identity: Any = 1, source: str = "gemini", target: str = "anthropic", **more: Any
 ) -> dict[str, Any]:
-    body = pairs.example_document(source, "response")
+    body = conversation.document(source, "response")
     return {"id": identity, "kind": "response", "from": source, "to": target, "body": body, **more}
 
 
 def stream_case(
     identity: Any = 1, source: str = "gemini", target: str = "anthropic", **more: Any
 ) -> dict[str, Any]:
-    sse = pairs.example_stream(source).decode()
+    sse = conversation.stream(source).decode()
     return {"id": identity, "kind": "stream", "from": source, "to": target, "sse": sse, **more}
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, set_apart
-from wireglot.cli.ask_providers import Answered, ask_providers, first_question
+from wireglot.cli.ask_providers import ProviderAnswer, ask_providers, first_question
 from wireglot.gateway import config
 from wireglot.gateway.settings import Provider
 from wireglot.http.transport import Timeouts
@@ -30,7 +30,7 @@ def provider(name: str, base_url: str, key: str = GOOD_KEY, **fields: Any) -> Pr
     return settings.providers["it"]
 
 
-def asked(given: Provider, double: ProviderDouble) -> Answered:
+def asked(given: Provider, double: ProviderDouble) -> ProviderAnswer:
     with double:
         (answered,) = ask_providers([given])
     return answered

@@ -12,6 +12,7 @@ from tests.cli.running import COMMAND, PLAIN, complaint, run
 from wireglot import __version__
 from wireglot.cli import main, pairs
 from wireglot.cli.demo import EXAMPLES
+from wireglot.cli.examples import conversation
 from wireglot.cli.pairs import outline, side_by_side
 from wireglot.cli.terminal import Paint
 from wireglot.dialects.registry import NAMES
@@ -41,8 +42,8 @@ def test_pairs_shows_every_ordered_pair_and_one_request_beside_its_translation()
     assert done.stderr == b""
     assert "\x1b" not in shown
     rows = [line.split()[:2] for line in shown.splitlines()]
-    for source in pairs.EXAMPLE_MODELS:
-        for target in pairs.EXAMPLE_MODELS:
+    for source in conversation.MODELS:
+        for target in conversation.MODELS:
             assert ([source, target] in rows) == (source != target)
     assert "FAILED" not in shown
     assert "The request in anthropic" in shown
@@ -72,9 +73,9 @@ def test_pairs_fails_if_a_pair_fails(monkeypatch, capsys):
     assert "wireglot: anthropic to gemini, stream: $.tools: expected better" in err.splitlines()
 
 
-@pytest.mark.parametrize("dialect", list(pairs.EXAMPLE_MODELS))
+@pytest.mark.parametrize("dialect", list(conversation.MODELS))
 def test_an_example_says_the_same_in_every_dialect(dialect):
-    text = json.dumps(pairs.example_document(dialect, "request"))
+    text = json.dumps(conversation.document(dialect, "request"))
     for told in ("careful coding agent", "edit_file", "src/dates.py", "1 failed, 11 passed", "iVBOR"):
         assert told in text
 
@@ -164,8 +165,8 @@ def test_colour_is_for_terminals(monkeypatch):
 
 @pytest.mark.parametrize("width", [30, 60, 100])
 def test_an_outline_never_exceeds_its_width(width):
-    for name in pairs.EXAMPLE_MODELS:
-        assert all(len(line) <= width for line in outline(pairs.example_document(name, "request"), width))
+    for name in conversation.MODELS:
+        assert all(len(line) <= width for line in outline(conversation.document(name, "request"), width))
 
 
 def test_an_outline_keeps_on_a_line_what_fits_and_opens_what_does_not():

@@ -7,7 +7,8 @@ import pytest
 import wireglot
 from tests.cli.running import request_case, response_case, run, run_lines, stream_case
 from tests.tiers import rows
-from wireglot.cli import pairs, translate_dataset
+from wireglot.cli import translate_dataset
+from wireglot.cli.examples import conversation
 from wireglot.cli.translate_dataset import Defaults, translate_line
 
 
@@ -22,7 +23,7 @@ def test_each_kind_of_case_has_its_kind_of_result():
 def test_results_are_what_the_library_makes_of_the_cases():
     (result,) = run_lines(cases=[request_case()])
     rendered = wireglot.translate_request(
-        pairs.example_document("anthropic", "request"), source="anthropic", target="openai-chat"
+        conversation.document("anthropic", "request"), source="anthropic", target="openai-chat"
     )
     assert result["body"] == rendered.value
     assert [loss["feature"] for loss in result["losses"]] == [loss.feature for loss in rendered.losses]
@@ -134,7 +135,7 @@ def test_strict_holds_for_streams():
     assert refused["error"]["type"] == "strict_loss"
 
 
-@pytest.mark.parametrize("source", list(pairs.EXAMPLE_MODELS))
+@pytest.mark.parametrize("source", list(conversation.MODELS))
 def test_splits_cut_the_bytes_anywhere_and_change_nothing(source):
     target = "gemini" if source == "anthropic" else "anthropic"
     whole = stream_case(0, source, target)
@@ -184,7 +185,7 @@ def test_a_stream_cut_short_is_translated_to_its_error_event():
 
 
 def test_options_stand_in_where_a_line_has_none():
-    case = {"id": 1, "kind": "request", "body": pairs.example_document("anthropic", "request")}
+    case = {"id": 1, "kind": "request", "body": conversation.document("anthropic", "request")}
     options = ("--from", "anthropic", "--to", "openai-chat", "--model", "gpt-x")
     default, own = run_lines(*options, cases=[case, {**case, "to": "gemini", "model": "gemini-2.5-pro"}])
     assert default["body"]["model"] == "gpt-x"
@@ -199,7 +200,7 @@ def test_a_line_may_name_its_provider_model_and_request():
         "messages": [{"role": "user", "content": "Hi"}],
     }
     case = {**request_case(), "body": body, "provider": "kimi", "model": "kimi-k3"}
-    asked = response_case(2, request=pairs.example_document("anthropic", "request"))
+    asked = response_case(2, request=conversation.document("anthropic", "request"))
     result, _ = run_lines(cases=[case, asked])
     expected = wireglot.translate_request(
         body, source="anthropic", target="openai-chat", provider="kimi", model="kimi-k3"
@@ -249,8 +250,8 @@ def test_a_bug_of_ours_stops_one_line_only_and_quotes_nothing(monkeypatch):
     assert "secret" not in answer["error"]["message"]
 
 
-@rows("source", list(pairs.EXAMPLE_MODELS))
-@rows("target", list(pairs.EXAMPLE_MODELS))
+@rows("source", list(conversation.MODELS))
+@rows("target", list(conversation.MODELS))
 def test_the_examples_cross_in_every_direction(source, target):
     results = run_lines(
         cases=[

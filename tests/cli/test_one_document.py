@@ -8,15 +8,15 @@ import pytest
 import wireglot
 from tests.cli.running import COMMAND, PLAIN, complaint, run, spawn
 from tests.tiers import rows
-from wireglot.cli import pairs
+from wireglot.cli.examples import conversation
 from wireglot.wire.sse import SseDecoder
 
-PAIRS = [(source, target) for source in pairs.EXAMPLE_MODELS for target in pairs.EXAMPLE_MODELS]
+PAIRS = [(source, target) for source in conversation.MODELS for target in conversation.MODELS]
 
 
 def test_a_request_is_what_the_library_makes_of_it():
     """R-DE-10"""
-    body = pairs.example_document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     done = run(
         "translate",
         "request",
@@ -36,7 +36,7 @@ def test_a_request_is_what_the_library_makes_of_it():
 
 
 def test_a_response_is_what_the_library_makes_of_it():
-    body = pairs.example_document("gemini", "response")
+    body = conversation.document("gemini", "response")
     done = run("translate", "response", "--from", "gemini", "--to", "openai-chat", given=body)
     assert done.returncode == 0
     assert (
@@ -46,7 +46,7 @@ def test_a_response_is_what_the_library_makes_of_it():
 
 
 def test_a_stream_is_what_the_library_makes_of_it():
-    data = pairs.example_stream("gemini")
+    data = conversation.stream("gemini")
     translator = wireglot.StreamTranslator(source="gemini", target="anthropic")
     expected = translator.feed(data) + translator.close()
     done = run("translate", "stream", "--from", "gemini", "--to", "anthropic", given=data)
@@ -55,13 +55,13 @@ def test_a_stream_is_what_the_library_makes_of_it():
 
 
 def test_options_may_stand_before_the_kind():
-    body = pairs.example_document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     done = run("translate", "--from", "anthropic", "--to", "openai-chat", "request", given=body)
     assert done.returncode == 0
 
 
 def test_the_model_option_replaces_the_model_of_the_body():
-    body = pairs.example_document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     done = run(
         "translate", "request", "--from", "anthropic", "--to", "openai-chat", "--model", "gpt-x", given=body
     )
@@ -70,7 +70,7 @@ def test_the_model_option_replaces_the_model_of_the_body():
 
 def test_losses_are_told_on_standard_error_without_colour_in_a_pipe():
     """[X25] With their grades, the worst first, at the places of the body that was given."""
-    body = {**pairs.example_document("openai-chat", "request"), "seed": 7}
+    body = {**conversation.document("openai-chat", "request"), "seed": 7}
     done = run("translate", "request", "--from", "openai-chat", "--to", "anthropic", given=body)
     told = done.stderr.decode()
     assert done.returncode == 0
@@ -96,7 +96,7 @@ def test_losses_of_one_kind_are_one_line_with_their_number():
 
 
 def test_losses_go_to_a_file_as_json(tmp_path):
-    body = {**pairs.example_document("openai-chat", "request"), "seed": 7}
+    body = {**conversation.document("openai-chat", "request"), "seed": 7}
     path = tmp_path / "losses.json"
     done = run(
         "translate",
@@ -138,13 +138,13 @@ def test_a_stream_has_losses_to_write_too(tmp_path):
         "anthropic",
         "--losses",
         str(path),
-        given=pairs.example_stream("gemini"),
+        given=conversation.stream("gemini"),
     )
     assert isinstance(json.loads(path.read_text()), list)
 
 
 def test_pretty_indents_and_changes_nothing_else():
-    body = pairs.example_document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     plain = run("translate", "request", "--from", "anthropic", "--to", "gemini", given=body)
     pretty = run("translate", "request", "--from", "anthropic", "--to", "gemini", "--pretty", given=body)
     assert b'\n  "' in pretty.stdout
@@ -153,7 +153,7 @@ def test_pretty_indents_and_changes_nothing_else():
 
 def test_files_serve_instead_of_standard_input_and_output(tmp_path):
     given, out = tmp_path / "in.json", tmp_path / "out.json"
-    given.write_text(json.dumps(pairs.example_document("anthropic", "request")))
+    given.write_text(json.dumps(conversation.document("anthropic", "request")))
     done = run(
         "translate", "request", "--from", "anthropic", "--to", "gemini", "--in", str(given), "--out", str(out)
     )
@@ -228,7 +228,7 @@ def test_the_provider_option_applies_the_limits_of_the_provider():
 
 
 def test_the_framing_option_writes_gemini_as_a_json_array():
-    data = pairs.example_stream("anthropic")
+    data = conversation.stream("anthropic")
     done = run(
         "translate", "stream", "--from", "anthropic", "--to", "gemini", "--framing", "json-array", given=data
     )
@@ -237,7 +237,7 @@ def test_the_framing_option_writes_gemini_as_a_json_array():
 
 
 def test_strict_turns_a_loss_of_a_request_into_an_error():
-    body = {**pairs.example_document("openai-chat", "request"), "seed": 7}
+    body = {**conversation.document("openai-chat", "request"), "seed": 7}
     done = run("translate", "request", "--from", "openai-chat", "--to", "anthropic", "--strict", given=body)
     assert complaint(done).startswith("$.")
     assert done.stdout == b""
@@ -296,7 +296,7 @@ def test_an_unknown_provider_is_refused_with_the_list():
 def test_a_fault_in_the_request_file_names_the_file(tmp_path):
     path = tmp_path / "asked.json"
     path.write_text('{"model": "m", "max_tokens": 1, "messages": 3}')
-    body = pairs.example_document("gemini", "response")
+    body = conversation.document("gemini", "response")
     done = run(
         "translate", "response", "--from", "gemini", "--to", "anthropic", "--request", str(path), given=body
     )
@@ -353,10 +353,10 @@ def test_an_unusable_command_line_is_refused_in_one_line(arguments, start):
 @pytest.mark.parametrize("command", [["stream", "--from", "gemini", "--to", "anthropic"], ["--jsonl"]])
 def test_the_input_is_never_emptied_by_opening_the_output(tmp_path, command):
     path = tmp_path / "same"
-    path.write_bytes(pairs.example_stream("gemini"))
+    path.write_bytes(conversation.stream("gemini"))
     done = run("translate", *command, "--in", str(path), "--out", str(path))
     assert complaint(done).startswith("--out ")
-    assert path.read_bytes() == pairs.example_stream("gemini")
+    assert path.read_bytes() == conversation.stream("gemini")
 
 
 def test_a_refused_document_leaves_the_output_file_alone(tmp_path):
@@ -368,7 +368,7 @@ def test_a_refused_document_leaves_the_output_file_alone(tmp_path):
 
 @rows(("source", "target"), PAIRS)
 def test_a_stream_cut_short_ends_in_an_error_and_status_one(source, target):
-    data = pairs.example_stream(source)[: len(pairs.example_stream(source)) // 2]
+    data = conversation.stream(source)[: len(conversation.stream(source)) // 2]
     done = run("translate", "stream", "--from", source, "--to", target, given=data)
     decoder = SseDecoder()
     frames = decoder.feed(done.stdout) + decoder.close()
@@ -378,14 +378,14 @@ def test_a_stream_cut_short_ends_in_an_error_and_status_one(source, target):
 
 
 def test_the_command_does_as_a_process_what_it_does_here():
-    for given in (pairs.example_document("anthropic", "request"), b"{"):
+    for given in (conversation.document("anthropic", "request"), b"{"):
         command = ("translate", "request", "--from", "anthropic", "--to", "gemini")
         here, there = run(*command, given=given), spawn(*command, given=given)
         assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
 
 
 def test_a_stream_is_written_while_it_arrives():
-    frames = [frame + b"\n\n" for frame in pairs.example_stream("anthropic").split(b"\n\n") if frame]
+    frames = [frame + b"\n\n" for frame in conversation.stream("anthropic").split(b"\n\n") if frame]
     command = [*COMMAND, "translate", "stream", "--from", "anthropic", "--to", "openai-chat"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=PLAIN

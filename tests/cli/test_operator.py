@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.running import COMMAND, configure, run
 from tests.waiting import wait_until
-from wireglot.cli.remote_gateway import Answer, address_of, ask
+from wireglot.cli.remote_gateway import GatewayAnswer, address_of, ask
 from wireglot.gateway.observe import running
 from wireglot.stores import described
 
@@ -59,7 +59,7 @@ def served(command: list[str], env: Mapping[str, str]) -> Iterator[str]:
             process.communicate()
 
 
-def asked(url: str, key: str = "") -> Answer:
+def asked(url: str, key: str = "") -> GatewayAnswer:
     body = {"model": "demo", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
     return ask(address_of(url), "POST", "/v1/messages", key=key, body=body)
 

@@ -42,9 +42,9 @@ def port_of(process: subprocess.Popen[bytes]) -> int | None:
 
 RIGHTS = (
     "import ctypes, os, resource, sys\n"
-    "from wireglot.cli.serve import privileges\n"
+    "from wireglot.cli import process_setup\n"
     "os.umask(0o022)\n"
-    "privileges.give_up()\n"
+    "process_setup.give_up()\n"
     "prctl = ctypes.CDLL(None).prctl\n"
     "print(oct(os.umask(0)), prctl(39, 0, 0, 0, 0), prctl(3, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE)[0])\n"
 )

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.running import complaint, configure, run
 from tests.tiers import rows
-from wireglot.demo.service import Target, serve, target_of
+from wireglot.demo.service import DemoTarget, serve, target_of
 from wireglot.dialects.base import ListedModel
 from wireglot.dialects.registry import surface
 from wireglot.gateway.pages import models
@@ -50,7 +50,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path.startswith("/v1/models/"):
             return self.reply(200, "application/json", b'{"id":"x"}')
         target = (
-            Target("gemini-simple", "generate") if path == "/v1/gemini" else target_of(path, query, headers)
+            DemoTarget("gemini-simple", "generate")
+            if path == "/v1/gemini"
+            else target_of(path, query, headers)
         )
         assert target is not None, path
         served = serve(target, body)

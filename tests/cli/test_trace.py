@@ -21,7 +21,7 @@ from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown, list_lines
 from wireglot.traces.analysis import with_told
 from wireglot.traces.file import read_trace, write_trace
-from wireglot.traces.trace import LossCounts, Row, State, Step, Tokens, Trace
+from wireglot.traces.trace import LossCounts, Row, State, Tokens, Trace, TraceStep
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_what_gives_way_in_the_list_are_long_names_of_models_and_not_the_client(
 
 
 def test_steps_of_one_name_are_told_once(tmp_path: Path) -> None:
-    steps = [Step("store", 0.0, 2.0), Step("store", 2.0, 5.0), Step("first byte", 5.0, 9.0)]
+    steps = [TraceStep("store", 0.0, 2.0), TraceStep("store", 2.0, 5.0), TraceStep("first byte", 5.0, 9.0)]
     path = tmp_path / "steps.wgtrace.json"
     path.write_bytes(write_trace(replace(marked(stream=False), steps=steps)))
     assert "store 5ms, first byte 4ms" in told("show", path)

@@ -9,7 +9,17 @@ from pathlib import Path
 from tests.cli.running import run
 from tests.tiers import rows
 from wireglot.traces.file import write_trace
-from wireglot.traces.trace import Attempt, Counted, Frame, Link, Message, Row, Step, Trace, TracedLoss
+from wireglot.traces.trace import (
+    Attempt,
+    Link,
+    Row,
+    SummaryCount,
+    Trace,
+    TracedLoss,
+    TraceFrame,
+    TraceMessage,
+    TraceStep,
+)
 
 STEERING = "\x1b]0;title\x07\x1b[2J\u009b31m\u202e\r"
 S = STEERING
@@ -31,11 +41,11 @@ def _trace(said: str) -> Trace:
         provider=S,
         model=S,
         dialect="openai-chat",
-        request=Message(url=S, body=json.dumps({"messages": [{"role": "user", "content": S}], S: 1})),
-        answer=Message(status=200, frames=[Frame(1.0, f"data: {S}\n\n")]),
+        request=TraceMessage(url=S, body=json.dumps({"messages": [{"role": "user", "content": S}], S: 1})),
+        answer=TraceMessage(status=200, frames=[TraceFrame(1.0, f"data: {S}\n\n")]),
         error=S,
         links=[Link("/messages/0", "/messages/0"), Link(f"/{S}", f"/{S}")],
-        summary=[Counted(S, 1, 2)],
+        summary=[SummaryCount(S, 1, 2)],
     )
     row = Row(
         id="req_a", at=1.0, state="done", client=S, dialect="anthropic", path=S, asked=S, provider=S,
@@ -44,11 +54,11 @@ def _trace(said: str) -> Trace:
     return Trace(
         version=S,
         row=row,
-        request=Message(url=S, body=json.dumps(body)),
-        answer=Message(status=200, body=json.dumps(answer, ensure_ascii=False)),
+        request=TraceMessage(url=S, body=json.dumps(body)),
+        answer=TraceMessage(status=200, body=json.dumps(answer, ensure_ascii=False)),
         attempts=[attempt],
         losses=[loss],
-        steps=[Step(S, 0.0, 1.0)],
+        steps=[TraceStep(S, 0.0, 1.0)],
         notes=[S],
     )
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.demo.service import Target, serve, target_of
+from wireglot.demo.service import DemoTarget, serve, target_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.errors import WireglotError
@@ -28,9 +28,9 @@ def test_every_request_gets_an_answer_of_its_dialect(request: Request, name: str
         body = encode(speaks.render_request(replace(request, stream=stream), Context()).value)
     except WireglotError:
         return  # the dialect cannot say it
-    served = serve(Target(name, "stream" if stream else "generate", "demo"), body)
+    served = serve(DemoTarget(name, "stream" if stream else "generate", "demo"), body)
     assert served.status == 200, served.body
-    assert served == serve(Target(name, "stream" if stream else "generate", "demo"), body)
+    assert served == serve(DemoTarget(name, "stream" if stream else "generate", "demo"), body)
     if served.streams:
         assert isinstance(read_stream(speaks, served.pieces)[-1], Finish)
     else:
@@ -51,27 +51,33 @@ def test_every_request_gets_an_answer_of_its_dialect(request: Request, name: str
 )
 @settings(max_examples=100, deadline=None)
 def test_a_body_that_makes_no_sense_is_an_error_and_no_exception(name: str, body: bytes) -> None:
-    assert serve(Target(name, "generate", "demo"), body).status in (200, 400)
+    assert serve(DemoTarget(name, "generate", "demo"), body).status in (200, 400)
 
 
 @rows(
     ("path", "query", "target"),
     [
-        ("/v1/messages", "beta=true", Target("anthropic", "generate")),
-        ("/any/prefix/v1/messages/count_tokens", "", Target("anthropic", "count")),
-        ("/chat/completions", "", Target("openai-chat", "generate")),
-        ("/v1/responses/input_tokens", "", Target("openai-responses", "count")),
-        ("/v1beta/models/a%2Fb:generateContent", "", Target("gemini", "generate", "a/b", False)),
-        ("/v1/models/openai/gpt:streamGenerateContent", "alt=sse", Target("gemini", "stream", "openai/gpt")),
+        ("/v1/messages", "beta=true", DemoTarget("anthropic", "generate")),
+        ("/any/prefix/v1/messages/count_tokens", "", DemoTarget("anthropic", "count")),
+        ("/chat/completions", "", DemoTarget("openai-chat", "generate")),
+        ("/v1/responses/input_tokens", "", DemoTarget("openai-responses", "count")),
+        ("/v1beta/models/a%2Fb:generateContent", "", DemoTarget("gemini", "generate", "a/b", False)),
+        (
+            "/v1/models/openai/gpt:streamGenerateContent",
+            "alt=sse",
+            DemoTarget("gemini", "stream", "openai/gpt"),
+        ),
         (
             "/v1/projects/p/locations/l/publishers/google/models/m:countTokens",
             "",
-            Target("gemini", "count", "m", False),
+            DemoTarget("gemini", "count", "m", False),
         ),
-        ("/v1internal:streamGenerateContent", "alt=sse", Target("code-assist", "stream")),
-        ("/v1/models/demo", "", Target("openai-chat", "models", "demo")),
+        ("/v1internal:streamGenerateContent", "alt=sse", DemoTarget("code-assist", "stream")),
+        ("/v1/models/demo", "", DemoTarget("openai-chat", "models", "demo")),
         ("/v1/other", "", None),
     ],
 )
-def test_the_path_tells_the_dialect_and_the_operation(path: str, query: str, target: Target | None) -> None:
+def test_the_path_tells_the_dialect_and_the_operation(
+    path: str, query: str, target: DemoTarget | None
+) -> None:
     assert target_of(path, query) == target

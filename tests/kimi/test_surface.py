@@ -164,11 +164,11 @@ def test_a_field_with_a_parameter_of_its_own_is_refused():
 
 
 def test_no_repr_shows_the_key():
-    from wireglot.kimi.options import Asked
+    from wireglot.kimi.options import CallArguments
     from wireglot.kimi.setup import set_up
 
     assert KEY not in repr(set_up(None, KEY, None))
-    assert KEY not in repr(Asked(prompt="Hi", tools=(), stream=False, api_key=KEY))
+    assert KEY not in repr(CallArguments(prompt="Hi", tools=(), stream=False, api_key=KEY))
 
 
 def test_the_page_tells_every_option_variable_and_public_name():

@@ -12,7 +12,7 @@ from tests.probe.test_exact_breakages import BrokenEndpoint
 from tests.tiers import rows
 from wireglot.probe.cases.listed import CASES
 from wireglot.probe.run import WIRES, run_cases
-from wireglot.probe.talk import Ledger
+from wireglot.probe.talk import ProbeLedger
 
 CITY: Final = '{"city":"Paris"}'
 SHAPES: Final = {
@@ -60,5 +60,5 @@ def test_arguments_pass_in_the_shapes_that_clients_can_join(shape: str) -> None:
 
     (case,) = (each for each in CASES if each.id == "streams.call")
     endpoint = BrokenEndpoint("anthropic", sent(frames(rewritten)))
-    (finding,) = run_cases([case], endpoint, WIRES["anthropic"], MODEL, Ledger(), wait=lambda _: None)
+    (finding,) = run_cases([case], endpoint, WIRES["anthropic"], MODEL, ProbeLedger(), wait=lambda _: None)
     assert finding.verdict == verdict, finding.words

@@ -10,11 +10,11 @@ import pytest
 from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, MODEL, Breakage, Served, server
 from tests.tiers import rows
-from wireglot.probe.case import Case
+from wireglot.probe.case import ProbeCase
 from wireglot.probe.cases.listed import CASES, cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
-from wireglot.probe.run import WIRES, Finding, run_cases
-from wireglot.probe.talk import Ledger
+from wireglot.probe.run import WIRES, ProbeFinding, run_cases
+from wireglot.probe.talk import ProbeLedger
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 ALL = [(case, dialect) for case in CASES for dialect in case.dialects]
@@ -22,13 +22,13 @@ WHOLE = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`
 PAIRS = [(case, dialect) for case, dialect in ALL if WHOLE or case.cost != "large"]
 
 
-def probed(case: Case, dialect: str, breakage: Breakage) -> Finding:
+def probed(case: ProbeCase, dialect: str, breakage: Breakage) -> ProbeFinding:
     wire = WIRES[dialect]
     with (
         ScriptedUpstream(decide=server(dialect, breakage)) as upstream,
         HttpEndpoint(root_of(upstream.url, dialect), wire.key_header, KEY) as endpoint,
     ):
-        return next(run_cases([case], endpoint, wire, MODEL, Ledger(), wait=lambda _: None))
+        return next(run_cases([case], endpoint, wire, MODEL, ProbeLedger(), wait=lambda _: None))
 
 
 def test_every_case_has_a_server_that_breaks_it() -> None:
@@ -40,7 +40,7 @@ def test_every_case_has_a_server_that_breaks_it() -> None:
 
 @rows(("case", "dialect"), PAIRS, ids=[f"{case.id}-{dialect}" for case, dialect in PAIRS], parts=6)
 def test_a_case_passes_on_a_good_server_and_fails_on_one_that_breaks_its_rule(
-    case: Case, dialect: str
+    case: ProbeCase, dialect: str
 ) -> None:
     good = probed(case, dialect, Breakage())
     assert good.verdict == "pass", good.words
@@ -62,5 +62,5 @@ def test_no_case_of_streams_passes_where_no_event_comes(dialect: str) -> None:
         ScriptedUpstream(decide=server(dialect, breakage)) as upstream,
         HttpEndpoint(root_of(upstream.url, dialect), wire.key_header, KEY) as endpoint,
     ):
-        findings = list(run_cases(cases, endpoint, wire, MODEL, Ledger(), wait=lambda _: None))
+        findings = list(run_cases(cases, endpoint, wire, MODEL, ProbeLedger(), wait=lambda _: None))
     assert {finding.verdict for finding in findings} <= {"fail", "warn"}, findings

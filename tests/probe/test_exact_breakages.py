@@ -9,9 +9,9 @@ from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, MODEL, Breakage, server
 from tests.tiers import rows
 from wireglot.probe.cases.listed import cases_for
-from wireglot.probe.endpoint import Ask, Got, root_of
+from wireglot.probe.endpoint import EndpointRequest, Got, root_of
 from wireglot.probe.run import WIRES, run_cases
-from wireglot.probe.talk import Ledger
+from wireglot.probe.talk import ProbeLedger
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 
 WHOLE: Final = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`
@@ -66,7 +66,7 @@ class BrokenEndpoint:
         self._root = root_of("http://double", dialect).removeprefix("http://double")
         self._key_header = WIRES[dialect].key_header
 
-    def ask(self, ask: Ask) -> Got:
+    def ask(self, ask: EndpointRequest) -> Got:
         path, _, query = (self._root + ask.path).partition("?")
         key = KEY if ask.key is None else ask.key
         name, before = self._key_header
@@ -79,5 +79,5 @@ class BrokenEndpoint:
 def test_a_server_that_breaks_one_rule_fails_that_case_and_no_other(case: str, dialect: str) -> None:
     cases = [each for each in cases_for(dialect) if each.cost != "large"]
     endpoint = BrokenEndpoint(dialect, BREAKAGES[case][dialect])
-    findings = run_cases(cases, endpoint, WIRES[dialect], MODEL, Ledger(), wait=lambda _: None)
+    findings = run_cases(cases, endpoint, WIRES[dialect], MODEL, ProbeLedger(), wait=lambda _: None)
     assert {each.id: each.words for each in findings if each.verdict in ("fail", "warn")}.keys() == {case}

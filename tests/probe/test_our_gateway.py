@@ -18,7 +18,7 @@ from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
 from wireglot.probe.report import score_of
 from wireglot.probe.run import WIRES, run_cases
-from wireglot.probe.talk import Ledger
+from wireglot.probe.talk import ProbeLedger
 
 KEY: Final = "wg-key-of-the-probe-0123456789"
 UPSTREAMS: Final = ("demo", "demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")
@@ -90,7 +90,7 @@ def test_our_gateway_passes_every_case(gateway: str, dialect: str, model: str) -
     wire = WIRES[dialect]
     cases = [case for case in cases_for(dialect) if WHOLE or case.cost != "large"]
     with HttpEndpoint(root_of(gateway, dialect), wire.key_header, KEY) as endpoint:
-        findings = list(run_cases(cases, endpoint, wire, model, Ledger(), wait=lambda _: None))
+        findings = list(run_cases(cases, endpoint, wire, model, ProbeLedger(), wait=lambda _: None))
     wrong = {f.id: f.words for f in findings if f.verdict not in ("pass", "not applicable")}
     assert not wrong
     missing = {f.id: f for f in findings if f.verdict == "not applicable"}

@@ -14,9 +14,9 @@ from tests.tiers import rows
 from tools.probe_page import peers_table
 from tools.probe_peers.__main__ import DEFAULT, counted, probe
 from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, Recipe, Source, filled, install, read
-from wireglot.probe.endpoint import Ask, HttpEndpoint
+from wireglot.probe.endpoint import EndpointRequest, HttpEndpoint
 from wireglot.probe.reply import Verdict
-from wireglot.probe.run import WIRES, Finding
+from wireglot.probe.run import WIRES, ProbeFinding
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 
@@ -85,7 +85,7 @@ def test_headers_that_lead_to_an_upstream_go_with_every_request() -> None:
         ScriptedUpstream() as upstream,
         HttpEndpoint(upstream.url, wire.key_header, headers=(("x-lead-to", "there"),)) as endpoint,
     ):
-        endpoint.ask(Ask("GET", "/v1/models"))
+        endpoint.ask(EndpointRequest("GET", "/v1/models"))
         assert upstream.requests[0].headers["x-lead-to"] == "there"
 
 
@@ -117,7 +117,7 @@ def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_noth
         "without": ("fail", "No connected db."),
         "open": ("inconclusive", "the model said nothing"),
     }
-    findings = [Finding(id=id, verdict=verdict, words=words) for id, (verdict, words) in said.items()]
+    findings = [ProbeFinding(id=id, verdict=verdict, words=words) for id, (verdict, words) in said.items()]
     recipe = Recipe(name="x", start=[], roots={}, models={}, apart={"No connected db": "no database here"})
     run = counted(recipe, findings)
     assert (run["works"], run["cases"]) == (1, 5)

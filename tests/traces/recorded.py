@@ -9,7 +9,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name
 from wireglot.traces.analysis import traced
 from wireglot.traces.target import recorded_target
-from wireglot.traces.trace import Attempt, Frame, Message, Row, Trace
+from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage
 from wireglot.translate import StreamTranslator, translate_request, translate_response
 from wireglot.wire.json import encode
 
@@ -87,11 +87,11 @@ def recorded(source: str, target: str, body: dict[str, Any], *, stream: bool = F
     )
 
 
-def _whole(body: bytes, method: str = "", url: str = "") -> Message:
+def _whole(body: bytes, method: str = "", url: str = "") -> TraceMessage:
     status = 0 if method else 200
-    return Message(method=method, url=url, status=status, body=body.decode(), bytes=len(body))
+    return TraceMessage(method=method, url=url, status=status, body=body.decode(), bytes=len(body))
 
 
-def _streamed(pieces: tuple[bytes, ...]) -> Message:
-    frames = [Frame(float(number), piece.decode()) for number, piece in enumerate(pieces) if piece]
-    return Message(status=200, frames=frames, bytes=sum(map(len, pieces)))
+def _streamed(pieces: tuple[bytes, ...]) -> TraceMessage:
+    frames = [TraceFrame(float(number), piece.decode()) for number, piece in enumerate(pieces) if piece]
+    return TraceMessage(status=200, frames=frames, bytes=sum(map(len, pieces)))

@@ -18,7 +18,7 @@ from wireglot.traces.again import amounted
 from wireglot.traces.analysis import with_told
 from wireglot.traces.bodies import payload
 from wireglot.traces.replay import replay
-from wireglot.traces.trace import Frame, Message, Trace
+from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
 
 DIALECTS = ["anthropic", "openai-chat", "openai-responses", "gemini"]
 BEFORE_ITS_END = "the stream stops here, before its end"
@@ -36,7 +36,7 @@ def streamed(target: str, prompt: str = "[[demo:think 20]] [[demo:text 30]]", **
     return recorded("anthropic", target, body, stream=True)
 
 
-def cut(message: Message, frames: int) -> Message:
+def cut(message: TraceMessage, frames: int) -> TraceMessage:
     return replace(message, frames=message.frames[:frames])
 
 
@@ -127,7 +127,7 @@ def test_a_client_that_left_is_shown_what_it_got_linked_and_replayed(target: str
     again = replay(left)
     assert again.is_same, again.told()
     assert again.compared == ["request", "answer"]
-    frames = [Frame(each.ms, each.data.replace("one ", "no ")) for each in left.answer.frames]
+    frames = [TraceFrame(each.ms, each.data.replace("one ", "no ")) for each in left.answer.frames]
     other = replay(replace(left, answer=replace(left.answer, frames=frames)))
     assert [each.pointer for each in other.answer] == ["/text"]
 

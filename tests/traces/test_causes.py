@@ -18,10 +18,10 @@ from wireglot.ir.content import Text
 from wireglot.ir.request import Request, Tool
 from wireglot.traces.analysis import with_told
 from wireglot.traces.causes import is_keep_alive, units_of
-from wireglot.traces.trace import Frame, Message, Trace
+from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
 
 
-def words(frame: Frame) -> str:
+def words(frame: TraceFrame) -> str:
     """What a model says in one event of any dialect."""
     found: list[str] = []
     for line in frame.data.splitlines():
@@ -38,20 +38,20 @@ def _words(value: Any, found: list[str]) -> None:
             _words(inner, found)
 
 
-def came(trace: Trace) -> list[Frame]:
+def came(trace: Trace) -> list[TraceFrame]:
     answer = trace.attempts[-1].answer
     assert answer is not None
     return answer.frames
 
 
-def caused(trace: Trace, frame: Frame) -> list[Frame]:
+def caused(trace: Trace, frame: TraceFrame) -> list[TraceFrame]:
     return [came(trace)[number] for number in frame.causes]
 
 
-def cut(message: Message) -> Message:
+def cut(message: TraceMessage) -> TraceMessage:
     """As a gateway records it: a frame is an event."""
     units = units_of(frame.data for frame in message.frames)
-    frames = [Frame(message.frames[unit.frame].ms, unit.text) for unit in units]
+    frames = [TraceFrame(message.frames[unit.frame].ms, unit.text) for unit in units]
     return replace(message, frames=frames)
 
 
@@ -99,7 +99,7 @@ def test_every_event_that_says_something_has_become_one(source: str, target: str
         assert number in known or not words(frame) or is_repeated(frame), frame.data
 
 
-def is_repeated(frame: Frame) -> bool:
+def is_repeated(frame: TraceFrame) -> bool:
     """Whether it says once more, whole, what was said in pieces."""
     return ".done" in frame.data or "response.completed" in frame.data
 
@@ -116,7 +116,7 @@ def test_a_call_that_is_told_whole_is_of_all_its_pieces() -> None:
 def test_keep_alives_are_of_nothing_and_shift_nothing(source: str, target: str) -> None:
     trace = streamed(source, target)
     plain = with_told(trace).answer.frames
-    ping = Frame(2.5, ": ping\n\n")
+    ping = TraceFrame(2.5, ": ping\n\n")
     frames = [each for frame in trace.answer.frames for each in (ping, frame)]
     told = with_told(replace(trace, answer=replace(trace.answer, frames=frames))).answer
     assert told.caused_by == "events"
@@ -154,14 +154,14 @@ def test_an_array_in_pieces_is_of_the_pieces_that_its_elements_came_in(size: int
         for number in range(5)
     ]
     whole = "[" + ",\r\n".join(elements) + "]"
-    pieces = [Frame(float(at), whole[at : at + size]) for at in range(0, len(whole), size)]
+    pieces = [TraceFrame(float(at), whole[at : at + size]) for at in range(0, len(whole), size)]
     begins = [whole.index(element) for element in elements]
-    got = [Frame(9.0, (",\r\n" if at else "[") + element) for at, element in enumerate(elements)]
+    got = [TraceFrame(9.0, (",\r\n" if at else "[") + element) for at, element in enumerate(elements)]
     trace = streamed("gemini", "anthropic")
     attempt = replace(
-        trace.attempts[0], dialect="gemini", passthrough=True, answer=Message(status=200, frames=pieces)
+        trace.attempts[0], dialect="gemini", passthrough=True, answer=TraceMessage(status=200, frames=pieces)
     )
-    answer = Message(status=200, frames=[*got, Frame(9.5, "]")])
+    answer = TraceMessage(status=200, frames=[*got, TraceFrame(9.5, "]")])
     told = with_told(replace(trace, attempts=[attempt], answer=answer)).answer
     assert told.caused_by == "events"
     expected = [
@@ -180,7 +180,7 @@ def test_a_stream_that_broke_off_ends_in_an_event_of_the_gateways_own() -> None:
     keeps = with_told(trace).answer.frames
     frames = [frame for frame in keeps if frame.causes and max(frame.causes) < 4]
     plain = [replace(frame, causes=[]) for frame in frames]
-    answer = replace(trace.answer, frames=[*plain, Frame(9.0, error)])
+    answer = replace(trace.answer, frames=[*plain, TraceFrame(9.0, error)])
     told = with_told(replace(trace, answer=answer, attempts=[replace(attempt, answer=broken)])).answer
     assert [frame.causes for frame in told.frames[:-1]] == [frame.causes for frame in frames]
     assert told.frames[-1].causes == []
@@ -188,9 +188,11 @@ def test_a_stream_that_broke_off_ends_in_an_event_of_the_gateways_own() -> None:
 
 def test_what_is_not_the_same_translation_is_told_by_its_times() -> None:
     trace = streamed("anthropic", "openai-chat")
-    strange = [Frame(float(number) + 0.5, f'data: {{"strange": "{number}"}}\n\n') for number in range(12)]
-    upstream = [Frame(float(number // 2), frame.data) for number, frame in enumerate(came(trace))]
-    attempt = replace(trace.attempts[0], answer=Message(status=200, frames=upstream))
+    strange = [
+        TraceFrame(float(number) + 0.5, f'data: {{"strange": "{number}"}}\n\n') for number in range(12)
+    ]
+    upstream = [TraceFrame(float(number // 2), frame.data) for number, frame in enumerate(came(trace))]
+    attempt = replace(trace.attempts[0], answer=TraceMessage(status=200, frames=upstream))
     told = with_told(replace(trace, answer=replace(trace.answer, frames=strange), attempts=[attempt])).answer
     assert told.caused_by == "times"
     assert [frame.causes for frame in told.frames[:3]] == [[0, 1], [2, 3], [4, 5]]

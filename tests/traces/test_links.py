@@ -15,10 +15,10 @@ from wireglot.ir.content import Text, ToolCall
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request
 from wireglot.testing.strategies import requests
-from wireglot.traces.again import Asked, ask_again
+from wireglot.traces.again import RequestAgain, ask_again
 from wireglot.traces.links import request_links
 from wireglot.traces.pointer import pointer_of, resolve
-from wireglot.traces.target import Target
+from wireglot.traces.target import TraceTarget
 from wireglot.traces.trace import Link
 
 NAMES = ("anthropic", "openai-chat", "openai-responses", "gemini")
@@ -26,9 +26,11 @@ EXAMPLES = settings().max_examples // 2  # links of one body take a tenth of a s
 PAIRS = [(source, target) for source in NAMES for target in NAMES]
 
 
-def translated(request: Request, source: str, target: str) -> tuple[dict[str, Any], Asked, list[Link]] | None:
+def translated(
+    request: Request, source: str, target: str
+) -> tuple[dict[str, Any], RequestAgain, list[Link]] | None:
     body = dialect(source).render_request(request, Context()).value
-    where = Target(dialect=target, model="some-model")
+    where = TraceTarget(dialect=target, model="some-model")
     try:
         asked = ask_again(source, body, where)
     except Unsupported:
@@ -120,7 +122,7 @@ def test_items_that_carried_the_state_of_a_call_shift_no_link() -> None:
     own = dialect("openai-responses").parse_request(body, Context())
     unsealed = msgspec.structs.replace(own, messages=(*own.messages[:2], *own.messages[3:]))
     copy = msgspec.json.decode(msgspec.json.encode(unsealed), type=Request)
-    where = Target(dialect="gemini", model="some-model", asked=copy)
+    where = TraceTarget(dialect="gemini", model="some-model", asked=copy)
     asked = ask_again("openai-responses", body, where)
     links = {
         link.client: link.upstream for link in request_links("openai-responses", body, where, asked.document)

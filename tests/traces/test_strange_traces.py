@@ -14,7 +14,7 @@ from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown
 from wireglot.traces.analysis import with_told
 from wireglot.traces.replay import replay
-from wireglot.traces.trace import Attempt, Message, Trace
+from wireglot.traces.trace import Attempt, Trace, TraceMessage
 
 STRANGE: tuple[Any, ...] = (
     None, True, 0, -1, 1e308, "", "x", "\ud800", [], {}, [[]], [None], {"": {}}, {"type": 1},
@@ -45,7 +45,7 @@ def spoiled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-def spoil(message: Message, chance: random.Random) -> Message:
+def spoil(message: TraceMessage, chance: random.Random) -> TraceMessage:
     if message.frames:
         frames = list(message.frames)
         at = chance.randrange(len(frames))

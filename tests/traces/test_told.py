@@ -12,7 +12,7 @@ from tests.traces.conversations import NAMES, PAIRS, conversation
 from tests.traces.recorded import recorded
 from wireglot.traces.analysis import with_told
 from wireglot.traces.pointer import resolve
-from wireglot.traces.trace import Message, Trace
+from wireglot.traces.trace import Trace, TraceMessage
 from wireglot.translate import translate_response
 
 
@@ -22,7 +22,7 @@ def requests_of(trace: Trace) -> tuple[object, object]:
     return json.loads(trace.request.body), json.loads(sent.body)
 
 
-def document(message: Message | None) -> object:
+def document(message: TraceMessage | None) -> object:
     assert message is not None
     return json.loads(message.folded or message.body)
 

@@ -37,8 +37,8 @@ from wireglot.http.transport import Timeouts
 from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint
 from wireglot.probe.reply import Verdict
-from wireglot.probe.run import WIRES, Finding, run_cases
-from wireglot.probe.talk import Ledger
+from wireglot.probe.run import WIRES, ProbeFinding, run_cases
+from wireglot.probe.talk import ProbeLedger
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 
@@ -123,11 +123,11 @@ def one_run(
     wire = WIRES[dialect]
     cases = [case for case in cases_for(dialect) if case.cost != "large"]
     with HttpEndpoint(root, wire.key_header, recipe.key, timeouts=_TIMES, headers=headers) as endpoint:
-        findings = list(run_cases(cases, endpoint, wire, model, Ledger(), wait=lambda _: None))
+        findings = list(run_cases(cases, endpoint, wire, model, ProbeLedger(), wait=lambda _: None))
     return counted(recipe, findings)
 
 
-def counted(recipe: Recipe, findings: Sequence[Finding]) -> dict[str, Any]:
+def counted(recipe: Recipe, findings: Sequence[ProbeFinding]) -> dict[str, Any]:
     """What works; what does not and is reported (refused in good order, or named as left out), or is not;
     what the endpoint does not have; what cannot be decided."""
     apart: dict[str, str] = {}

@@ -67,7 +67,7 @@ _REASONS: Final = {
 }
 
 
-class Answered(msgspec.Struct, frozen=True):
+class ProviderAnswer(msgspec.Struct, frozen=True):
     """How one provider answered with one of its keys."""
 
     provider: str
@@ -120,7 +120,7 @@ def ask_providers(
     *,
     clock: Callable[[], float] = time.time,
     timeouts: Timeouts | None = None,
-) -> list[Answered]:
+) -> list[ProviderAnswer]:
     """All at once, each with each of its keys, in the order given. `timeouts`: others than the usual."""
     asked = [
         (provider, credential)
@@ -135,7 +135,7 @@ async def _ask(
     asked: Sequence[tuple[Provider, Credential | None]],
     clock: Callable[[], float],
     timeouts: Timeouts | None,
-) -> list[Answered]:
+) -> list[ProviderAnswer]:
     transport = HttpTransport(ProcessLimits())
     asker = _Asker(transport, clock, timeouts)
     try:
@@ -154,9 +154,9 @@ class _Asker:
         self._granted: list[str] = []
         self._sign_ins = SignIns(hide=lambda _, secret: self._granted.append(secret))
 
-    async def ask(self, provider: Provider, credential: Credential | None) -> Answered:
+    async def ask(self, provider: Provider, credential: Credential | None) -> ProviderAnswer:
         source = credential.secret.source if credential is not None else ""
-        blank = Answered(provider.name, first_question(provider), "silent", source=source)
+        blank = ProviderAnswer(provider.name, first_question(provider), "silent", source=source)
         try:
             async with asyncio.timeout(SECONDS_MOST):
                 if credential is not None and credential.login is not None:
@@ -173,8 +173,8 @@ class _Asker:
         return msgspec.structs.replace(found, words=self._clean(provider, found.words))
 
     async def _first_that_is_there(
-        self, provider: Provider, credential: Credential | None, blank: Answered
-    ) -> Answered:
+        self, provider: Provider, credential: Credential | None, blank: ProviderAnswer
+    ) -> ProviderAnswer:
         found = blank
         for spoken, outbound in key_questions(provider, credential):
             found = await self._answer(spoken, outbound, blank)
@@ -182,7 +182,7 @@ class _Asker:
                 break
         return found
 
-    async def _answer(self, spoken: str, outbound: Outbound, blank: Answered) -> Answered:
+    async def _answer(self, spoken: str, outbound: Outbound, blank: ProviderAnswer) -> ProviderAnswer:
         usual = _NEAR if is_local(urlsplit(outbound.url).hostname or "") else _FAR
         timeouts = self._timeouts or usual
         asked_at, began = self._clock(), time.monotonic()
@@ -207,7 +207,7 @@ class _Asker:
         return Redactor([*secrets, *self._granted], [provider.name]).text(words)
 
 
-def _judged(found: Answered, spoken: str, outbound: Outbound, body: bytes) -> Answered:
+def _judged(found: ProviderAnswer, spoken: str, outbound: Outbound, body: bytes) -> ProviderAnswer:
     try:
         document = decode(body)
     except BadJson:

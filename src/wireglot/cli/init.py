@@ -16,8 +16,8 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from wireglot.cli.ask_providers import (
-    Answered,
     Lacking,
+    ProviderAnswer,
     ask_providers,
     first_question,
     host_of,
@@ -45,7 +45,7 @@ _LOGIN_SIGNS: Final = {
 """Variables that say that somebody may sign in; most are there for other things."""
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class ProviderCandidate(msgspec.Struct, frozen=True):
     """A provider that may be on."""
 
     provider: Provider
@@ -53,7 +53,7 @@ class Candidate(msgspec.Struct, frozen=True):
     """Of its key; "" for a server on this machine."""
     kept: bool = False
     """Its key is no variable of the environment, but was kept."""
-    answered: Answered | None = None
+    answered: ProviderAnswer | None = None
     """None: it was not asked."""
 
     @property
@@ -75,8 +75,8 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.answered.outcome != "refused"
 
 
-class Found(msgspec.Struct, frozen=True):
-    candidates: tuple[Candidate, ...]
+class FoundProviders(msgspec.Struct, frozen=True):
+    candidates: tuple[ProviderCandidate, ...]
     lacking: tuple[Lacking, ...] = ()
     logins: tuple[tuple[str, str], ...] = ()
     """Providers that could be signed in to, and the variable that says so."""
@@ -89,7 +89,7 @@ def provider_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(_OURS)}
 
 
-def find_candidates(environ: Mapping[str, str]) -> Found:
+def find_candidates(environ: Mapping[str, str]) -> FoundProviders:
     """Nobody is asked. Raises ConfigError."""
     environ = provider_environment(environ)
     local: dict[str, dict[str, str]] = {
@@ -102,7 +102,7 @@ def find_candidates(environ: Mapping[str, str]) -> Found:
     lack = tuple(lacking(settings.notes))
     logins = tuple(_logins(environ, {*on, *(each.provider for each in lack)}))
     spoken_of = {*on, DEMO, *(each.provider for each in lack), *(name for name, _ in logins)}
-    return Found(
+    return FoundProviders(
         tuple(sorted(candidates, key=lambda each: each.is_local)),
         lack,
         logins,
@@ -114,11 +114,13 @@ def _is_local(spec: ProviderSpec) -> bool:
     return spec.auth == "none" and spec.base_url.startswith("http:")
 
 
-def _candidate(provider: Provider, environ: Mapping[str, str], kept: Mapping[str, object]) -> Candidate:
+def _candidate(
+    provider: Provider, environ: Mapping[str, str], kept: Mapping[str, object]
+) -> ProviderCandidate:
     names = provider.spec.api_key_env if provider.credentials else ()
     present = next((name for name in names if environ.get(name, "").strip()), "")
     variable = present or next((name for name in names if name in kept), "")
-    return Candidate(provider, variable, kept=bool(variable) and not present)
+    return ProviderCandidate(provider, variable, kept=bool(variable) and not present)
 
 
 def _logins(environ: Mapping[str, str], known: set[str]) -> Iterator[tuple[str, str]]:
@@ -215,7 +217,7 @@ _STATES: Final = {
 """With their colours."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class ProviderRow(msgspec.Struct, frozen=True):
     """One provider of the table."""
 
     state: str
@@ -233,38 +235,42 @@ def next_step() -> tuple[str, str]:
     return f"wireglot run {client}", "" if here else CLIENTS[client].install
 
 
-def rows(found: Found) -> list[Row]:
+def rows(found: FoundProviders) -> list[ProviderRow]:
     """Who can be asked first."""
     order = list(_STATES)
     return sorted(_rows(found), key=lambda row: order.index(row.state))
 
 
-def _rows(found: Found) -> Iterator[Row]:
+def _rows(found: FoundProviders) -> Iterator[ProviderRow]:
     for each in found.candidates:
         yield _row(each)
     for lack in found.lacking:
-        yield Row("off", lack.provider, lack.variable, lack.told)
+        yield ProviderRow("off", lack.provider, lack.variable, lack.told)
     for name, sign in found.logins:
-        yield Row("off", name, sign, f"[providers.{name}] would sign in with it")
+        yield ProviderRow("off", name, sign, f"[providers.{name}] would sign in with it")
     if not any(each.is_written for each in found.candidates):
-        yield Row("on", "demo", "", "a model inside this program: no key, nothing leaves this machine")
+        yield ProviderRow(
+            "on", "demo", "", "a model inside this program: no key, nothing leaves this machine"
+        )
 
 
-def _row(each: Candidate) -> Row:
+def _row(each: ProviderCandidate) -> ProviderRow:
     key = f"{each.variable}{' (kept)' if each.kept else ''}" or host_of(each.provider.spec.base_url)
     answered = each.answered
     if answered is None:
-        return Row("off" if each.is_local else "untested", each.name, key, "not asked")
+        return ProviderRow("off" if each.is_local else "untested", each.name, key, "not asked")
     if answered.is_on:
-        return Row("on", each.name, key, _listed(answered))
+        return ProviderRow("on", each.name, key, _listed(answered))
     if each.is_local:
         there = answered.outcome != "silent"
-        return Row("off", each.name, key, "something else answers there" if there else "nobody is there")
+        return ProviderRow(
+            "off", each.name, key, "something else answers there" if there else "nobody is there"
+        )
     match answered.outcome:
         case "refused":
-            return Row("wrong key", each.name, key, "", answered.words)
+            return ProviderRow("wrong key", each.name, key, "", answered.words)
         case "silent":
-            return Row("no answer", each.name, key, f"{answered.host}: {answered.words}")
+            return ProviderRow("no answer", each.name, key, f"{answered.host}: {answered.words}")
         case "forbidden":
             why = "it does not let this key ask, or only through clients that it knows"
         case "unpaid":
@@ -273,10 +279,10 @@ def _row(each: Candidate) -> Row:
             why = "it is busy, or the key has asked too much"
         case _:
             why = f"it answered with status {answered.status}"
-    return Row("trouble", each.name, key, why, answered.words)
+    return ProviderRow("trouble", each.name, key, why, answered.words)
 
 
-def _listed(answered: Answered) -> str:
+def _listed(answered: ProviderAnswer) -> str:
     took = f"{answered.milliseconds} ms"
     if not answered.models:
         return f"answered in {took}"
@@ -285,7 +291,7 @@ def _listed(answered: Answered) -> str:
     return f"{count(len(answered.models), 'model')} in {took}: {shown}{more}"
 
 
-class Report:
+class InitReport:
     """For people, on one stream."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -293,7 +299,7 @@ class Report:
         self._paint = Paint(stream)
         self._columns = shutil.get_terminal_size().columns if stream.isatty() else _PIPE_COLUMNS
 
-    def before(self, found: Found, *, offline: bool) -> None:
+    def before(self, found: FoundProviders, *, offline: bool) -> None:
         keys = sum(not each.is_local for each in found.candidates)
         self._say(f"Found {count(keys, 'key') if keys else 'no key'} of providers.", "bold")
         if offline:
@@ -304,7 +310,7 @@ class Report:
         for each in found.candidates:
             self._say(f"  {each.name.ljust(width)}  {first_question(each.provider)}", "dim")
 
-    def after(self, found: Found) -> None:
+    def after(self, found: FoundProviders) -> None:
         self._say("")
         table = rows(found)
         states = max(len(row.state) for row in table)
@@ -320,7 +326,7 @@ class Report:
             )
             self._say(f"\n{told}")
 
-    def _row(self, row: Row, start: str, states: int) -> None:
+    def _row(self, row: ProviderRow, start: str, states: int) -> None:
         """What does not fit behind the row stands under it."""
         why = [*filter(None, [row.why, f"it says: {row.words}" if row.words else ""])]
         under = " " * (states + 4)
@@ -351,7 +357,7 @@ class Report:
         print(self._paint(text, colour) if colour else text, file=self._stream, flush=True)
 
 
-def document(found: Found, place: str) -> dict[str, Any]:
+def document(found: FoundProviders, place: str) -> dict[str, Any]:
     command, _ = next_step()
     by_name = {each.name: each for each in found.candidates}
     return {
@@ -362,7 +368,7 @@ def document(found: Found, place: str) -> dict[str, Any]:
     }
 
 
-def _entry(row: Row, each: Candidate | None) -> dict[str, Any]:
+def _entry(row: ProviderRow, each: ProviderCandidate | None) -> dict[str, Any]:
     answered = each.answered if each is not None else None
     told: dict[str, Any] = {"name": row.name, "state": row.state, "why": row.why}
     if each is not None and each.variable:
@@ -398,7 +404,7 @@ _KEYS: Final = """
 """
 
 
-def config_text(found: Found, today: date) -> str:
+def config_text(found: FoundProviders, today: date) -> str:
     on = [each for each in found.candidates if each.is_written]
     blocks = [
         _head(today),
@@ -444,12 +450,12 @@ def _providers_head() -> str:
     )
 
 
-def _block(each: Candidate) -> str:
+def _block(each: ProviderCandidate) -> str:
     head = _noted(f"[providers.{each.name}]", f"{each.provider.spec.title}: {_told(each)}")
     return f'{head}\napi_key = "env:{each.variable}"' if each.variable else head
 
 
-def _off_block(each: Candidate, today: date) -> str:
+def _off_block(each: ProviderCandidate, today: date) -> str:
     spec = each.provider.spec
     if each.is_local:
         where = host_of(spec.base_url)
@@ -477,7 +483,7 @@ def _demo(*, alone: bool) -> str:
     return f"# A model inside this program, for trying things out: {_DEMO_MODEL}\n#[providers.{DEMO}]"
 
 
-def _models(on: Sequence[Candidate]) -> str:
+def _models(on: Sequence[ProviderCandidate]) -> str:
     names = list(_models_of(on)) or list(_demo_models())
     first, second = names[0], names[1] if len(names) > 1 else names[0]
     chain = f"[{_quoted(first)}, {_quoted(second)}]" if second != first else f"[{_quoted(first)}]"
@@ -494,7 +500,7 @@ def _models(on: Sequence[Candidate]) -> str:
     return "\n".join(lines)
 
 
-def _models_of(on: Sequence[Candidate]) -> Iterator[str]:
+def _models_of(on: Sequence[ProviderCandidate]) -> Iterator[str]:
     """One of each provider, then a second of the first."""
     for each in on:
         yield f"{each.name}/{next(iter(model_names(each)), _MODEL_OF_YOURS)}"
@@ -507,7 +513,7 @@ def _demo_models() -> Iterator[str]:
     yield from (f"{DEMO}/{name}" for name in known)
 
 
-def model_names(each: Candidate) -> Iterator[str]:
+def model_names(each: ProviderCandidate) -> Iterator[str]:
     """Those that the catalog knows and the provider lists, then all that either does."""
     listed = each.answered.models if each.answered is not None else ()
     spec = each.provider.spec
@@ -516,7 +522,7 @@ def model_names(each: Candidate) -> Iterator[str]:
     yield from both or known or listed
 
 
-def _told(each: Candidate) -> str:
+def _told(each: ProviderCandidate) -> str:
     answered = each.answered
     if answered is None:
         return "not asked"
@@ -536,7 +542,7 @@ def _noted(line: str, note: str) -> str:
 _STANDARD_OUTPUT: Final = "-"
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class InitOptions(msgspec.Struct, frozen=True):
     """What the command line asks for."""
 
     output: str = ""
@@ -546,7 +552,7 @@ class Wanted(msgspec.Struct, frozen=True):
     json: bool = False
 
 
-def set_up(wanted: Wanted) -> int:
+def set_up(wanted: InitOptions) -> int:
     try:
         return _set_up(wanted)
     except (CannotWrite, config.ConfigError) as problem:
@@ -554,7 +560,7 @@ def set_up(wanted: Wanted) -> int:
         return UNUSABLE
 
 
-def _set_up(wanted: Wanted) -> int:
+def _set_up(wanted: InitOptions) -> int:
     printed = wanted.output == _STANDARD_OUTPUT
     if printed and wanted.json:
         raise CannotWrite("--json and --output - exclude each other")
@@ -562,7 +568,7 @@ def _set_up(wanted: Wanted) -> int:
     if not printed:
         check_place(place, force=wanted.force)
     before = config.find()
-    report = Report(sys.stderr if printed else sys.stdout)
+    report = InitReport(sys.stderr if printed else sys.stdout)
     found = find_candidates(os.environ)
     if not wanted.json:
         report.before(found, offline=wanted.offline)
@@ -585,7 +591,7 @@ def _set_up(wanted: Wanted) -> int:
     return OK
 
 
-def _asked(found: Found) -> Found:
+def _asked(found: FoundProviders) -> FoundProviders:
     answers = {each.provider: each for each in ask_providers([each.provider for each in found.candidates])}
     return msgspec.structs.replace(
         found,

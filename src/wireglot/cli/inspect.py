@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from wireglot.cli.own_gateway import ask_own_gateway
 from wireglot.cli.remote_gateway import (
-    Address,
-    NoAnswer,
+    GatewayAddress,
+    GatewayUnreachable,
     UnusableUrl,
     address_of,
     ask,
@@ -25,7 +25,7 @@ from wireglot.cli.remote_gateway import (
     reachable,
 )
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain, say
-from wireglot.cli.trace import Unusable, from_file
+from wireglot.cli.trace import UnusableTrace, from_file
 from wireglot.cli.trust import trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
@@ -43,18 +43,18 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.file is not None:
             if arguments.url is not None or arguments.config is not None:
-                raise Unusable("FILE: an exported exchange needs neither --url nor --config")
+                raise UnusableTrace("FILE: an exported exchange needs neither --url nor --config")
             return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
         return _open_page(_address(arguments), open_it=not arguments.no_browser)
-    except (config.ConfigError, UnusableUrl, Unusable) as problem:
+    except (config.ConfigError, UnusableUrl, UnusableTrace) as problem:
         complain(problem)
         return UNUSABLE
-    except NoAnswer as problem:
+    except GatewayUnreachable as problem:
         complain(problem)
         return FAILED
 
 
-def _address(arguments: argparse.Namespace) -> Address:
+def _address(arguments: argparse.Namespace) -> GatewayAddress:
     if arguments.url is not None:
         return address_of(arguments.url)
     running = operated_gateway(arguments.config)
@@ -62,10 +62,10 @@ def _address(arguments: argparse.Namespace) -> Address:
         return address_of(reachable(running.url))
     file = trusted_config(arguments.config)
     server = config.load(file.path, create_secret=False, content=file.content, keys_needed=False).server
-    return Address("http", _ANYWHERE.get(server.host, server.host), server.port)
+    return GatewayAddress("http", _ANYWHERE.get(server.host, server.host), server.port)
 
 
-def _open_page(address: Address, *, open_it: bool) -> int:
+def _open_page(address: GatewayAddress, *, open_it: bool) -> int:
     answer = ask(address, "GET", f"{_PAGE}/api/session")
     if answer.status != _DONE or "access" not in answer.document():
         complain(f"{address.url}: {answer.complaint()}")
@@ -88,7 +88,7 @@ def _show_file(trace: Trace, *, open_it: bool) -> int:
         def show(host: str, port: int) -> int:
             place = f"{_PAGE}/x/{quote(trace.row.id, safe='')}"
             with suppress(KeyboardInterrupt):  # it is the way out
-                _show(f"{Address('http', host, port).url}{place}", open_it=open_it)
+                _show(f"{GatewayAddress('http', host, port).url}{place}", open_it=open_it)
                 say("It is shown to this machine alone, until Ctrl-C.")
                 threading.Event().wait()
             return OK

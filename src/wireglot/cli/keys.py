@@ -15,7 +15,7 @@ import msgspec
 
 from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
-    NoAnswer,
+    GatewayUnreachable,
     StoreNote,
     UnusableKey,
     UnusableUrl,
@@ -42,7 +42,7 @@ class AdminFailed(Exception):
     """The admin API cannot be used, or refused; in words for people."""
 
 
-class Keys(Protocol):
+class KeyAccess(Protocol):
     """Keys as documents; a new key stands in its document as `key`."""
 
     async def list(self) -> list[dict[str, Any]]: ...
@@ -86,7 +86,7 @@ class InStore:
         return told(await self._ring.delete(name, self._wipe), time.time())
 
 
-class AtGateway:
+class KeysAtGateway:
     """Through the admin API of a gateway that runs."""
 
     def __init__(self, url: str, key: str = "") -> None:
@@ -120,7 +120,7 @@ class AtGateway:
     def _ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
         try:
             answer = ask(self._address, method, f"{_ROOT}{path}", key=self._secret, body=document)
-        except NoAnswer as problem:
+        except GatewayUnreachable as problem:
             raise AdminFailed(str(problem)) from None
         if answer.status == _UNAUTHORIZED:
             raise AdminFailed(f"{self._address.url} does not take the admin secret in {ADMIN_SECRET}")
@@ -176,11 +176,11 @@ def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
     """At the gateway of `url`, or the one that runs here; else in the store of the configuration."""
     try:
         if url is not None:
-            asyncio.run(_do(task, AtGateway(url)))
+            asyncio.run(_do(task, KeysAtGateway(url)))
             return OK
         running = operated_gateway(config_file)
         if running is not None:
-            asyncio.run(_do(task, AtGateway(reachable(running.url), running.key)))
+            asyncio.run(_do(task, KeysAtGateway(reachable(running.url), running.key)))
             return OK
         file = trusted_config(config_file)
         settings = config.load(file.path, content=file.content, keys_needed=False)
@@ -210,7 +210,7 @@ async def _in_the_store(settings: Settings, task: Task) -> int:
     return OK
 
 
-async def _do(task: Task, keys: Keys) -> None:
+async def _do(task: Task, keys: KeyAccess) -> None:
     match task.action:
         case "create":
             first = not await keys.list()

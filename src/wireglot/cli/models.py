@@ -24,7 +24,7 @@ _SHORT: Final = {"image": "img", "document": "doc"}
 _HEADS: Final = ("model", "context", "output", "takes", "price in/out")
 
 
-class Row(msgspec.Struct, frozen=True):
+class ModelRow(msgspec.Struct, frozen=True):
     """One model of one provider. Tokens are 0, the price None where nobody has said."""
 
     name: str
@@ -82,7 +82,7 @@ def show_models(pattern: str, *, named: str | None, everything: bool, as_json: b
     return OK
 
 
-def _nothing(pattern: str, known: Sequence[Row]) -> str:
+def _nothing(pattern: str, known: Sequence[ModelRow]) -> str:
     told = f"no model that can be asked is called {one_line(pattern)}"
     off = next((row for row in known if not row.on and pattern in row.name), None)
     if off is not None:
@@ -92,7 +92,7 @@ def _nothing(pattern: str, known: Sequence[Row]) -> str:
     return f"{told}: did you mean {meant}?" if meant else told
 
 
-def _print_table(rows: Sequence[Row]) -> None:
+def _print_table(rows: Sequence[ModelRow]) -> None:
     paint = Paint(sys.stdout)
     cells = [row.cells() for row in rows]
     widths = [max(map(len, column)) for column in zip(_HEADS, *cells, strict=True)]
@@ -117,12 +117,12 @@ def _print_rest(settings: Settings) -> None:
             print(f"  {name.ljust(width)}  {why}")
 
 
-def _rows_of(settings: Settings) -> Iterator[Row]:
+def _rows_of(settings: Settings) -> Iterator[ModelRow]:
     for provider in settings.providers.values():
         yield from _rows(settings, provider.name, provider.spec)
 
 
-def _rows_that_are_off(settings: Settings) -> Iterator[Row]:
+def _rows_that_are_off(settings: Settings) -> Iterator[ModelRow]:
     for name in _off(settings):
         yield from _rows(settings, name, catalog.provider(name))
 
@@ -131,17 +131,17 @@ def _off(settings: Settings) -> list[str]:
     return [name for name in catalog.names() if name not in settings.providers]
 
 
-def _rows(settings: Settings, name: str, spec: ProviderSpec) -> Iterator[Row]:
+def _rows(settings: Settings, name: str, spec: ProviderSpec) -> Iterator[ModelRow]:
     for entry in spec.models:
         if entry.is_name and not entry.retired:
             yield _row(settings, name, spec, entry)
 
 
-def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) -> Row:
+def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) -> ModelRow:
     on = name in settings.providers
     dialect = (entry.dialects or spec.dialects)[0]
     limits = limits_of(spec, dialect, entry.match)
-    return Row(
+    return ModelRow(
         name=f"{name}/{entry.match}",
         on=on,
         context=entry.context,

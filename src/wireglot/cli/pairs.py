@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import shutil
 import sys
-from importlib.resources import files
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from wireglot.cli.argument_parser import near
+from wireglot.cli.examples import conversation
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, loss_lines, one_line, say
 from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import decode, encode_text
+from wireglot.wire.json import encode_text
 
 _STEP = 2
 _SCHEMAS = frozenset({"input_schema", "parameters", "parametersJsonSchema"})
@@ -96,28 +96,6 @@ def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-EXAMPLE_MODELS = {
-    "anthropic": "claude-sonnet-4-5",
-    "openai-chat": "gpt-5.1",
-    "openai-responses": "gpt-5.1-codex",
-    "gemini": "gemini-2.5-pro",
-}
-"""The dialects there are examples of, each with the model its example names."""
-
-
-def example_document(dialect: str, kind: Literal["request", "response"]) -> dict[str, Any]:
-    value: dict[str, Any] = decode(_read(dialect, f"{kind}.json"))
-    return value
-
-
-def example_stream(dialect: str) -> bytes:
-    return _read(dialect, "stream.sse")
-
-
-def _read(dialect: str, name: str) -> bytes:
-    return (files("wireglot.cli.examples") / dialect / name).read_bytes()
-
-
 _KINDS = ("request", "response", "stream")
 
 
@@ -130,9 +108,9 @@ class Crossing(msgspec.Struct, frozen=True):
 
 def show_pairs(source: DialectName, target: DialectName) -> int:
     for option, name in (("--from", source), ("--to", target)):
-        if name not in EXAMPLE_MODELS:
-            meant = near(name, EXAMPLE_MODELS)
-            hint = f"did you mean {meant}?" if meant else f"expected one of {', '.join(EXAMPLE_MODELS)}"
+        if name not in conversation.MODELS:
+            meant = near(name, conversation.MODELS)
+            hint = f"did you mean {meant}?" if meant else f"expected one of {', '.join(conversation.MODELS)}"
             complain(f"{option}: no example in dialect {name!r}: {hint}")
             return UNUSABLE
     paint = Paint(sys.stdout)
@@ -154,19 +132,21 @@ def cross(kind: str, source: DialectName, target: DialectName) -> Crossing:
     try:
         match kind:
             case "request":
-                body = example_document(source, "request")
+                body = conversation.document(source, "request")
                 return Crossing(
-                    translate_request(body, source=source, target=target, model=EXAMPLE_MODELS[target]).losses
+                    translate_request(
+                        body, source=source, target=target, model=conversation.MODELS[target]
+                    ).losses
                 )
             case "response":
-                body = example_document(source, "response")
-                asked = example_document(target, "request")
+                body = conversation.document(source, "response")
+                asked = conversation.document(target, "request")
                 return Crossing(translate_response(body, source=source, target=target, request=asked).losses)
             case _:
                 translator = StreamTranslator(
-                    source=source, target=target, request=example_document(target, "request")
+                    source=source, target=target, request=conversation.document(target, "request")
                 )
-                translator.feed(example_stream(source))
+                translator.feed(conversation.stream(source))
                 translator.close()
                 if translator.failed:
                     return Crossing(fault="the stream ended in an error")
@@ -180,8 +160,8 @@ def _table(paint: Paint) -> list[str]:
     row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
     print(paint(row.format("from", "to", *_KINDS, "not carried as it was"), "bold"))
     faults = []
-    for source in EXAMPLE_MODELS:
-        for target in EXAMPLE_MODELS:
+    for source in conversation.MODELS:
+        for target in conversation.MODELS:
             if source == target:
                 continue
             crossings = {kind: cross(kind, dialect_name(source), dialect_name(target)) for kind in _KINDS}
@@ -205,8 +185,8 @@ def _cell(crossing: Crossing, paint: Paint) -> str:
 def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
     """One request beside its translation, and what the translation could not say."""
     width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 40), 100)
-    body = example_document(source, "request")
-    rendered = translate_request(body, source=source, target=target, model=EXAMPLE_MODELS[target])
+    body = conversation.document(source, "request")
+    rendered = translate_request(body, source=source, target=target, model=conversation.MODELS[target])
     print(paint(f"{f'The request in {source}'.ljust(width)} | the same in {target}", "bold"))
     print(f"{'-' * width}-+-{'-' * width}")
     print("\n".join(side_by_side(outline(body, width), outline(rendered.value, width), width)))

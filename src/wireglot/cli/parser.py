@@ -157,10 +157,10 @@ def _add_import(commands: Commands) -> None:
 
 
 def _run_import(arguments: argparse.Namespace) -> int:
-    from wireglot.cli.import_.importing import Wanted, import_file
+    from wireglot.cli.import_.importing import ImportOptions, import_file
 
     return import_file(
-        Wanted(
+        ImportOptions(
             arguments.program,
             arguments.source,
             output=arguments.output,
@@ -193,10 +193,10 @@ def _add_init(commands: Commands) -> None:
 
 
 def _run_init(arguments: argparse.Namespace) -> int:
-    from wireglot.cli.init import Wanted, set_up
+    from wireglot.cli.init import InitOptions, set_up
 
     return set_up(
-        Wanted(
+        InitOptions(
             output=arguments.output or "",
             user=arguments.user,
             force=arguments.force,

@@ -23,15 +23,15 @@ from wireglot.cli.remote_gateway import UnusableKey, usable_key
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line, say
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
-from wireglot.probe.case import Case
+from wireglot.probe.case import ProbeCase
 from wireglot.probe.cases.listed import CASES, THEMES, cases_for
-from wireglot.probe.endpoint import Got, HttpEndpoint, UnusableUrl, patience, root_of
+from wireglot.probe.endpoint import Got, HttpEndpoint, UnusableEndpoint, patience, root_of
 from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
-from wireglot.probe.report import Report, Row, page, rows_of, score_of, tally
-from wireglot.probe.run import WIRES, Finding, Part, Rehearsal, rehearse, run_cases
+from wireglot.probe.report import ProbeReport, ProbeRow, page, rows_of, score_of, tally
+from wireglot.probe.run import WIRES, Part, ProbeFinding, Rehearsal, rehearse, run_cases
 from wireglot.probe.suggestion import catalog_entry
-from wireglot.probe.talk import Ledger, Talk
+from wireglot.probe.talk import ProbeLedger, Talk
 from wireglot.providers.list_price import ListPrice
 from wireglot.providers.prices import cost, list_price
 from wireglot.providers.spec import names, provider
@@ -45,20 +45,20 @@ class UnusableBudget(Exception):
     """In words for people."""
 
 
-class Budget(msgspec.Struct, frozen=True):
+class ProbeBudget(msgspec.Struct, frozen=True):
     """In tokens, or in millionths of a currency."""
 
     amount: int
     currency: str = ""
 
 
-def budget_of(text: str) -> Budget:
+def budget_of(text: str) -> ProbeBudget:
     found = _AMOUNT.fullmatch(text)
     if found is None or (not found[2] and "." in found[1]):
         raise UnusableBudget("--budget: expected a number of tokens (200000) or an amount of money (0.50USD)")
     if found[2]:
-        return Budget(round(float(found[1]) * _MICRO), found[2].upper())
-    return Budget(int(found[1]))
+        return ProbeBudget(round(float(found[1]) * _MICRO), found[2].upper())
+    return ProbeBudget(int(found[1]))
 
 
 def price_at(url: str, model: str) -> ListPrice | None:
@@ -92,7 +92,11 @@ class Purse:
     """Ends a run before the next case could spend more than there is."""
 
     def __init__(
-        self, budget: Budget | None, price: ListPrice | None, parts: tuple[Part, ...], ledger: Ledger
+        self,
+        budget: ProbeBudget | None,
+        price: ListPrice | None,
+        parts: tuple[Part, ...],
+        ledger: ProbeLedger,
     ) -> None:
         self._budget = budget
         self._price = price
@@ -103,7 +107,7 @@ class Purse:
                 f"--budget: no price of this model in {budget.currency} is known: give tokens"
             )
 
-    def affordable(self, case: Case) -> str:
+    def affordable(self, case: ProbeCase) -> str:
         if self._budget is None:
             return ""
         part = self._parts.get(case.id)
@@ -166,7 +170,7 @@ def check_answers(talk: Talk, root: str) -> None:
         raise NoUse(f"{root}: it answers with {kind}, which is no JSON: is the address right?")
 
 
-def is_silent(findings: Sequence[Finding]) -> bool:
+def is_silent(findings: Sequence[ProbeFinding]) -> bool:
     last = findings[-_SILENT_CASES:]
     return len(last) == _SILENT_CASES and all(
         finding.verdict == "inconclusive"
@@ -210,7 +214,7 @@ _SIGNS: Final = {
 _BAR_LETTERS: Final = 24
 
 
-def print_list(cases: Sequence[Case]) -> None:
+def print_list(cases: Sequence[ProbeCase]) -> None:
     paint = Paint(sys.stdout)
     width = max((len(case.id) for case in cases), default=0)
     for theme in THEMES:
@@ -221,7 +225,7 @@ def print_list(cases: Sequence[Case]) -> None:
             print(f"  {case.id.ljust(width)}  {case.level.ljust(6)}  {case.cost.ljust(6)}  {case.title}")
 
 
-def print_sent(root: str, cases: Sequence[Case], rehearsal: Rehearsal) -> None:
+def print_sent(root: str, cases: Sequence[ProbeCase], rehearsal: Rehearsal) -> None:
     """As it would be if the demo model answered: later turns quote what came before."""
     paint = Paint(sys.stdout)
     titles = {case.id: case.title for case in cases}
@@ -269,7 +273,7 @@ class Bar:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def print_report(report: Report, *, everything: bool) -> None:
+def print_report(report: ProbeReport, *, everything: bool) -> None:
     paint = Paint(sys.stdout)
     for theme in THEMES:
         rows = [row for row in report.cases if row.theme == theme.name]
@@ -294,7 +298,7 @@ def print_report(report: Report, *, everything: bool) -> None:
     print(f"{count(report.requests, 'request')}, {tokens}, as told by the endpoint")
 
 
-def _print_row(row: Row, paint: Paint) -> None:
+def _print_row(row: ProbeRow, paint: Paint) -> None:
     sign, colour = _SIGNS[row.verdict]
     words = f": {one_line(row.words)}" if row.words else ""
     print(f"      {paint(sign, colour)} {row.id}  {paint(row.verdict, colour)}{words}")
@@ -304,7 +308,7 @@ class NoSuchCase(Exception):
     """In words for people."""
 
 
-def selected(dialect: str, only: Sequence[str], *, large: bool) -> list[Case]:
+def selected(dialect: str, only: Sequence[str], *, large: bool) -> list[ProbeCase]:
     """Without a dialect: of all. What is named is run, however much it sends."""
     cases = list(cases_for(dialect) if dialect else CASES)
     patterns = [name.strip() for text in only for name in text.split(",") if name.strip()]
@@ -317,7 +321,7 @@ def selected(dialect: str, only: Sequence[str], *, large: bool) -> list[Case]:
     return [case for case in cases if any(_fits(case, pattern) for pattern in patterns)]
 
 
-def _fits(case: Case, pattern: str) -> bool:
+def _fits(case: ProbeCase, pattern: str) -> bool:
     return pattern in (case.id, case.theme) or fnmatchcase(case.id, pattern)
 
 
@@ -331,7 +335,7 @@ class _Unusable(Exception):
 def probe(arguments: argparse.Namespace) -> int:
     try:
         return _probe(arguments)
-    except (_Unusable, NoSuchCase, UnusableUrl, UnusableKey, UnusableBudget) as problem:
+    except (_Unusable, NoSuchCase, UnusableEndpoint, UnusableKey, UnusableBudget) as problem:
         complain(problem)
         return UNUSABLE
     except NoUse as problem:
@@ -371,7 +375,7 @@ def _probe(arguments: argparse.Namespace) -> int:
 
 
 def _send(
-    arguments: argparse.Namespace, cases: Sequence[Case], root: str, key: str, budget: Budget | None
+    arguments: argparse.Namespace, cases: Sequence[ProbeCase], root: str, key: str, budget: ProbeBudget | None
 ) -> int:
     """What may cost something."""
     wire = WIRES[arguments.dialect]
@@ -380,7 +384,7 @@ def _send(
         raise _Unusable(
             "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"
         )
-    ledger = Ledger()
+    ledger = ProbeLedger()
     times = patience(arguments.timeout) if arguments.timeout else None
     with HttpEndpoint(root, wire.key_header, key, timeouts=times) as endpoint:
         talk = Talk(endpoint, wire, arguments.model or "", ledger)
@@ -395,7 +399,7 @@ def _send(
             _agree()
         check_answers(Talk(endpoint, wire, model, ledger, fresh=True), root)
         bar = Bar(len(cases))
-        findings: list[Finding] = []
+        findings: list[ProbeFinding] = []
         complete = False
         try:
             for finding in run_cases(cases, endpoint, wire, model, ledger, affordable=purse.affordable):
@@ -444,17 +448,17 @@ def _report(
     root: str,
     dialect: str,
     model: str,
-    cases: Sequence[Case],
-    findings: Sequence[Finding],
-    ledger: Ledger,
+    cases: Sequence[ProbeCase],
+    findings: Sequence[ProbeFinding],
+    ledger: ProbeLedger,
     key: str,
     *,
     complete: bool,
-) -> Report:
+) -> ProbeReport:
     scrub = Redactor([key] if key else [], []).text
     date = time.strftime("%Y-%m-%d", time.gmtime())
     entry = catalog_entry(root, dialect, model, ledger, date=date, version=f"wireglot {__version__}")
-    return Report(
+    return ProbeReport(
         wireglot=__version__,
         endpoint=root,
         dialect=dialect,
@@ -487,7 +491,7 @@ def _reserved(files: Sequence[Path]) -> Iterator[None]:
                     path.unlink()
 
 
-def _write(arguments: argparse.Namespace, report: Report) -> None:
+def _write(arguments: argparse.Namespace, report: ProbeReport) -> None:
     if arguments.json:
         data = msgspec.json.format(msgspec.json.encode(report), indent=2)
         Path(arguments.json).write_bytes(data + b"\n")

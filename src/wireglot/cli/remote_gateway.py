@@ -40,11 +40,11 @@ class UnusableKey(Exception):
     """In words for people."""
 
 
-class NoAnswer(Exception):
+class GatewayUnreachable(Exception):
     """In words for people."""
 
 
-class Address(msgspec.Struct, frozen=True):
+class GatewayAddress(msgspec.Struct, frozen=True):
     """Where a gateway listens."""
 
     scheme: str
@@ -59,7 +59,7 @@ class Address(msgspec.Struct, frozen=True):
         return f"{self.scheme}://{host}{port}{self.root}"
 
 
-class Answer(msgspec.Struct, frozen=True):
+class GatewayAnswer(msgspec.Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -83,7 +83,7 @@ class Answer(msgspec.Struct, frozen=True):
         return f"status {self.status}, but not from a gateway: is the address right?"
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str) -> GatewayAddress:
     """Raises UnusableUrl. A base URL as clients have it, with /v1 at its end, means the same gateway."""
     try:
         parts = urlsplit(url)
@@ -94,7 +94,7 @@ def address_of(url: str) -> Address:
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host):
         raise UnusableUrl(f"--url: expected http://HOST:PORT, got {_without_secrets(url)!r}")
     root = quote(parts.path.rstrip("/").removesuffix("/v1"), safe=_PATH_SAFE)
-    return Address(parts.scheme, host, port, root)
+    return GatewayAddress(parts.scheme, host, port, root)
 
 
 def usable_key(key: str, source: str) -> str:
@@ -105,7 +105,7 @@ def usable_key(key: str, source: str) -> str:
 
 
 def ask(
-    address: Address,
+    address: GatewayAddress,
     method: str,
     path: str,
     *,
@@ -113,7 +113,7 @@ def ask(
     body: Any = None,
     headers: Mapping[str, str] = {},
     seconds: float = ANSWER_SECONDS,
-) -> Answer:
+) -> GatewayAnswer:
     """One request on a connection of its own. Raises NoAnswer. `seconds`: for which it may be silent."""
     secure = address.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -129,9 +129,9 @@ def ask(
         connection.request(method, address.root + path, None if body is None else encode(body), sent)
         response = connection.getresponse()
         named = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, named, response.read())
+        return GatewayAnswer(response.status, named, response.read())
     except (OSError, http.client.HTTPException, UnicodeError) as fault:
-        raise NoAnswer(f"{address.url}: {_why(fault, seconds, secure=secure)}") from None
+        raise GatewayUnreachable(f"{address.url}: {_why(fault, seconds, secure=secure)}") from None
     finally:
         connection.close()
 
@@ -227,7 +227,7 @@ class StoreNote:
                 store = f" with the store {one_line(each.store)}" if each.store else ""
                 complain(f"another gateway runs at {reachable(each.url)}{store}: {_how(each)}")
         host, port = self._server.host, self._server.port
-        there = Address("http", _EVERYWHERE.get(host, host), port)
+        there = GatewayAddress("http", _EVERYWHERE.get(host, host), port)
         if port and not any(each.url.endswith(f":{port}") for each in known) and is_gateway(there):
             complain(
                 f"a gateway with no record in your data folder runs at {there.url}, perhaps with another "
@@ -253,10 +253,10 @@ def _answers(running: RunningGateway) -> bool:
         return False
 
 
-def is_gateway(address: Address) -> bool:
+def is_gateway(address: GatewayAddress) -> bool:
     try:
         answer = ask(address, "GET", "/", seconds=_ANSWER_SECONDS)
-    except NoAnswer:
+    except GatewayUnreachable:
         return False
     return answer.status == 200 and answer.document().get("name") == "wireglot"
 

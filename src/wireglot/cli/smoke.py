@@ -12,9 +12,9 @@ import msgspec
 
 from wireglot.cli.argument_parser import near
 from wireglot.cli.remote_gateway import (
-    Address,
-    Answer,
-    NoAnswer,
+    GatewayAddress,
+    GatewayAnswer,
+    GatewayUnreachable,
     UnusableKey,
     UnusableUrl,
     address_of,
@@ -78,15 +78,17 @@ _LISTS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class Gateway(msgspec.Struct, frozen=True):
-    address: Address
+class SmokeTarget(msgspec.Struct, frozen=True):
+    address: GatewayAddress
     key: str = ""
 
     @property
     def url(self) -> str:
         return self.address.url
 
-    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> GatewayAnswer:
         """What a model is asked may take its time. Raises NoAnswer."""
         return ask(
             self.address,
@@ -99,7 +101,7 @@ class Gateway(msgspec.Struct, frozen=True):
         )
 
 
-class Result(msgspec.Struct, frozen=True):
+class SmokeResult(msgspec.Struct, frozen=True):
     """How one check went; `fault` is empty where it passed. Times in seconds."""
 
     endpoint: str
@@ -114,7 +116,7 @@ class CheckFailed(Exception):
     """A check did not pass, and why."""
 
 
-def listed_models(gateway: Gateway) -> list[str]:
+def listed_models(gateway: SmokeTarget) -> list[str]:
     """The names the gateway offers, as an OpenAI client sees them. Raises NoAnswer, UnusableKey,
     CheckFailed."""
     path, field = _LISTS["openai-chat"]
@@ -130,13 +132,13 @@ def listed_models(gateway: Gateway) -> list[str]:
     return [str(model.get("id")) for model in found if isinstance(model, dict)]
 
 
-def refusal(gateway: Gateway, model: str) -> str:
+def refusal(gateway: SmokeTarget, model: str) -> str:
     """What the gateway says of a model that it does not serve; nothing if it does. Raises NoAnswer."""
     answer = ask(gateway.address, "GET", f"/v1/models/{quote(model, safe='/')}", key=gateway.key)
     return answer.complaint() if answer.status == _NOT_FOUND else ""
 
 
-def checks(gateway: Gateway, model: str) -> Iterator[Result]:
+def checks(gateway: SmokeTarget, model: str) -> Iterator[SmokeResult]:
     """Every check in turn, each as soon as it is done."""
     for name, (path, field) in _LISTS.items():
         yield _timed("GET " + path.partition("?")[0], f"models, {name}", _Models(gateway, name, path, field))
@@ -153,7 +155,7 @@ def checks(gateway: Gateway, model: str) -> Iterator[Result]:
             yield _timed("POST " + path.partition("?")[0], check, call)
 
 
-def _timed(endpoint: str, check: str, call: Callable[[], Answer]) -> Result:
+def _timed(endpoint: str, check: str, call: Callable[[], GatewayAnswer]) -> SmokeResult:
     began = time.perf_counter()
     fault, route, losses = "", "", ""
     try:
@@ -162,19 +164,19 @@ def _timed(endpoint: str, check: str, call: Callable[[], Answer]) -> Result:
         losses = answer.headers.get("x-wireglot-losses", "")
     except (CheckFailed, WireglotError) as failed:
         fault = str(failed)
-    except NoAnswer as failed:
+    except GatewayUnreachable as failed:
         fault = f"no answer: {failed}"
     seconds = time.perf_counter() - began
-    return Result(endpoint, check, seconds, fault, route=route, losses=losses)
+    return SmokeResult(endpoint, check, seconds, fault, route=route, losses=losses)
 
 
 class _Models(msgspec.Struct, frozen=True):
-    gateway: Gateway
+    gateway: SmokeTarget
     dialect: str
     path: str
     field: str
 
-    def __call__(self) -> Answer:
+    def __call__(self) -> GatewayAnswer:
         headers = _VERSION_HEADER if self.dialect == "anthropic" else {}
         answer = self.gateway.ask("GET", self.path, headers=headers)
         found = _document(answer, self.dialect).get(self.field)
@@ -184,13 +186,13 @@ class _Models(msgspec.Struct, frozen=True):
 
 
 class _Count(msgspec.Struct, frozen=True):
-    gateway: Gateway
+    gateway: SmokeTarget
     dialect: str
     model: str
     path: str
     field: str
 
-    def __call__(self) -> Answer:
+    def __call__(self) -> GatewayAnswer:
         body: dict[str, Any]
         match self.dialect:
             case "anthropic":
@@ -209,14 +211,14 @@ class _Count(msgspec.Struct, frozen=True):
 
 
 class _Generate(msgspec.Struct, frozen=True):
-    gateway: Gateway
+    gateway: SmokeTarget
     dialect: str
     model: str
     path: str
     streams: bool
     tools: bool
 
-    def __call__(self) -> Answer:
+    def __call__(self) -> GatewayAnswer:
         codec = dialect(self.dialect)
         text = _QUESTION if self.tools else _GREETING
         request = Request(
@@ -235,7 +237,7 @@ class _Generate(msgspec.Struct, frozen=True):
         self._judge(content)
         return answer
 
-    def _streamed(self, answer: Answer) -> tuple[Part, ...]:
+    def _streamed(self, answer: GatewayAnswer) -> tuple[Part, ...]:
         kind = answer.headers.get("content-type", "")
         if not kind.startswith("text/event-stream"):
             raise CheckFailed(f"expected a stream, got {kind or 'no content type'}")
@@ -266,7 +268,7 @@ def _filled(path: str, model: str) -> str:
     return path.replace("{model}", quote(model, safe="/-._~@"))
 
 
-def _document(answer: Answer, name: str) -> dict[str, Any]:
+def _document(answer: GatewayAnswer, name: str) -> dict[str, Any]:
     """The JSON object of an answer that reports no error."""
     try:
         value = decode(answer.body)
@@ -284,11 +286,11 @@ class _NoModel(Exception):
     """In words for people."""
 
 
-def smoke(gateway: Gateway, provider: str | None, model: str | None) -> int:
+def smoke(gateway: SmokeTarget, provider: str | None, model: str | None) -> int:
     """Check one gateway and print the table; the number of failures is the exit status."""
     try:
         chosen = _model(gateway, provider, model)
-    except NoAnswer as fault:
+    except GatewayUnreachable as fault:
         complain(fault)
         return FAILED
     except CheckFailed as fault:
@@ -312,7 +314,7 @@ def smoke(gateway: Gateway, provider: str | None, model: str | None) -> int:
 _ROW = "{:<50} {:<20} {:<4} {:>7}  {:<28} {}"
 
 
-def _line(result: Result, paint: Paint) -> str:
+def _line(result: SmokeResult, paint: Paint) -> str:
     verdict = paint("FAIL", "dropped") if result.fault else paint("PASS", "ok")
     milliseconds = f"{result.seconds * 1000:.0f}"
     if result.fault:
@@ -324,7 +326,7 @@ def _line(result: Result, paint: Paint) -> str:
     return line.rstrip()
 
 
-def _model(gateway: Gateway, provider: str | None, model: str | None) -> str:
+def _model(gateway: SmokeTarget, provider: str | None, model: str | None) -> str:
     """The one named, or the first that is listed. The list is asked for in any case: whoever does not answer
     that answers no check."""
     names = listed_models(gateway)
@@ -350,7 +352,7 @@ _CALLER: Final = "wireglot-smoke"
 
 def smoke_other(url: str, key: str, provider: str | None, model: str | None) -> int:
     try:
-        gateway = Gateway(address_of(url), usable_key(key, "--key"))
+        gateway = SmokeTarget(address_of(url), usable_key(key, "--key"))
     except (UnusableUrl, UnusableKey) as problem:
         complain(problem)
         return UNUSABLE
@@ -370,7 +372,7 @@ def smoke_own(key: str, provider: str | None, model: str | None) -> int:
         own, more = key_of_its_own(_CALLER)
 
     def ask(host: str, port: int) -> int:
-        return smoke(Gateway(Address("http", host, port), key or own), provider, model)
+        return smoke(SmokeTarget(GatewayAddress("http", host, port), key or own), provider, model)
 
     try:
         usable_key(key, "--key")

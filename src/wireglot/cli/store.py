@@ -17,7 +17,7 @@ import msgspec
 
 from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
-    NoAnswer,
+    GatewayUnreachable,
     StoreNote,
     UnusableKey,
     UnusableUrl,
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (config.ConfigError, UnusableKey, UnusableUrl) as error:
         complain(error)
         return UNUSABLE
-    except NoAnswer as problem:
+    except GatewayUnreachable as problem:
         complain(problem)
         return FAILED
     except (StoreDown, StoreUnusable) as problem:

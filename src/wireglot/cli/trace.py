@@ -15,9 +15,9 @@ import msgspec
 
 from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
-    Address,
-    Answer,
-    NoAnswer,
+    GatewayAddress,
+    GatewayAnswer,
+    GatewayUnreachable,
     StoreNote,
     UnusableKey,
     UnusableUrl,
@@ -41,7 +41,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.stores.seal import Sealer
 from wireglot.traces.again import without_error
 from wireglot.traces.analysis import with_told
-from wireglot.traces.bodies import Unreadable, amount, holds_text
+from wireglot.traces.bodies import UnreadableBody, amount, holds_text
 from wireglot.traces.diff import Difference, differences, outline
 from wireglot.traces.file import BYTES_MOST, SUFFIX, BadTrace, read_trace, write_trace
 from wireglot.traces.replay import Replayed, replay
@@ -58,17 +58,17 @@ class NoTrace(Exception):
     """There is none, or it cannot be got; in words for people."""
 
 
-class Unusable(Exception):
+class UnusableTrace(Exception):
     """What was asked for makes no sense; in words for people."""
 
 
-class Listed(msgspec.Struct, frozen=True):
+class TraceListing(msgspec.Struct, frozen=True):
     rows: list[Row] = []
     next: str | None = None
 
 
-class Source(Protocol):
-    def rows(self, filters: dict[str, str], limit: int) -> Listed:
+class TraceSource(Protocol):
+    def rows(self, filters: dict[str, str], limit: int) -> TraceListing:
         """`q` among the filters: a text that the row or its bodies hold."""
         ...
 
@@ -89,31 +89,31 @@ def from_file(name: str) -> Trace:
     try:
         return read_trace(data)
     except BadTrace as fault:
-        raise Unusable(f"{one_line(name)}: {one_line(str(fault))}") from None
+        raise UnusableTrace(f"{one_line(name)}: {one_line(str(fault))}") from None
 
 
-class AtGateway:
+class TracesAtGateway:
     """Through the inspector of a gateway that runs."""
 
     def __init__(self, url: str, key: str = "") -> None:
         """Raises UnusableUrl, UnusableKey. `key`: where it is none of the environment's."""
-        self.address: Address = address_of(url)
+        self.address: GatewayAddress = address_of(url)
         self._named = ADMIN_SECRET if os.environ.get(ADMIN_SECRET) else _KEY
         self._secret = key or usable_key(os.environ.get(self._named, ""), self._named)
 
     def has_inspector(self) -> bool:
         return ask(self.address, "GET", f"{_API}/session", key=self._secret).status == _DONE
 
-    def rows(self, filters: dict[str, str], limit: int) -> Listed:
+    def rows(self, filters: dict[str, str], limit: int) -> TraceListing:
         found: list[Row] = []
         before: dict[str, str] = {}
         while True:
             asked = {"limit": str(limit - len(found)), **filters, **before}
-            page = self._read(self._get(f"/exchanges?{urlencode(asked, errors='replace')}"), Listed)
+            page = self._read(self._get(f"/exchanges?{urlencode(asked, errors='replace')}"), TraceListing)
             found += page.rows
             # A search looks at some hundreds at a time.
             if page.next is None or len(found) >= limit or "q" not in filters:
-                return Listed(found, page.next)
+                return TraceListing(found, page.next)
             before = {"before": page.next}
 
     def trace(self, id: str) -> Trace:
@@ -138,14 +138,14 @@ class AtGateway:
         token = self._get("/session").document().get("csrf")
         return token if isinstance(token, str) else ""
 
-    def _get(self, path: str) -> Answer:
+    def _get(self, path: str) -> GatewayAnswer:
         return self._checked(ask(self.address, "GET", f"{_API}{path}", key=self._secret))
 
-    def _checked(self, answer: Answer) -> Answer:
+    def _checked(self, answer: GatewayAnswer) -> GatewayAnswer:
         if answer.status == _UNAUTHORIZED:
             if self._secret:
                 raise NoTrace(f"{self.address.url} does not take what {self._named} holds")
-            raise Unusable(
+            raise UnusableTrace(
                 f"{self.address.url} wants its admin secret in {ADMIN_SECRET}, or a client key in {_KEY}"
             )
         if answer.status == _NOT_FOUND and answer.document().get("error"):
@@ -157,19 +157,19 @@ class AtGateway:
     def _no_inspector(self) -> str:
         return f"{self.address.url}: what answers there has no inspector: is the address right?"
 
-    def _read(self, answer: Answer, kind: type[Listed]) -> Listed:
+    def _read(self, answer: GatewayAnswer, kind: type[TraceListing]) -> TraceListing:
         try:
             return msgspec.json.decode(answer.body, type=kind)
         except msgspec.DecodeError:
             raise NoTrace(self._no_inspector()) from None
 
 
-def at_running_gateway(config_file: str | None) -> AtGateway | None:
+def at_running_gateway(config_file: str | None) -> TracesAtGateway | None:
     """The gateway that runs here, unless its inspector is off."""
     running = operated_gateway(config_file)
     if running is None:
         return None
-    found = AtGateway(reachable(running.url), running.key)
+    found = TracesAtGateway(reachable(running.url), running.key)
     return found if found.has_inspector() else None
 
 
@@ -206,7 +206,7 @@ def _said(trace: Trace) -> dict[str, Any]:
         if came.stops:
             told["stop"] = came.stops
         return {**told, "error": error.message} if error is not None else told
-    except (Unreadable, WireglotError, UnknownDialect) as fault:
+    except (UnreadableBody, WireglotError, UnknownDialect) as fault:
         raise NoTrace(f"{one_line(trace.row.id)}: {one_line(str(fault))}") from None
 
 
@@ -217,13 +217,13 @@ _MILLION: Final = 1_000_000
 def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
     """Raises Unusable where nobody agrees."""
     url = arguments.url
-    gateway = at_running_gateway(arguments.config) if url is None else AtGateway(url)
+    gateway = at_running_gateway(arguments.config) if url is None else TracesAtGateway(url)
     if gateway is None:
-        raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
+        raise UnusableTrace("--url: which gateway is to send it again? With --offline nothing is sent")
     asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row) or trace.row.asked}
     say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
     if not arguments.yes and not _agreed():
-        raise Unusable("not sent: say --yes to agree beforehand")
+        raise UnusableTrace("not sent: say --yes to agree beforehand")
     sent = gateway.send_again({**asked, "dry": False})
     status, id = sent.get("status"), one_line(str(sent.get("id", "")))
     if arguments.json:
@@ -240,16 +240,16 @@ def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.raw:
         attempt = trace.attempts[-1] if trace.attempts else None
         if attempt is None or attempt.request is None:
-            raise Unusable("--raw: nothing went upstream in this exchange")
+            raise UnusableTrace("--raw: nothing went upstream in this exchange")
         dialect, message = attempt.dialect, attempt.request
     elif not is_file(arguments.id):
         return {"id": trace.row.id}
     if message.truncated:
-        raise Unusable("the request was not recorded to its end: it cannot be sent again")
+        raise UnusableTrace("the request was not recorded to its end: it cannot be sent again")
     return {"dialect": dialect, "body": message.body, "stream": trace.row.stream}
 
 
-def _tell(gateway: AtGateway, before: Trace, id: str) -> None:
+def _tell(gateway: TracesAtGateway, before: Trace, id: str) -> None:
     """How the answers differ, where the new one was recorded too."""
     try:
         lines = compared_lines(compared(before, gateway.trace(id)))
@@ -289,17 +289,17 @@ _FILTERS: Final = ("model", "provider", "client", "status", "loss", "session", "
 def run(arguments: argparse.Namespace) -> int:
     try:
         return _ACTIONS[arguments.action](arguments)
-    except (config.ConfigError, UnusableUrl, UnusableKey, Unusable) as problem:
+    except (config.ConfigError, UnusableUrl, UnusableKey, UnusableTrace) as problem:
         complain(problem)
         return UNUSABLE
-    except (NoAnswer, NoTrace) as problem:
+    except (GatewayUnreachable, NoTrace) as problem:
         complain(problem)
         return FAILED
 
 
-def _source(arguments: argparse.Namespace) -> Source:
+def _source(arguments: argparse.Namespace) -> TraceSource:
     if arguments.url is not None:
-        return AtGateway(arguments.url)
+        return TracesAtGateway(arguments.url)
     running = at_running_gateway(arguments.config)
     if running is not None:
         return running
@@ -310,7 +310,7 @@ def _trace(arguments: argparse.Namespace, id: str) -> Trace:
     return with_told(from_file(id) if is_file(id) else _found(_source(arguments), id))
 
 
-def _found(source: Source, id: str) -> Trace:
+def _found(source: TraceSource, id: str) -> Trace:
     if id != _LAST:
         return source.trace(id)
     rows = source.rows({}, _LOOKED_AT).rows
@@ -368,7 +368,7 @@ def _compare(arguments: argparse.Namespace, one: Trace, other: Trace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     to_pipe = arguments.output in (None, _PIPE)
     if arguments.output is None and sys.stdout.isatty():
-        raise Unusable(
+        raise UnusableTrace(
             "a trace is a file, which a terminal shows badly: -o FILE writes it, `trace show` is to read, "
             f"and -o {_PIPE} writes to the terminal all the same"
         )
@@ -385,9 +385,9 @@ def _export(arguments: argparse.Namespace) -> int:
 def _replay(arguments: argparse.Namespace) -> int:
     if arguments.offline:
         if arguments.to is not None:
-            raise Unusable("--to: nothing is sent with --offline")
+            raise UnusableTrace("--to: nothing is sent with --offline")
         if arguments.raw:
-            raise Unusable("--raw: nothing is sent with --offline")
+            raise UnusableTrace("--raw: nothing is sent with --offline")
         return _replay_offline(arguments)
     return send_again(arguments, _trace(arguments, arguments.id))
 
@@ -451,12 +451,12 @@ class OnDisk:
         self._note = StoreNote(settings, folder=str(folder))
         self._shelf = TraceShelf(folder, _sealer(settings), _warn)
 
-    def rows(self, filters: dict[str, str], limit: int) -> Listed:
+    def rows(self, filters: dict[str, str], limit: int) -> TraceListing:
         found = self._rows(filters, limit)
         self._note.say()
         return found
 
-    def _rows(self, filters: dict[str, str], limit: int) -> Listed:
+    def _rows(self, filters: dict[str, str], limit: int) -> TraceListing:
         text = filters.get("q", "").lower()
         wanted = msgspec.convert({name: value for name, value in filters.items() if name != "q"}, Wanted)
         rows: list[Row] = []
@@ -469,9 +469,9 @@ class OnDisk:
                 if trace is None or not holds_text(trace, text):
                     continue
             if len(rows) == limit:
-                return Listed(rows, rows[-1].id)
+                return TraceListing(rows, rows[-1].id)
             rows.append(row)
-        return Listed(rows)
+        return TraceListing(rows)
 
     def trace(self, id: str) -> Trace:
         kept = self._shelf.find(id)
@@ -487,7 +487,7 @@ class OnDisk:
 
 def _folder(settings: Settings) -> Path:
     if not settings.store.folder:
-        raise Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
+        raise UnusableTrace("the store is in the gateway's memory: ask the gateway itself with --url")
     return Path(settings.store.folder) / FOLDER
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from wireglot.cli.pairs import outline
 from wireglot.cli.terminal import Paint, count, grouped, one_line, what, why
-from wireglot.traces.bodies import Unreadable, payload
+from wireglot.traces.bodies import UnreadableBody, payload
 from wireglot.traces.diff import Side, sides
-from wireglot.traces.trace import Attempt, Counted, Frame, Message, Row, Trace, TracedLoss
+from wireglot.traces.trace import Attempt, Row, SummaryCount, Trace, TracedLoss, TraceFrame, TraceMessage
 from wireglot.wire.json import BadJson, decode, encode
 
 _WIDEST: Final = 160
@@ -222,7 +222,7 @@ class Shown:
             lines.append(self._told("error", attempt.error))
         return lines + self._body(f"{named} answer", attempt.answer, attempt.dialect)
 
-    def _body(self, title: str, message: Message | None, dialect: str) -> list[str]:
+    def _body(self, title: str, message: TraceMessage | None, dialect: str) -> list[str]:
         if message is None:
             return []
         what = [dialect, message.url or str(message.status or ""), count(message.bytes, "byte")]
@@ -239,7 +239,7 @@ class Shown:
             return ["", head, *self._frames(message.frames), *stops]
         try:
             value = decode(message.folded or payload(message))
-        except (BadJson, Unreadable):
+        except (BadJson, UnreadableBody):
             return ["", head, *self._text(message.body or "".join(frame.data for frame in message.frames))]
         return ["", head, *self._folded(value), *stops]
 
@@ -262,7 +262,7 @@ class Shown:
         shown = [self._cut(line) for line in lines[:_FOLDED_LINES]]
         return [*shown, *self._more(len(lines) - len(shown), "lines")]
 
-    def _frames(self, frames: Sequence[Frame]) -> list[str]:
+    def _frames(self, frames: Sequence[TraceFrame]) -> list[str]:
         lines: list[str] = []
         width = len(str(len(frames)))
         made = max(map(len, map(_causes, frames)), default=0)
@@ -325,7 +325,7 @@ class Shown:
         return [self.paint(f"  … {number:,} more {what}: --full", "dim")] if number > 0 else []
 
 
-def _causes(frame: Frame) -> str:
+def _causes(frame: TraceFrame) -> str:
     """The upstream's pieces that it was made of, counted from 1 as the pieces are: ` < 3`, ` < 5-7`."""
     runs: list[list[int]] = []
     for number in (cause + 1 for cause in frame.causes):
@@ -337,7 +337,7 @@ def _causes(frame: Frame) -> str:
     return f" < {','.join(told)}{'…' if len(runs) > _RUNS_SHOWN else ''}" if told else ""
 
 
-def _counted(line: Counted) -> str:
+def _counted(line: SummaryCount) -> str:
     if line.what.endswith("losses"):
         grade = line.what.removesuffix(" losses")
         return f"{line.client} {grade} {'loss' if line.client == 1 else 'losses'}"

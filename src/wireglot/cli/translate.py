@@ -13,8 +13,8 @@ from wireglot.cli.argument_parser import near
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, loss_lines, one_line, say
 from wireglot.cli.translate_io import (
     CHUNK,
-    Sink,
-    Unusable,
+    ByteSink,
+    UnusableFile,
     find_dialect,
     open_sink,
     open_source,
@@ -44,7 +44,7 @@ def translate(arguments: argparse.Namespace) -> int:
         if arguments.kind == "stream":
             return _stream(arguments)
         return _document(arguments)
-    except (Unusable, WireglotError) as fault:
+    except (UnusableFile, WireglotError) as fault:
         # The client's side of a response or stream is the request it answers.
         asked = isinstance(fault, ClientFault) and arguments.kind != "request"
         place = f"--request {arguments.request}: " if asked else ""
@@ -64,13 +64,13 @@ def _check(arguments: argparse.Namespace) -> None:
             try:
                 find_dialect(name)
             except UnknownDialect as unknown:
-                raise Unusable(f"{option}: {_meant('dialect', name, names()) or unknown}") from None
+                raise UnusableFile(f"{option}: {_meant('dialect', name, names()) or unknown}") from None
     if arguments.provider is not None:
         try:
             provider(arguments.provider)
         except UnknownProvider as unknown:
             told = _meant("provider", arguments.provider, provider_names())
-            raise Unusable(f"--provider: {told or unknown}") from None
+            raise UnusableFile(f"--provider: {told or unknown}") from None
 
 
 def _meant(kind: str, name: str, known: Iterable[str]) -> str:
@@ -80,26 +80,26 @@ def _meant(kind: str, name: str, known: Iterable[str]) -> str:
 
 def _check_lines(arguments: argparse.Namespace) -> None:
     if arguments.kind is not None:
-        raise Unusable(f"{arguments.kind}: expected no kind with --jsonl, each line has its own")
+        raise UnusableFile(f"{arguments.kind}: expected no kind with --jsonl, each line has its own")
     for option in ("request", "status", "framing", "losses", "pretty"):
         if getattr(arguments, option) not in (None, False):
-            raise Unusable(f"--{option}: expected without --jsonl only")
+            raise UnusableFile(f"--{option}: expected without --jsonl only")
 
 
 def _check_document(arguments: argparse.Namespace) -> None:
     kind = arguments.kind
     if kind is None:
-        raise Unusable("expected request, response or stream after translate, or --jsonl")
+        raise UnusableFile("expected request, response or stream after translate, or --jsonl")
     if arguments.source is None or arguments.target is None:
         option = "--from" if arguments.source is None else "--to"
-        raise Unusable(f"{option}: expected a dialect (see `wireglot dialects`)")
+        raise UnusableFile(f"{option}: expected a dialect (see `wireglot dialects`)")
     for option, kinds in _ONLY_FOR.items():
         if getattr(arguments, option) is not None and kind not in kinds:
-            raise Unusable(f"--{option}: expected with {' or '.join(kinds)} only")
+            raise UnusableFile(f"--{option}: expected with {' or '.join(kinds)} only")
     if kind == "stream" and arguments.pretty:
-        raise Unusable("--pretty: expected with request or response only")
+        raise UnusableFile("--pretty: expected with request or response only")
     if arguments.jobs != 1 or arguments.progress is not None:
-        raise Unusable(f"--{'jobs' if arguments.jobs != 1 else 'progress'}: expected with --jsonl only")
+        raise UnusableFile(f"--{'jobs' if arguments.jobs != 1 else 'progress'}: expected with --jsonl only")
 
 
 def _document(arguments: argparse.Namespace) -> int:
@@ -156,7 +156,7 @@ def _stream(arguments: argparse.Namespace) -> int:
     return FAILED
 
 
-def _pass_on(data: bytes, sink: Sink) -> None:
+def _pass_on(data: bytes, sink: ByteSink) -> None:
     if data:
         sink.write(data)
         sink.flush()

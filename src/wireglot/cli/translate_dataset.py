@@ -26,9 +26,9 @@ import msgspec
 
 from wireglot.cli.terminal import FAILED, OK
 from wireglot.cli.translate_io import (
-    Sink,
-    Source,
-    Unusable,
+    ByteSink,
+    ByteSource,
+    UnusableFile,
     find_dialect,
     open_sink,
     open_source,
@@ -71,13 +71,13 @@ class Defaults(msgspec.Struct, frozen=True):
     strict: bool = False
 
 
-class Result(msgspec.Struct, frozen=True):
+class LineResult(msgspec.Struct, frozen=True):
     line: bytes
     ok: bool
     lossy: bool = False
 
 
-def translate_line(line: bytes, number: int, defaults: Defaults) -> Result:
+def translate_line(line: bytes, number: int, defaults: Defaults) -> LineResult:
     """The result of one case. `number` names the line where no id can."""
     identity: Any = None
     try:
@@ -90,7 +90,7 @@ def translate_line(line: bytes, number: int, defaults: Defaults) -> Result:
         return _failed(identity, "internal_error", "$", _whereabouts(bug))
 
 
-def overlong(number: int) -> Result:
+def overlong(number: int) -> LineResult:
     return _failed(None, "bad_line", "$", f"line {number}: expected at most {MAX_LINE >> 20} MiB on a line")
 
 
@@ -104,7 +104,7 @@ def _case(line: bytes, number: int) -> Fields:
     return Fields(value, "$", BadLine)
 
 
-def _translated(identity: Any, case: Fields, defaults: Defaults) -> Result:
+def _translated(identity: Any, case: Fields, defaults: Defaults) -> LineResult:
     kind = case.value.get("kind")
     if kind not in _KINDS:
         raise case.wrong("kind", 'one of "request", "response", "stream"')
@@ -137,7 +137,7 @@ def _translated(identity: Any, case: Fields, defaults: Defaults) -> Result:
     except UnknownProvider as unknown:
         raise BadLine(str(unknown), "$.provider") from None
     answer["losses"] = [loss.told() for loss in losses]
-    return Result(encode(answer), True, bool(losses))
+    return LineResult(encode(answer), True, bool(losses))
 
 
 def _stream(case: Fields, names: dict[str, Any], answer: dict[str, Any]) -> list[Loss]:
@@ -189,9 +189,9 @@ def _answer(case: Fields) -> dict[str, Any] | bytes:
     return encode(body)
 
 
-def _failed(identity: Any, type_: str, path: str, message: str) -> Result:
+def _failed(identity: Any, type_: str, path: str, message: str) -> LineResult:
     error = {"type": type_, "path": path, "message": message}
-    return Result(encode({"id": identity, "ok": False, "error": error}), False)
+    return LineResult(encode({"id": identity, "ok": False, "error": error}), False)
 
 
 def _whereabouts(bug: Exception) -> str:
@@ -302,7 +302,7 @@ def run(arguments: argparse.Namespace) -> int:
 class Lines:
     """The lines of a source, cut from what each read brings. `read` counts the bytes."""
 
-    def __init__(self, source: Source, max_line: int = MAX_LINE) -> None:
+    def __init__(self, source: ByteSource, max_line: int = MAX_LINE) -> None:
         self._source = source
         self._max_line = max_line
         self._pending = bytearray()  # the line not yet ended
@@ -389,7 +389,7 @@ class _Report:
             self._progress.finish(self.tally)
 
 
-def _alone(lines: Lines, sink: Sink, defaults: Defaults, report: _Report) -> None:
+def _alone(lines: Lines, sink: ByteSink, defaults: Defaults, report: _Report) -> None:
     for batches in lines.reads():
         for batch in batches:
             outcome = translate_batch(batch, defaults)
@@ -398,7 +398,7 @@ def _alone(lines: Lines, sink: Sink, defaults: Defaults, report: _Report) -> Non
         sink.flush()
 
 
-def _together(lines: Lines, sink: Sink, defaults: Defaults, report: _Report, jobs: int) -> None:
+def _together(lines: Lines, sink: ByteSink, defaults: Defaults, report: _Report, jobs: int) -> None:
     # Not forked: this process has threads by the time the pool starts its workers.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _ignore_interrupt)
     writer = _Writer(sink, report, jobs * _WINDOW)
@@ -408,7 +408,7 @@ def _together(lines: Lines, sink: Sink, defaults: Defaults, report: _Report, job
                 writer.put(pool.submit(translate_batch, batch, defaults))
         writer.finish()
     except BrokenProcessPool:
-        raise Unusable("--jobs: a worker process died; expected enough memory for each of them") from None
+        raise UnusableFile("--jobs: a worker process died; expected enough memory for each of them") from None
     finally:
         writer.abandon()
         pool.shutdown(wait=True, cancel_futures=True)
@@ -417,7 +417,7 @@ def _together(lines: Lines, sink: Sink, defaults: Defaults, report: _Report, job
 class _Writer:
     """A thread that writes results in order while the main thread waits for input."""
 
-    def __init__(self, sink: Sink, report: _Report, window: int) -> None:
+    def __init__(self, sink: ByteSink, report: _Report, window: int) -> None:
         self._sink = sink
         self._report = report
         self._queue: queue.Queue[Future[Outcome] | None] = queue.Queue(window)
@@ -464,7 +464,7 @@ def _ignore_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _size(source: Source) -> int:
+def _size(source: ByteSource) -> int:
     """How many bytes there are, if the source is a file."""
     try:
         found = os.fstat(source.fileno())

@@ -15,11 +15,11 @@ from wireglot.dialects.registry import UnknownDialect, dialect
 CHUNK = 1 << 16
 
 
-class Unusable(Exception):
+class UnusableFile(Exception):
     """The command line, or a file it names, cannot be used. The text is the one line the caller gets."""
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """What a translation reads: `read1` returns what is there, and b"" only at the end."""
 
     def read1(self, size: int = -1, /) -> bytes: ...
@@ -27,27 +27,27 @@ class Source(Protocol):
     def fileno(self) -> int: ...
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     def write(self, data: bytes, /) -> int: ...
 
     def flush(self) -> None: ...
 
 
 @contextmanager
-def open_source(path: str | None, option: str = "--in") -> Iterator[Source]:
+def open_source(path: str | None, option: str = "--in") -> Iterator[ByteSource]:
     if path is None:
         if sys.stdin is None:
-            raise Unusable("standard input is closed")
+            raise UnusableFile("standard input is closed")
         if sys.stdin.isatty():
             complain("reading from the terminal, Ctrl-D ends the input")
-        yield cast(Source, sys.stdin.buffer)
+        yield cast(ByteSource, sys.stdin.buffer)
         return
     with _open(path, "rb", option) as file:
-        yield cast(Source, file)
+        yield cast(ByteSource, file)
 
 
 @contextmanager
-def open_sink(path: str | None, option: str = "--out") -> Iterator[Sink]:
+def open_sink(path: str | None, option: str = "--out") -> Iterator[ByteSink]:
     if path is None:
         sys.stdout.flush()  # what was printed so far stands before the bytes
         yield sys.stdout.buffer
@@ -56,7 +56,7 @@ def open_sink(path: str | None, option: str = "--out") -> Iterator[Sink]:
         with _open(path, "wb", option) as file:
             yield file
     except OSError as fault:  # a full disk
-        raise Unusable(f"{option} {path}: {fault.strerror or fault}") from None
+        raise UnusableFile(f"{option} {path}: {fault.strerror or fault}") from None
 
 
 def read_all(path: str | None, option: str = "--in") -> bytes:
@@ -81,7 +81,7 @@ def refuse_same_file(source_path: str | None, sink_path: str | None) -> None:
         except OSError:
             return
         if same and os.path.isfile(sink_path):
-            raise Unusable(f"--out {sink_path}: expected another file than --in")
+            raise UnusableFile(f"--out {sink_path}: expected another file than --in")
 
 
 def _open(path: str, mode: str, option: str) -> BinaryIO:
@@ -89,7 +89,7 @@ def _open(path: str, mode: str, option: str) -> BinaryIO:
         return cast(BinaryIO, open(path, mode))
     except (OSError, ValueError) as fault:
         reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
-        raise Unusable(f"{option} {path}: {reason}") from None
+        raise UnusableFile(f"{option} {path}: {reason}") from None
 
 
 def find_dialect(name: str) -> Dialect:

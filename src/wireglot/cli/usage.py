@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 
 from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
-    Address,
-    NoAnswer,
+    GatewayAddress,
+    GatewayUnreachable,
     StoreNote,
     UnusableKey,
     UnusableUrl,
@@ -188,7 +188,7 @@ def run(arguments: argparse.Namespace) -> int:
         return UNUSABLE
     except (StoreDown, StoreUnusable) as problem:
         return store_failed(problem)
-    except (NoAnswer, _Failed) as problem:
+    except (GatewayUnreachable, _Failed) as problem:
         complain(problem)
         return FAILED
     _show(reports, as_json=arguments.json)
@@ -274,7 +274,7 @@ def _there(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
     return [_get(address, path, secret, each, name) for each in questions]
 
 
-def _get(address: Address, path: str, secret: str, asked: Asked, name: str) -> dict[str, Any]:
+def _get(address: GatewayAddress, path: str, secret: str, asked: Asked, name: str) -> dict[str, Any]:
     answer = ask(address, "GET", f"{path}?{urlencode(asked, errors='replace')}", key=secret)
     if answer.status == _UNAUTHORIZED:
         fix = f"give one that it knows in {'' if name == ADMIN_SECRET else '--api-key or '}{name}"

@@ -118,7 +118,7 @@ _REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", 
 with them, where a server takes only one."""
 
 
-class Turn:
+class DemoTurn:
     """What the end of the conversation says: everything behind the model's last turn."""
 
     def __init__(self, messages: Sequence[Message]) -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from wireglot.demo.conversation import Turn
+from wireglot.demo.conversation import DemoTurn
 from wireglot.ir.content import Text
 from wireglot.ir.request import Request, Tool
 from wireglot.wire.json import BadJson, decode, encode_text
@@ -37,7 +37,7 @@ def is_dangerous(action: str) -> bool:
     )
 
 
-def safety_answer(request: Request, turn: Turn) -> str | None:
+def safety_answer(request: Request, turn: DemoTurn) -> str | None:
     """The answer to a safety check; None: the request is none."""
     rules = "\n".join(
         part.text

@@ -13,8 +13,8 @@ import msgspec
 from wireglot.demo import words
 from wireglot.demo.conversation import (
     CALLS_MAX,
+    DemoTurn,
     Directives,
-    Turn,
     calls_of,
     message_tokens,
     parse_directives,
@@ -168,7 +168,7 @@ class _Author:
     def __init__(self, request: Request, seed: str, dialect: str) -> None:
         self.request = request
         self.dialect = dialect
-        self.turn = Turn(request.messages)
+        self.turn = DemoTurn(request.messages)
         self.told: Directives = parse_directives(self.turn.text)
         self.seed = f"{seed}\x1f{len(request.messages)}\x1f{self.turn.text}"
         self.asked = "\n".join(user_texts(request.messages))

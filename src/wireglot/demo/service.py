@@ -79,7 +79,7 @@ class _Refused(Exception):
         self.error = error
 
 
-class Target(msgspec.Struct, frozen=True):
+class DemoTarget(msgspec.Struct, frozen=True):
     """What a path asks for. Not `sse`: Gemini's streams are one JSON array unless the query asks for SSE."""
 
     dialect: str
@@ -103,24 +103,26 @@ class Served(msgspec.Struct, frozen=True):
         return b"".join(self.pieces)
 
 
-def target_of(path: str, query: str = "", headers: Mapping[str, str] = {}) -> Target | None:
+def target_of(path: str, query: str = "", headers: Mapping[str, str] = {}) -> DemoTarget | None:
     """The dialect and operation behind any base URL. `headers` tell apart who lists models."""
     for end, name, operation in _ENDS:
         if path.endswith(end):
-            return Target(name, operation)
+            return DemoTarget(name, operation)
     if (found := _CODE_ASSIST.search(path)) is not None:
         known = _METHODS.get(found[1])
-        return Target("code-assist", known, "", "alt=sse" in query) if known is not None else None
+        return DemoTarget("code-assist", known, "", "alt=sse" in query) if known is not None else None
     if (found := _GEMINI.search(path)) is not None:
         known = _METHODS.get(found[2])
-        return Target("gemini", known, unquote(found[1]), "alt=sse" in query) if known is not None else None
+        return (
+            DemoTarget("gemini", known, unquote(found[1]), "alt=sse" in query) if known is not None else None
+        )
     if (found := _LISTING.search(path)) is not None:
-        return Target(_listing_dialect(path, headers), "models", unquote(found[1] or ""))
+        return DemoTarget(_listing_dialect(path, headers), "models", unquote(found[1] or ""))
     return None
 
 
 def serve(
-    target: Target, body: bytes, *, seed: str = "", now: int = 0, ending: script.Ending | None = None
+    target: DemoTarget, body: bytes, *, seed: str = "", now: int = 0, ending: script.Ending | None = None
 ) -> Served:
     """The demo model's answer. Never raises: what is wrong with a request becomes the dialect's own error.
 
@@ -209,7 +211,7 @@ def small_deltas(response: Response) -> list[Event]:
     return events
 
 
-def _read(speaks: Dialect, target: Target, body: bytes) -> tuple[Request, bool]:
+def _read(speaks: Dialect, target: DemoTarget, body: bytes) -> tuple[Request, bool]:
     document = decode(body)
     if not isinstance(document, dict):
         raise ClientFault("expected a JSON object")
@@ -249,7 +251,7 @@ def _whole(document: dict[str, Any], seed: str) -> Served:
     return Served(200, _headers(_JSON, f"req_demo{seed}"), (encode(document),))
 
 
-def _kind(target: Target) -> dict[str, str]:
+def _kind(target: DemoTarget) -> dict[str, str]:
     return {"object": "response.input_tokens"} if target.dialect == "openai-responses" else {}
 
 
@@ -259,7 +261,7 @@ def _listing_dialect(path: str, headers: Mapping[str, str]) -> str:
     return "gemini" if "x-goog-api-key" in headers or "/v1beta" in path else "openai-chat"
 
 
-def _listing(target: Target, now: int) -> dict[str, Any]:
+def _listing(target: DemoTarget, now: int) -> dict[str, Any]:
     names = (target.model,) if target.model else MODELS
     if target.dialect == "anthropic":
         made = [

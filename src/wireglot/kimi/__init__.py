@@ -7,7 +7,6 @@
 Importing it reads no environment and loads no network code.
 """
 
-from wireglot.kimi.call import CompletionResult
 from wireglot.kimi.client import (
     complete,
     complete_sync,
@@ -21,6 +20,7 @@ from wireglot.kimi.client import (
 )
 from wireglot.kimi.errors import KimiApiError, KimiConfigError, KimiError
 from wireglot.kimi.options import HttpFunction, Options
+from wireglot.kimi.question import CompletionResult
 from wireglot.kimi.setup import default_model
 
 __all__ = [

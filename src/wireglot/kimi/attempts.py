@@ -16,7 +16,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.http.retry import FIXED_100MS, RetryPolicy, advised_wait, wait_before
 from wireglot.http.transport import TransportFault
 from wireglot.ir.errors import ApiError, legible
-from wireglot.kimi.carrier import Reply, Send
+from wireglot.kimi.carrier import CarriedReply, Send
 from wireglot.kimi.errors import ApiErrorCode, KimiApiError, KimiConfigError
 from wireglot.kimi.options import LIMITS, Log, RetryPreset, Sleep
 from wireglot.kimi.setup import DIALECT, Setup
@@ -121,7 +121,7 @@ class Attempts:
     def latency_ms(self) -> int:
         return round((time.perf_counter() - self._started) * 1000)
 
-    async def answer(self, send: Send, receive: Callable[[Reply], Awaitable[T]], accept: str) -> T:
+    async def answer(self, send: Send, receive: Callable[[CarriedReply], Awaitable[T]], accept: str) -> T:
         """What `receive` makes of the first good answer. It may raise AttemptFailed, like the sending."""
         while True:
             self._tried += 1
@@ -134,7 +134,7 @@ class Attempts:
                 self.fail(failed)
             await self._sleep(wait)
 
-    async def _attempt(self, send: Send, accept: str) -> Reply:
+    async def _attempt(self, send: Send, accept: str) -> CarriedReply:
         headers = {
             "authorization": f"Bearer {self._setup.key}",
             "content-type": "application/json",
@@ -199,7 +199,7 @@ class Attempts:
         return f"Kimi answered with status {failed.status}{after}: {told}"
 
 
-async def _of_status(reply: Reply) -> AttemptFailed:
+async def _of_status(reply: CarriedReply) -> AttemptFailed:
     try:
         data = await reply.read(LIMITS.error_body)
     except Exception:  # whatever kept its explanation away: the status itself is known, and tells more

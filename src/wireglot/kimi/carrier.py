@@ -21,7 +21,7 @@ _TIMEOUTS: Final = Timeouts()
 _POOL: Final = "kimi"
 
 
-class Reply(Protocol):
+class CarriedReply(Protocol):
     """An answer whose head is there. Header names are in lower case."""
 
     status: int
@@ -32,7 +32,7 @@ class Reply(Protocol):
     def pieces(self) -> AsyncGenerator[bytes, None]: ...
 
 
-Send = Callable[[str, dict[str, str], bytes], Awaitable[Reply]]
+Send = Callable[[str, dict[str, str], bytes], Awaitable[CarriedReply]]
 
 
 @asynccontextmanager
@@ -63,12 +63,12 @@ def _tls() -> ssl.SSLContext:
     return default_context()
 
 
-async def _send(transport: SendingTransport, url: str, headers: dict[str, str], body: bytes) -> Reply:
+async def _send(transport: SendingTransport, url: str, headers: dict[str, str], body: bytes) -> CarriedReply:
     request = Outbound("POST", url, list(headers.items()), body, _POOL)
     return _Answered(await transport.send(request, _TIMEOUTS))
 
 
-async def _call(function: HttpFunction, url: str, headers: dict[str, str], body: bytes) -> Reply:
+async def _call(function: HttpFunction, url: str, headers: dict[str, str], body: bytes) -> CarriedReply:
     return _Returned(*await function("POST", url, headers, body))
 
 

@@ -8,14 +8,14 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 from wireglot.ir.stream import Event
-from wireglot.kimi.call import CompletionResult, question
-from wireglot.kimi.options import Asked, Options, SendingTransport, Tools, spelled_out
+from wireglot.kimi.options import CallArguments, Options, SendingTransport, Tools, spelled_out
+from wireglot.kimi.question import CompletionResult, question
 from wireglot.kimi.setup import set_up
 
 if TYPE_CHECKING:
     import asyncio
 
-    from wireglot.kimi.call import Call
+    from wireglot.kimi.call import KimiCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -139,7 +139,7 @@ async def complete(prompt: str | None = None, **options: Unpack[Options]) -> Com
     `prompt` is the user's next turn; `messages` is the conversation before it (or all of it), in Anthropic's
     form or the neutral one. `fields` are other fields of a Messages request: `thinking`, `stop_sequences`.
     """
-    return await _call(Asked(prompt=prompt, tools=(), stream=False, **options)).whole()
+    return await _call(CallArguments(prompt=prompt, tools=(), stream=False, **options)).whole()
 
 
 @spelled_out
@@ -150,7 +150,7 @@ async def complete_with_tools(
 
     `fields` may hold a `tool_choice`; see `complete` for the rest.
     """
-    return await _call(Asked(prompt=prompt, tools=tools, stream=False, **options)).whole()
+    return await _call(CallArguments(prompt=prompt, tools=tools, stream=False, **options)).whole()
 
 
 @spelled_out
@@ -159,7 +159,7 @@ def stream(prompt: str | None = None, **options: Unpack[Options]) -> AsyncGenera
 
     Nothing is sent before the first event is asked for. A stream that breaks off raises `KimiApiError`.
     """
-    return _call(Asked(prompt=prompt, tools=(), stream=True, **options)).events()
+    return _call(CallArguments(prompt=prompt, tools=(), stream=True, **options)).events()
 
 
 @spelled_out
@@ -167,7 +167,7 @@ def stream_with_tools(
     prompt: str | None = None, tools: Tools = (), **options: Unpack[Options]
 ) -> AsyncGenerator[Event, None]:
     """`stream`, with tools in Anthropic's form."""
-    return _call(Asked(prompt=prompt, tools=tools, stream=True, **options)).events()
+    return _call(CallArguments(prompt=prompt, tools=tools, stream=True, **options)).events()
 
 
 complete_sync = blocking(complete)
@@ -186,9 +186,9 @@ def connections() -> AbstractAsyncContextManager[SendingTransport]:
     return pooled()
 
 
-def _call(asked: Asked) -> Call:
+def _call(asked: CallArguments) -> KimiCall:
     setup = set_up(asked.model, asked.api_key, asked.base_url)
     # The network and all that belongs to it are loaded by the first call, not by the import.
-    from wireglot.kimi.call import Call
+    from wireglot.kimi.call import KimiCall
 
-    return Call(asked, setup, question(asked, setup.model))
+    return KimiCall(asked, setup, question(asked, setup.model))

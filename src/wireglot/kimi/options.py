@@ -44,7 +44,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Options(TypedDict, total=False):
-    """As a caller writes them. What is left out is as `Asked` has it."""
+    """As a caller writes them. What is left out is as `CallArguments` has it."""
 
     messages: Sequence[Turn] | None
     model: str | None
@@ -59,7 +59,7 @@ class Options(TypedDict, total=False):
     retry: RetryPreset
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class CallArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of a call, before anything is made of them."""
 
     prompt: str | None
@@ -86,7 +86,7 @@ def spelled_out(function: F) -> F:
     """The same function; `help` and `inspect.signature` show each option that its `**options` takes."""
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    annotations = inspect.get_annotations(Asked)
+    annotations = inspect.get_annotations(CallArguments)
     options = [
         inspect.Parameter(
             field.name,
@@ -94,7 +94,7 @@ def spelled_out(function: F) -> F:
             default=field.default,
             annotation=annotations[field.name],
         )
-        for field in msgspec.structs.fields(Asked)
+        for field in msgspec.structs.fields(CallArguments)
         if field.name in Options.__annotations__
     ]
     cast("Any", function).__signature__ = signature.replace(parameters=[*own, *options])

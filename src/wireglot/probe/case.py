@@ -20,7 +20,7 @@ DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
 WEIGHTS: Final[dict[Level, int]] = {"must": 3, "should": 1}
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeCase(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     title: str
     sends: str
@@ -49,7 +49,7 @@ class Theme:
     def __init__(self, name: str, title: str) -> None:
         self.name = name
         self.title = title
-        self.cases: list[Case] = []
+        self.cases: list[ProbeCase] = []
 
     def case(
         self,
@@ -66,7 +66,7 @@ class Theme:
     ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
         def declare(check: Callable[[Talk], None]) -> Callable[[Talk], None]:
             self.cases.append(
-                Case(
+                ProbeCase(
                     id=f"{self.name}.{name}",
                     title=title,
                     sends=sends,

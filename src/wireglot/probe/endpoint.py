@@ -75,7 +75,7 @@ class _Limits(msgspec.Struct, frozen=True):
     write_pending: int = _BODY_MOST
 
 
-class Ask(msgspec.Struct, frozen=True):
+class EndpointRequest(msgspec.Struct, frozen=True):
     """One request, without its key."""
 
     method: str
@@ -97,12 +97,12 @@ class NoReply(Exception):
 
 
 class Endpoint(Protocol):
-    def ask(self, ask: Ask) -> Got:
+    def ask(self, ask: EndpointRequest) -> Got:
         """Raises NoReply."""
         ...
 
 
-class UnusableUrl(Exception):
+class UnusableEndpoint(Exception):
     """In words for people."""
 
 
@@ -112,13 +112,15 @@ def root_of(base_url: str, dialect: str) -> str:
         parts = urlsplit(base_url)
         port = parts.port
     except ValueError:
-        raise UnusableUrl("BASE_URL: expected http://HOST:PORT or https://HOST/PATH") from None
+        raise UnusableEndpoint("BASE_URL: expected http://HOST:PORT or https://HOST/PATH") from None
     host = parts.hostname or ""
     plain = host.replace(".", "").replace("-", "").replace(":", "").replace("_", "")
     if parts.scheme not in ("http", "https") or not plain.isalnum() or not plain.isascii():
-        raise UnusableUrl("BASE_URL: expected http://HOST:PORT or https://HOST/PATH")
+        raise UnusableEndpoint("BASE_URL: expected http://HOST:PORT or https://HOST/PATH")
     if parts.query or parts.fragment or parts.username or parts.password:
-        raise UnusableUrl("BASE_URL: expected no name, password or query in it; a key goes into --key-env")
+        raise UnusableEndpoint(
+            "BASE_URL: expected no name, password or query in it; a key goes into --key-env"
+        )
     path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
     if dialect == "anthropic":
         path = path.removesuffix("/v1")
@@ -165,7 +167,7 @@ class HttpEndpoint:
         await asyncio.gather(*left, return_exceptions=True)
         await self._transport.close()
 
-    def ask(self, ask: Ask) -> Got:
+    def ask(self, ask: EndpointRequest) -> Got:
         key = self._key if ask.key is None else ask.key
         headers = [*ask.headers, *self._headers]
         if key:

@@ -31,7 +31,7 @@ class Offer(msgspec.Struct, frozen=True):
     strict: bool = False
 
 
-class Call(msgspec.Struct, frozen=True):
+class ProbeCall(msgspec.Struct, frozen=True):
     """`arguments`: the JSON text, as it was told."""
 
     id: str
@@ -57,11 +57,11 @@ class Called(msgspec.Struct, frozen=True):
     """A turn of the model that the probe made up: a text, or calls with ids from elsewhere."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ProbeCall, ...] = ()
 
 
-class Result(msgspec.Struct, frozen=True):
-    call: Call
+class ProbeResult(msgspec.Struct, frozen=True):
+    call: ProbeCall
     text: str
     error: bool = False
     picture: bool = False
@@ -69,7 +69,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    results: tuple[Result, ...]
+    results: tuple[ProbeResult, ...]
 
 
 class Midway(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class Midway(msgspec.Struct, frozen=True):
 Turn = User | Said | Called | Results | Midway
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
     system: tuple[str, ...] = ()
     system_parts: bool = False
@@ -105,5 +105,5 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of the body, as they are."""
 
 
-def ask(text: str, **more: Any) -> Question:
-    return Question(turns=(User((text,)),), **more)
+def ask(text: str, **more: Any) -> ProbeQuestion:
+    return ProbeQuestion(turns=(User((text,)),), **more)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from wireglot.probe.question import Call
+from wireglot.probe.question import ProbeCall
 from wireglot.wire.json import BadJson, decode
 
 Verdict = Literal["pass", "fail", "warn", "not applicable", "inconclusive", "not run"]
@@ -43,7 +43,7 @@ is told."""
 _CONTENT: Final[tuple[Rule, ...]] = ("order", "ending", "calls", "thoughts")
 
 
-class Counted(msgspec.Struct, frozen=True):
+class ProbeUsage(msgspec.Struct, frozen=True):
     """Tokens, as they were told. `input` and `output` hold everything; None: not told."""
 
     input: int
@@ -59,15 +59,15 @@ class Thought(msgspec.Struct, frozen=True):
     """A signature, or encrypted content."""
 
 
-class Reply(msgspec.Struct, kw_only=True):
+class ProbeReply(msgspec.Struct, kw_only=True):
     text: str = ""
-    calls: list[Call] = []
+    calls: list[ProbeCall] = []
     thoughts: list[Thought] = []
     stop: Stop = ""
     stop_word: str = ""
     """As the dialect says it."""
     sequence: str | None = None
-    usage: Counted | None = None
+    usage: ProbeUsage | None = None
     id: str = ""
     model: str = ""
     items: list[dict[str, Any]] = []
@@ -117,13 +117,13 @@ class At:
             raise Broken(f"{self.path}: there is no field {name}")
         return At(self.value[name], f"{self.path}.{name}")
 
-    def nullable(self, name: str, reply: Reply) -> At:
+    def nullable(self, name: str, reply: ProbeReply) -> At:
         """A field that is there, be it null. Where it is missing, the SDKs take it for null."""
         if name not in self.object():
             reply.faults = [*reply.faults, ("nulls", f"{self.path}: there is no field {name}, not even null")]
         return At(self.value.get(name), f"{self.path}.{name}")
 
-    def nullables(self, names: Iterable[str], reply: Reply) -> None:
+    def nullables(self, names: Iterable[str], reply: ProbeReply) -> None:
         for name in names:
             self.nullable(name, reply)
 
@@ -154,7 +154,7 @@ class At:
         return at.value
 
 
-class Frame(msgspec.Struct, frozen=True):
+class ProbeFrame(msgspec.Struct, frozen=True):
     """`lines`: those that are neither an event's name nor data: comments, ids, retry times."""
 
     event: str
@@ -171,13 +171,13 @@ class Frame(msgspec.Struct, frozen=True):
             return None
 
 
-def frames_of(body: bytes) -> list[Frame]:
+def frames_of(body: bytes) -> list[ProbeFrame]:
     """What stands behind the last blank line is a frame too."""
     text = body.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return [_frame(block) for block in text.split("\n\n") if block.strip("\n")]
 
 
-def _frame(block: str) -> Frame:
+def _frame(block: str) -> ProbeFrame:
     event, data, others, spaced = "", [], [], True
     for line in block.strip("\n").split("\n"):
         name, colon, value = line.partition(":")
@@ -188,4 +188,4 @@ def _frame(block: str) -> Frame:
             event = value.strip()
         else:
             others.append(line)
-    return Frame(event, "\n".join(data), tuple(others), spaced)
+    return ProbeFrame(event, "\n".join(data), tuple(others), spaced)

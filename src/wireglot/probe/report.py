@@ -9,14 +9,14 @@ from typing import Final
 import msgspec
 
 from wireglot.http.redaction import Redactor
-from wireglot.probe.case import Case, Cost, Level
+from wireglot.probe.case import Cost, Level, ProbeCase
 from wireglot.probe.cases.listed import THEMES
 from wireglot.probe.reply import VERDICTS, Verdict
-from wireglot.probe.run import Finding
-from wireglot.probe.talk import Exchange
+from wireglot.probe.run import ProbeFinding
+from wireglot.probe.talk import ProbeExchange
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
     """A case and how it ended."""
 
     id: str
@@ -31,7 +31,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     seconds: float
     tries: int
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[ProbeExchange, ...]
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Score(msgspec.Struct, frozen=True):
     percent: float
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     wireglot: str
     """The version of the probe."""
     endpoint: str
@@ -58,14 +58,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     catalog: str
     """A suggestion for a file of the catalog."""
-    cases: tuple[Row, ...]
+    cases: tuple[ProbeRow, ...]
 
     @property
     def failed(self) -> int:
         return self.verdicts["fail"]
 
 
-def score_of(cases: Sequence[Case], findings: Sequence[Finding]) -> Score:
+def score_of(cases: Sequence[ProbeCase], findings: Sequence[ProbeFinding]) -> Score:
     weights = {case.id: case.weight for case in cases}
     decided = [finding for finding in findings if finding.verdict in ("pass", "fail", "warn")]
     passed = [finding for finding in decided if finding.verdict == "pass"]
@@ -74,17 +74,17 @@ def score_of(cases: Sequence[Case], findings: Sequence[Finding]) -> Score:
     return Score(len(passed), len(decided), round(100 * reached / most, 1) if most else 0.0)
 
 
-def tally(findings: Sequence[Finding]) -> dict[str, int]:
+def tally(findings: Sequence[ProbeFinding]) -> dict[str, int]:
     return {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in VERDICTS}
 
 
-def rows_of(cases: Sequence[Case], findings: Sequence[Finding], key: str) -> tuple[Row, ...]:
+def rows_of(cases: Sequence[ProbeCase], findings: Sequence[ProbeFinding], key: str) -> tuple[ProbeRow, ...]:
     by_id = {case.id: case for case in cases}
     scrub = Redactor([key] if key else [], []).text
     return tuple(_row(by_id[finding.id], finding, scrub) for finding in findings)
 
 
-def _row(case: Case, finding: Finding, scrub: Callable[[str], str]) -> Row:
+def _row(case: ProbeCase, finding: ProbeFinding, scrub: Callable[[str], str]) -> ProbeRow:
     exchanges = tuple(
         msgspec.structs.replace(
             each,
@@ -96,7 +96,7 @@ def _row(case: Case, finding: Finding, scrub: Callable[[str], str]) -> Row:
         )
         for each in finding.exchanges
     )
-    return Row(
+    return ProbeRow(
         id=case.id,
         theme=case.theme,
         title=case.title,
@@ -140,7 +140,7 @@ _SIGNS: Final = {
 }
 
 
-def page(report: Report) -> str:
+def page(report: ProbeReport) -> str:
     score = report.score
     parts = [
         "<!doctype html>",
@@ -168,7 +168,7 @@ def page(report: Report) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _summary(report: Report) -> str:
+def _summary(report: ProbeReport) -> str:
     counts = "".join(
         f'<li class="v {_class(verdict)}">{_SIGNS[verdict]} {count} {escape(verdict)}</li>'
         for verdict, count in report.verdicts.items()
@@ -182,7 +182,7 @@ def _summary(report: Report) -> str:
     return f'<ul class="sum">{counts}</ul>' + (f"<ul>{told}</ul>" if told else "")
 
 
-def _html_row(row: Row) -> str:
+def _html_row(row: ProbeRow) -> str:
     words = f"<p>{escape(row.words)}</p>" if row.words else ""
     evidence = "".join(map(_exchange, row.exchanges))
     return (
@@ -194,7 +194,7 @@ def _html_row(row: Row) -> str:
     )
 
 
-def _exchange(exchange: Exchange) -> str:
+def _exchange(exchange: ProbeExchange) -> str:
     told = f"status {exchange.status} {exchange.kind}" if exchange.status else "no answer"
     return (
         f"<p><code>{escape(exchange.method)} {escape(exchange.path)}</code></p>"

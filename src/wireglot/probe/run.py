@@ -10,10 +10,10 @@ import msgspec
 
 from wireglot.demo.service import refused, serve, target_of
 from wireglot.ir.errors import ApiError
-from wireglot.probe.case import Case
-from wireglot.probe.endpoint import Ask, Endpoint, Got, root_of
+from wireglot.probe.case import ProbeCase
+from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, root_of
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Verdict
-from wireglot.probe.talk import Exchange, Ledger, Talk
+from wireglot.probe.talk import ProbeExchange, ProbeLedger, Talk
 from wireglot.probe.wires.anthropic import AnthropicWire
 from wireglot.probe.wires.gemini import GeminiWire
 from wireglot.probe.wires.openai_chat import ChatWire
@@ -25,7 +25,7 @@ _PAUSE_SECONDS: Final = 2.0
 """Before a case is tried again: mostly the endpoint was busy, or the model chose otherwise."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
     """How one case ended, with all that was said in it."""
 
     id: str
@@ -33,24 +33,24 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     words: str = ""
     seconds: float = 0.0
     tries: int = 1
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[ProbeExchange, ...] = ()
 
 
 def run_cases(
-    cases: Iterable[Case],
+    cases: Iterable[ProbeCase],
     endpoint: Endpoint,
     wire: Wire,
     model: str,
-    ledger: Ledger,
+    ledger: ProbeLedger,
     *,
-    affordable: Callable[[Case], str] = lambda _: "",
+    affordable: Callable[[ProbeCase], str] = lambda _: "",
     wait: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Finding]:
+) -> Iterator[ProbeFinding]:
     """Each finding as soon as it is there. `affordable` gives why a case may not be run any more, or ""."""
     for case in cases:
         if why := affordable(case):
-            yield Finding(id=case.id, verdict="not run", words=why, tries=0)
+            yield ProbeFinding(id=case.id, verdict="not run", words=why, tries=0)
             continue
         began = clock()
         finding = _once(case, Talk(endpoint, wire, model, ledger, case=case.id))
@@ -62,7 +62,7 @@ def run_cases(
         yield msgspec.structs.replace(finding, seconds=round(clock() - began, 3))
 
 
-def _once(case: Case, talk: Talk) -> Finding:
+def _once(case: ProbeCase, talk: Talk) -> ProbeFinding:
     verdict: Verdict = "pass"
     words = ""
     try:
@@ -77,7 +77,7 @@ def _once(case: Case, talk: Talk) -> Finding:
         if excuse := told.intersection(case.excuses):
             verdict, words = "not applicable", f"the answer says that it left out {', '.join(sorted(excuse))}"
         talk.unlearn(words)
-    return Finding(id=case.id, verdict=verdict, words=words, exchanges=tuple(talk.exchanges))
+    return ProbeFinding(id=case.id, verdict=verdict, words=words, exchanges=tuple(talk.exchanges))
 
 
 _BYTES_OF_A_TOKEN = 2
@@ -90,7 +90,7 @@ class DemoEndpoint:
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
 
-    def ask(self, ask: Ask) -> Got:
+    def ask(self, ask: EndpointRequest) -> Got:
         path, _, query = (
             root_of("http://demo", self._dialect).removeprefix("http://demo") + ask.path
         ).partition("?")
@@ -112,7 +112,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Rehearsal(msgspec.Struct, frozen=True):
-    findings: tuple[Finding, ...]
+    findings: tuple[ProbeFinding, ...]
     parts: tuple[Part, ...]
 
     @property
@@ -128,9 +128,9 @@ class Rehearsal(msgspec.Struct, frozen=True):
         return sum(part.output for part in self.parts)
 
 
-def rehearse(cases: Iterable[Case], wire: Wire, model: str) -> Rehearsal:
-    ledger = Ledger()
-    findings: list[Finding] = []
+def rehearse(cases: Iterable[ProbeCase], wire: Wire, model: str) -> Rehearsal:
+    ledger = ProbeLedger()
+    findings: list[ProbeFinding] = []
     parts: list[Part] = []
     for case in cases:
         before = ledger.requests, ledger.bytes_sent, ledger.most_output

@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from wireglot.probe.talk import Ledger
+from wireglot.probe.talk import ProbeLedger
 
 _STYLES: Final = {
     ("anthropic", "0"): "adaptive",
@@ -27,7 +27,9 @@ _LISTS: Final = {
 }
 
 
-def catalog_entry(base_url: str, dialect: str, model: str, ledger: Ledger, *, date: str, version: str) -> str:
+def catalog_entry(
+    base_url: str, dialect: str, model: str, ledger: ProbeLedger, *, date: str, version: str
+) -> str:
     host = urlsplit(base_url).hostname or "mine"
     name = re.sub(r"[^A-Za-z0-9]+", "-", host).strip("-").lower() or "mine"
     limits = _limits(dialect, ledger)
@@ -62,7 +64,7 @@ def catalog_entry(base_url: str, dialect: str, model: str, ledger: Ledger, *, da
     return "\n".join(lines) + "\n"
 
 
-def _limits(dialect: str, ledger: Ledger) -> list[tuple[str, str, str]]:
+def _limits(dialect: str, ledger: ProbeLedger) -> list[tuple[str, str, str]]:
     """Field, value in TOML, evidence."""
     facts = ledger.facts
     found: list[tuple[str, str, str]] = []

@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.dialects.registry import surface
-from wireglot.probe.endpoint import Ask, Endpoint, Got, NoReply
-from wireglot.probe.question import Question
-from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Reply, frames_of
+from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, NoReply
+from wireglot.probe.question import ProbeQuestion
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply, frames_of
 from wireglot.probe.wires.wire import Wire
 from wireglot.wire.json import BadJson, decode, encode
 
@@ -31,7 +31,7 @@ class Refused(Broken):
         self.message = message
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeExchange(msgspec.Struct, frozen=True, kw_only=True):
     """`status` 0: nothing came back, and `answer` says why."""
 
     method: str
@@ -46,11 +46,11 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an earlier case asked the same, whose answer was looked at again."""
 
 
-class Ledger:
+class ProbeLedger:
     """What a run has asked and spent, and what it has learned of the endpoint, over all cases."""
 
     def __init__(self) -> None:
-        self.known: dict[Ask, Got] = {}
+        self.known: dict[EndpointRequest, Got] = {}
         self.requests = 0
         self.input = 0
         self.output = 0
@@ -70,14 +70,14 @@ class Talk:
         endpoint: Endpoint,
         wire: Wire,
         model: str,
-        ledger: Ledger,
+        ledger: ProbeLedger,
         *,
         case: str = "",
         fresh: bool = False,
     ) -> None:
         self.wire = wire
         self.model = model
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[ProbeExchange] = []
         self._endpoint = endpoint
         self._ledger = ledger
         self._case = case
@@ -85,7 +85,7 @@ class Talk:
 
     # What is asked
 
-    def ask(self, question: Question) -> Reply:
+    def ask(self, question: ProbeQuestion) -> ProbeReply:
         """A whole answer. Raises Broken (of which Refused is one) and Inconclusive."""
         got = self.send(question)
         document = self._answered(got)
@@ -93,7 +93,7 @@ class Talk:
         self._spent(reply)
         return reply
 
-    def stream(self, question: Question) -> Reply:
+    def stream(self, question: ProbeQuestion) -> ProbeReply:
         """A stream, read to its end; `require` of what comes back tells what is wrong with it."""
         got = self.send(msgspec.structs.replace(question, stream=True))
         if got.status != _OK:
@@ -107,7 +107,7 @@ class Talk:
         self._spent(reply)
         return reply
 
-    def optional(self, question: Question, what: str, value: str = "") -> Reply:
+    def optional(self, question: ProbeQuestion, what: str, value: str = "") -> ProbeReply:
         """The same for what an endpoint need not have: refused in good order, the case does not apply."""
         try:
             reply = self.stream(question) if question.stream else self.ask(question)
@@ -119,11 +119,11 @@ class Talk:
         self.learn(what, value, True, "it was answered")
         return reply
 
-    def think(self, question: Question) -> Reply:
+    def think(self, question: ProbeQuestion) -> ProbeReply:
         """With thinking asked for, in the first of the dialect's ways that is taken."""
         known = self._ledger.way_to_think
         refused: Refused | None = None
-        reply: Reply | None = None
+        reply: ProbeReply | None = None
         for way in range(self.wire.thinking_ways) if known is None else (known,):
             try:
                 asked = msgspec.structs.replace(question, thinking=way)
@@ -142,7 +142,7 @@ class Talk:
         self.learn("thinking", "", False, str(refused))
         raise NotApplicable(f"thinking is refused in good order: {refused}")
 
-    def send(self, question: Question) -> Got:
+    def send(self, question: ProbeQuestion) -> Got:
         operation = "stream" if question.stream else "generate"
         return self.post(encode(self.wire.body(self.model, question)), self.path(operation))
 
@@ -151,7 +151,7 @@ class Talk:
         about = surface(self.wire.name).upstream
         assert about is not None
         headers = (("content-type", "application/json"), *about.fixed_headers, _AGENT)
-        ask = Ask(method, path, headers, body, key)
+        ask = EndpointRequest(method, path, headers, body, key)
         found = self._ledger.known.get(ask)
         if found is not None and not self._fresh:
             self._keep(ask, found, shared=True)
@@ -164,7 +164,7 @@ class Talk:
         except NoReply as fault:
             shown = _shown(ask.body)
             self.exchanges.append(
-                Exchange(method=method, path=path, request=shown, status=0, kind="", answer=str(fault))
+                ProbeExchange(method=method, path=path, request=shown, status=0, kind="", answer=str(fault))
             )
             raise Inconclusive(f"no answer: {fault}") from None
         if got.status not in _BUSY:
@@ -221,16 +221,16 @@ class Talk:
             raise Broken(str(refusal))
         raise refusal
 
-    def _spent(self, reply: Reply) -> None:
+    def _spent(self, reply: ProbeReply) -> None:
         if reply.usage is not None and not self.exchanges[-1].shared:
             self._ledger.input += reply.usage.input
             self._ledger.output += reply.usage.output
 
-    def _keep(self, ask: Ask, got: Got, *, shared: bool = False) -> None:
+    def _keep(self, ask: EndpointRequest, got: Got, *, shared: bool = False) -> None:
         kind = got.headers.get("content-type", "")
         told = tuple(filter(None, got.headers.get(_LEFT_OUT, "").split(",")))
         self.exchanges.append(
-            Exchange(
+            ProbeExchange(
                 method=ask.method,
                 path=ask.path,
                 request=_shown(ask.body),

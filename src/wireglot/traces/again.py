@@ -20,11 +20,11 @@ from wireglot.ir.stream import Folding
 from wireglot.ir.verdict import NoAnswer, accept
 from wireglot.providers.carried import with_minter
 from wireglot.providers.unasked import Unasked
-from wireglot.traces.target import Target
+from wireglot.traces.target import TraceTarget
 from wireglot.translate import Plan, plan
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestAgain(msgspec.Struct, frozen=True):
     """A request that was translated again."""
 
     own: Request
@@ -39,7 +39,9 @@ class Asked(msgspec.Struct, frozen=True):
     context: Context
 
 
-def ask_again(client: str, body: dict[str, Any], target: Target, context: Context | None = None) -> Asked:
+def ask_again(
+    client: str, body: dict[str, Any], target: TraceTarget, context: Context | None = None
+) -> RequestAgain:
     """Raises what the translation raises: a `WireglotError`."""
     spoken = dialect(target.source or client)
     context = replace(
@@ -66,10 +68,10 @@ def ask_again(client: str, body: dict[str, Any], target: Target, context: Contex
     if losses and spoken.places is not None:
         losses = RequestPlaces(spoken.places, body, read).located(losses, asked)
     document = finished(rendered.value, target)
-    return Asked(own, read, planned, document=document, losses=losses, context=planned.context)
+    return RequestAgain(own, read, planned, document=document, losses=losses, context=planned.context)
 
 
-def finished(document: dict[str, Any], target: Target) -> dict[str, Any]:
+def finished(document: dict[str, Any], target: TraceTarget) -> dict[str, Any]:
     """An upstream's body with what its provider's configuration puts into it and takes out of it."""
     whole = {**document, **target.fields}
     return {name: value for name, value in whole.items() if name not in target.without}
@@ -124,7 +126,7 @@ def _no_stop(name: str, status: str) -> Stop:
     return Stop("other", raw, name, extra=Extra(name, {}, {"finishReason": "absent"}))
 
 
-def as_shown(target: Target, client: str, document: dict[str, Any], asked: Asked) -> Target:
+def as_shown(target: TraceTarget, client: str, document: dict[str, Any], asked: RequestAgain) -> TraceTarget:
     """The target, with whether the gateway withheld reasoning: the client did not ask for it, and the answer
     that it got shows none."""
     spoken = dialect(target.source or client)
@@ -140,14 +142,14 @@ def as_shown(target: Target, client: str, document: dict[str, Any], asked: Asked
     return target if any(type(part) is Reasoning for part in shown) else replace(target, withholds=True)
 
 
-def withholding(target: Target, client: str, context: Context) -> Unasked | None:
+def withholding(target: TraceTarget, client: str, context: Context) -> Unasked | None:
     if not target.withholds:
         return None
     minter = Origin(dialect(target.dialect).surface.family, context.provider, context.model)
     return Unasked(minter, signs=dialect(target.source or client).surface.reasoning.signs_texts)
 
 
-class Answered(msgspec.Struct, frozen=True):
+class AnswerAgain(msgspec.Struct, frozen=True):
     """An answer that was translated again."""
 
     document: dict[str, Any]
@@ -155,8 +157,8 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 def answer_again(
-    client: str, response: Response, target: Target, asked: Asked | None, context: Context
-) -> Answered:
+    client: str, response: Response, target: TraceTarget, asked: RequestAgain | None, context: Context
+) -> AnswerAgain:
     """The upstream's answer as the client is told it."""
     told, answered = dialect(target.source or client), dialect(target.dialect)
     request = asked.planned.client if asked is not None else None
@@ -171,7 +173,7 @@ def answer_again(
                 renamed=asked.planned.aliases.functions if asked is not None else {},
             )
         except NoAnswer as failed:
-            return Answered(told.render_error(failed.error, context).value)
+            return AnswerAgain(told.render_error(failed.error, context).value)
         response, losses = accepted.response, accepted.losses
     if asked is not None and asked.planned.aliases:
         aliases = asked.planned.aliases
@@ -188,6 +190,6 @@ def answer_again(
         response = with_minter(response, minter, unseen)
     rendered = told.render_response(response, context, request)
     every = (*losses, *unseen, *rendered.losses)
-    return Answered(
+    return AnswerAgain(
         rendered.value, answer_located(told.places, every, rendered.value, response.content) if every else ()
     )

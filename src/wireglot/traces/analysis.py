@@ -15,21 +15,24 @@ from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.providers.spec import UnknownProvider
-from wireglot.traces.again import Asked, as_shown, ask_again
-from wireglot.traces.bodies import Unreadable, amount, check_linkable, document, whole
+from wireglot.traces.again import RequestAgain, as_shown, ask_again
+from wireglot.traces.bodies import UnreadableBody, amount, check_linkable, document, whole
 from wireglot.traces.causes import with_causes
 from wireglot.traces.links import answer_links, request_links
 from wireglot.traces.pointer import found, pointer_of
-from wireglot.traces.target import BadTarget, Target, target_of
-from wireglot.traces.trace import Attempt, Counted, Link, Message, Trace, TracedLoss
+from wireglot.traces.target import BadTarget, TraceTarget, target_of
+from wireglot.traces.trace import Attempt, Link, SummaryCount, Trace, TracedLoss, TraceMessage
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _GRADES: Final = ("serious", "degraded", "harmless")
 
 
 def request_summary(
-    asked: Asked, target: Target, upstream: dict[str, Any], losses: Iterable[Loss | TracedLoss] | None = None
-) -> list[Counted]:
+    asked: RequestAgain,
+    target: TraceTarget,
+    upstream: dict[str, Any],
+    losses: Iterable[Loss | TracedLoss] | None = None,
+) -> list[SummaryCount]:
     """`losses`: of this request; without them, those of its translation."""
     context = asked.context
     try:
@@ -37,15 +40,15 @@ def request_summary(
     except WireglotError:  # it is written for others, and may not be read here
         sent = asked.planned.upstream
     ours, theirs = counts(asked.own), counts(sent)
-    lines = [Counted(what, ours[what], theirs[what]) for what in ours if ours[what] or theirs[what]]
+    lines = [SummaryCount(what, ours[what], theirs[what]) for what in ours if ours[what] or theirs[what]]
     ids = _rewritten_ids(asked)
     if ids:
-        lines.append(Counted("tool ids rewritten", ids, ids))
+        lines.append(SummaryCount("tool ids rewritten", ids, ids))
     names = len(asked.planned.aliases.names)
     if names:
-        lines.append(Counted("tool names rewritten", names, names))
+        lines.append(SummaryCount("tool names rewritten", names, names))
     grades = [loss.grade for loss in (asked.losses if losses is None else losses)]
-    lines += [Counted(f"{grade} losses", grades.count(grade), 0) for grade in _GRADES if grade in grades]
+    lines += [SummaryCount(f"{grade} losses", grades.count(grade), 0) for grade in _GRADES if grade in grades]
     return lines
 
 
@@ -91,7 +94,7 @@ def _of(parts: list[Part], kind: type[Part]) -> int:
     return sum(type(part) is kind for part in parts)
 
 
-def _rewritten_ids(asked: Asked) -> int:
+def _rewritten_ids(asked: RequestAgain) -> int:
     """Calls that go by another id upstream."""
     planned, trail = asked.planned, asked.planned.trail
     if trail is None:
@@ -149,7 +152,7 @@ def by_client(links: Iterable[Link]) -> dict[str, str]:
     return {link.client: link.upstream for link in links}
 
 
-_FAULTS = (WireglotError, Unreadable, BadTarget, UnknownDialect, UnknownProvider, BadJson)
+_FAULTS = (WireglotError, UnreadableBody, BadTarget, UnknownDialect, UnknownProvider, BadJson)
 
 
 def context_of(trace: Trace) -> Context:
@@ -165,7 +168,7 @@ def with_told(trace: Trace) -> Trace:
     try:
         check_linkable(trace.request, "the client's request")
         body: dict[str, Any] | None = document(trace.request, "the client's request")
-    except Unreadable as fault:
+    except UnreadableBody as fault:
         notes.append(f"no links: {fault}")
         body = None
     answer = _with_folded(trace.answer, trace.row.dialect)
@@ -182,8 +185,8 @@ def with_told(trace: Trace) -> Trace:
 
 
 def _told(
-    trace: Trace, attempt: Attempt, body: dict[str, Any] | None, answer: Message, notes: list[str]
-) -> tuple[Attempt, Message]:
+    trace: Trace, attempt: Attempt, body: dict[str, Any] | None, answer: TraceMessage, notes: list[str]
+) -> tuple[Attempt, TraceMessage]:
     """The attempt, and the client's answer: its events are linked with the last attempt's."""
     client = trace.row.dialect
     came = _with_folded(attempt.answer, attempt.dialect) if attempt.answer is not None else None
@@ -217,7 +220,7 @@ def _told(
     return told, answer
 
 
-def _caused(trace: Trace, answer: Message, attempt: Attempt, asked: Asked | None) -> Message:
+def _caused(trace: Trace, answer: TraceMessage, attempt: Attempt, asked: RequestAgain | None) -> TraceMessage:
     if attempt.answer is None:
         return answer
     try:
@@ -236,9 +239,9 @@ def _caused(trace: Trace, answer: Message, attempt: Attempt, asked: Asked | None
 def _answers(
     trace: Trace,
     attempt: Attempt,
-    target: Target,
-    asked: Asked | None,
-    answer: Message,
+    target: TraceTarget,
+    asked: RequestAgain | None,
+    answer: TraceMessage,
     notes: list[str],
 ) -> list[Link]:
     if attempt.answer is None or not (answer.body or answer.frames):
@@ -256,7 +259,7 @@ def _answers(
         return []
 
 
-def _with_folded(message: Message, dialect: str) -> Message:
+def _with_folded(message: TraceMessage, dialect: str) -> TraceMessage:
     if not message.frames or message.folded or message.truncated:
         return message
     try:
@@ -270,7 +273,7 @@ def _with_folded(message: Message, dialect: str) -> Message:
 def _placed(
     loss: TracedLoss,
     body: dict[str, Any] | None,
-    answer: Message,
+    answer: TraceMessage,
     dialect: str,
     links: dict[str, str],
     answers: dict[str, str],

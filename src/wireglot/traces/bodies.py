@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from wireglot.ir.errors import WireglotError
 from wireglot.traces.again import Amounted, amounted
-from wireglot.traces.trace import Message, Trace
+from wireglot.traces.trace import Trace, TraceMessage
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[,]', re.DOTALL)
@@ -20,11 +20,11 @@ VALUES_MOST: Final = 200_000
 megabytes of nothing but brackets would take a gateway's interpreter for a second."""
 
 
-class Unreadable(ValueError):
+class UnreadableBody(ValueError):
     """A body that cannot be gone through; in words for people."""
 
 
-def payload(message: Message) -> bytes:
+def payload(message: TraceMessage) -> bytes:
     """The body, or the pieces of its stream in their order. Raises Unreadable."""
     if message.frames:
         return "".join(frame.data for frame in message.frames).encode("utf-8", "surrogatepass")
@@ -33,7 +33,7 @@ def payload(message: Message) -> bytes:
     try:
         return base64.b64decode(message.body, validate=True)
     except binascii.Error:
-        raise Unreadable("the body is no base64, although it says so") from None
+        raise UnreadableBody("the body is no base64, although it says so") from None
 
 
 def is_tangled(data: bytes) -> bool:
@@ -52,47 +52,47 @@ def is_tangled(data: bytes) -> bool:
     return False
 
 
-def check_linkable(message: Message | None, name: str) -> None:
+def check_linkable(message: TraceMessage | None, name: str) -> None:
     """Raises Unreadable where it is too much to take apart beside the requests of others."""
     if message is None:
         return
     texts = [frame.data for frame in message.frames] or [message.body]
     if any(is_tangled(text.encode("utf-8", "surrogatepass")) for text in texts):
-        raise Unreadable(f"{name}: too large to be linked (it has more than {CONTAINERS_MOST:,} parts)")
+        raise UnreadableBody(f"{name}: too large to be linked (it has more than {CONTAINERS_MOST:,} parts)")
 
 
-def document(message: Message | None, name: str) -> dict[str, Any]:
+def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
     """The JSON object that a message is. Raises Unreadable; `name` is what it is called there."""
     if message is None or not (message.body or message.frames):
-        raise Unreadable(f"{name}: no body was recorded")
+        raise UnreadableBody(f"{name}: no body was recorded")
     if message.truncated:
-        raise Unreadable(f"{name}: only the beginning of it was recorded")
+        raise UnreadableBody(f"{name}: only the beginning of it was recorded")
     try:
         value = decode(payload(message))
     except BadJson as fault:
-        raise Unreadable(f"{name}: {fault}") from None
+        raise UnreadableBody(f"{name}: {fault}") from None
     if type(value) is list and len(value) == 1:  # Gemini wraps an error so
         value = value[0]
     if type(value) is not dict:
-        raise Unreadable(f"{name}: expected a JSON object")
+        raise UnreadableBody(f"{name}: expected a JSON object")
     return value
 
 
-def whole(message: Message | None, dialect: str, name: str) -> dict[str, Any]:
+def whole(message: TraceMessage | None, dialect: str, name: str) -> dict[str, Any]:
     """The document that an answer is, or that its stream amounts to. Raises Unreadable."""
     return amount(message, dialect, name).document
 
 
-def amount(message: Message | None, dialect: str, name: str) -> Amounted:
+def amount(message: TraceMessage | None, dialect: str, name: str) -> Amounted:
     """The same, and whether its stream stops before its end. Raises Unreadable."""
     if message is None or not message.frames:
         return Amounted(document(message, name))
     if message.truncated:
-        raise Unreadable(f"{name}: only the beginning of it was recorded")
+        raise UnreadableBody(f"{name}: only the beginning of it was recorded")
     try:
         return amounted(dialect, payload(message))
     except WireglotError as fault:
-        raise Unreadable(f"{name}: {fault.message}") from None
+        raise UnreadableBody(f"{name}: {fault.message}") from None
 
 
 def holds_text(trace: Trace, text: str) -> bool:
@@ -111,7 +111,7 @@ def holds_text(trace: Trace, text: str) -> bool:
         return False
     try:  # a sentence stands in many events
         document = whole(trace.answer, trace.row.dialect, "the answer")
-    except Unreadable:
+    except UnreadableBody:
         return False
     said = encode_text(document).lower()
     return any(each in said for each in written)

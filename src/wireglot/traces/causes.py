@@ -36,9 +36,9 @@ from wireglot.ir.stream import (
 from wireglot.ir.verdict import Watch
 from wireglot.providers.carried import MinterNamer
 from wireglot.providers.event_restorer import EventRestorer
-from wireglot.traces.again import Asked, withholding
-from wireglot.traces.target import Target
-from wireglot.traces.trace import Frame, Message
+from wireglot.traces.again import RequestAgain, withholding
+from wireglot.traces.target import TraceTarget
+from wireglot.traces.trace import TraceFrame, TraceMessage
 from wireglot.wire.json import BadJson, decode
 from wireglot.wire.sse import FrameTooLarge
 
@@ -169,8 +169,13 @@ class MadeEvent(NamedTuple):
 
 
 def with_causes(
-    answer: Message, came: Message, client: str, target: Target, asked: Asked | None, model: str
-) -> Message:
+    answer: TraceMessage,
+    came: TraceMessage,
+    client: str,
+    target: TraceTarget,
+    asked: RequestAgain | None,
+    model: str,
+) -> TraceMessage:
     """The client's stream, each of its frames with the upstream's that it was made of. `model`: as the client
     asked for it."""
     if answer.caused_by or not answer.frames or not came.frames:
@@ -191,7 +196,7 @@ def with_causes(
     return replace(answer, frames=frames, caused_by="events" if known == len(told) else "times")
 
 
-def _passed(frames: Sequence[Frame]) -> list[MadeEvent]:
+def _passed(frames: Sequence[TraceFrame]) -> list[MadeEvent]:
     units = units_of(frame.data for frame in frames)
     return [MadeEvent(unit.text, list(range(unit.first, unit.frame + 1))) for unit in units]
 
@@ -199,7 +204,7 @@ def _passed(frames: Sequence[Frame]) -> list[MadeEvent]:
 class _Translated:
     """The client's stream, made again of the upstream's."""
 
-    def __init__(self, client: str, target: Target, asked: Asked, model: str) -> None:
+    def __init__(self, client: str, target: TraceTarget, asked: RequestAgain, model: str) -> None:
         told, answered = dialect(target.source or client), dialect(target.dialect)
         request, context, family = asked.planned.client, asked.context, answered.surface.family
         self._reader = answered.stream_reader(context)
@@ -229,7 +234,7 @@ class _Translated:
         self._usage: list[int] = []
         self._last: list[int] = []
 
-    def made(self, came: Message) -> list[MadeEvent]:
+    def made(self, came: TraceMessage) -> list[MadeEvent]:
         try:
             for number, frame in enumerate(came.frames):
                 if not is_keep_alive(frame.data):
@@ -349,7 +354,7 @@ def _agreeing(told: list[Unit], made: list[MadeEvent]) -> tuple[int, int] | None
 
 
 def _by_times(
-    causes: dict[int, set[int]], units: list[Unit], frames: Sequence[Frame], came: Sequence[Frame]
+    causes: dict[int, set[int]], units: list[Unit], frames: Sequence[TraceFrame], came: Sequence[TraceFrame]
 ) -> None:
     """What came in one read, the last before an event was written."""
     times = list(accumulate((frame.ms for frame in came), max))

@@ -33,9 +33,9 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.request import AnyTool, Request, Tool
-from wireglot.traces.again import Asked, answer_again, ask_again, without_error
+from wireglot.traces.again import RequestAgain, answer_again, ask_again, without_error
 from wireglot.traces.pointer import Steps, found, pointer, steps_of
-from wireglot.traces.target import Target
+from wireglot.traces.target import TraceTarget
 from wireglot.traces.trace import Link
 from wireglot.wire.json import encode
 
@@ -312,11 +312,11 @@ Pair = tuple[Steps, Steps]
 def request_links(
     client: str,
     body: dict[str, Any],
-    target: Target,
+    target: TraceTarget,
     upstream: dict[str, Any],
     *,
     context: Context | None = None,
-    asked: Asked | None = None,
+    asked: RequestAgain | None = None,
 ) -> list[Link]:
     """Pairs of the client's request and what was sent upstream, in the order of the client's document.
 
@@ -355,7 +355,7 @@ class _Translated:
     """One request on its way from one document into the other."""
 
     def __init__(
-        self, again: Asked, target: Target, places: Places, body: dict[str, Any], there: Cut
+        self, again: RequestAgain, target: TraceTarget, places: Places, body: dict[str, Any], there: Cut
     ) -> None:
         self.again = again
         self.planned = again.planned
@@ -488,10 +488,10 @@ _ANSWER_DEGREES: Final = ((True, True), (False, False))
 def answer_links(
     client: str,
     told: dict[str, Any],
-    target: Target,
+    target: TraceTarget,
     came: dict[str, Any],
     *,
-    asked: Asked | None = None,
+    asked: RequestAgain | None = None,
     context: Context | None = None,
 ) -> list[Link]:
     """Pairs of what the client was `told` and what `came` from upstream. Raises what a translation raises."""

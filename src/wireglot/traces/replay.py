@@ -24,7 +24,7 @@ from wireglot.providers.carried import MinterNamer
 from wireglot.providers.event_restorer import EventRestorer
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import (
-    Asked,
+    RequestAgain,
     answer_again,
     as_shown,
     ask_again,
@@ -34,10 +34,10 @@ from wireglot.traces.again import (
     without_error,
 )
 from wireglot.traces.analysis import context_of, traced_losses
-from wireglot.traces.bodies import Unreadable, amount, document, payload, whole
+from wireglot.traces.bodies import UnreadableBody, amount, document, payload, whole
 from wireglot.traces.canonical import canonical_request
 from wireglot.traces.diff import Difference, differences, outline, shown
-from wireglot.traces.target import BadTarget, Target, target_of
+from wireglot.traces.target import BadTarget, TraceTarget, target_of
 from wireglot.traces.trace import Attempt, Trace, TracedLoss
 from wireglot.wire.json import encode_text
 
@@ -58,7 +58,7 @@ def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
         raise NotReplayed("no answer of the upstream was recorded")
     try:
         error = upstream.parse_error(whole(came, attempt.dialect, "the upstream answer"), came.status)
-    except Unreadable:
+    except UnreadableBody:
         error = None
     if error is None:
         raise NotReplayed("what came from upstream is no error of its dialect: the gateway tells that itself")
@@ -127,7 +127,7 @@ def _kinds(was: ErrorKind, now: ErrorKind) -> list[Difference]:
     return [Difference("/error/kind", encode_text(was), encode_text(now))] if was != now else []
 
 
-_FAULTS: Final = (WireglotError, Unreadable, BadTarget, UnknownDialect, UnknownProvider)
+_FAULTS: Final = (WireglotError, UnreadableBody, BadTarget, UnknownDialect, UnknownProvider)
 _OK: Final = 200
 _BAD: Final = 300
 _UNTOLD: Final = frozenset(
@@ -170,7 +170,7 @@ def replay(trace: Trace) -> Replayed:
     attempt = trace.attempts[-1] if trace.attempts else None
     if attempt is None:
         return _refused(trace)
-    asked: Asked | None = None
+    asked: RequestAgain | None = None
     try:
         target = target_of(attempt)
         body = document(trace.request, "the client's request")
@@ -198,14 +198,14 @@ def _refused(trace: Trace) -> Replayed:
         return Replayed(notes=["nothing was sent upstream", f"the answer was not compared: {fault}"])
 
 
-def _passed(body: dict[str, Any], target: Target) -> dict[str, Any]:
+def _passed(body: dict[str, Any], target: TraceTarget) -> dict[str, Any]:
     named = dialect(target.dialect).surface.model_field
     whole = {**body, named: target.model} if named and target.model and named in body else body
     return finished(whole, target)
 
 
 def _requests(
-    sent: dict[str, Any], now: dict[str, Any], target: Target, notes: list[str]
+    sent: dict[str, Any], now: dict[str, Any], target: TraceTarget, notes: list[str]
 ) -> list[Difference]:
     if not target.fields and not target.without:
         set_there = [name for name in sent if name not in now]
@@ -219,7 +219,7 @@ def _requests(
     return found
 
 
-def _mean_the_same(sent: dict[str, Any], now: dict[str, Any], target: Target) -> bool:
+def _mean_the_same(sent: dict[str, Any], now: dict[str, Any], target: TraceTarget) -> bool:
     spoken = dialect(target.dialect)
     try:
         one, other = (canonical_request(spoken.parse_request(each, Context())) for each in (sent, now))
@@ -228,7 +228,9 @@ def _mean_the_same(sent: dict[str, Any], now: dict[str, Any], target: Target) ->
     return one == other and sent.get("model") == now.get("model")
 
 
-def _answers(trace: Trace, attempt: Attempt, asked: Asked | None, notes: list[str]) -> list[Difference]:
+def _answers(
+    trace: Trace, attempt: Attempt, asked: RequestAgain | None, notes: list[str]
+) -> list[Difference]:
     came, got = attempt.answer, trace.answer
     if came is None or not (came.body or came.frames):
         raise NotReplayed("no answer of the upstream was recorded")
@@ -256,7 +258,7 @@ def _answers(trace: Trace, attempt: Attempt, asked: Asked | None, notes: list[st
     return [each for each in differences(_plain(told, left), _plain(now, left)) if not _is_made_up(each)]
 
 
-def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) -> dict[str, Any]:
+def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: RequestAgain) -> dict[str, Any]:
     came = attempt.answer
     assert came is not None
     client, upstream = dialect(target.source or trace.row.dialect), dialect(target.dialect)
@@ -277,7 +279,9 @@ def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) ->
     return answer_again(client.name, response, replace(target, source=""), asked, context).document
 
 
-def _stream(client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, target: Target) -> bytes:
+def _stream(
+    client: Dialect, upstream: Dialect, events: list[Event], asked: RequestAgain, target: TraceTarget
+) -> bytes:
     """The client's stream, as a gateway writes it."""
     request, context, family = asked.planned.client, asked.context, upstream.surface.family
     leaks_calls = target.leaks_calls

@@ -16,7 +16,7 @@ class BadTarget(ValueError):
     """What stands in a trace's `limits` is not what a gateway writes there."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TraceTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dialect: str
     provider: str = ""
     model: str = ""
@@ -77,13 +77,13 @@ def recorded_target(
     return told
 
 
-def target_of(attempt: Attempt) -> Target:
+def target_of(attempt: Attempt) -> TraceTarget:
     """Raises BadTarget."""
     try:
         recorded = msgspec.convert(attempt.limits, _Recorded)
     except (msgspec.ValidationError, UnicodeError) as fault:
         raise BadTarget(f"attempts[].limits: {fault}") from None
-    return Target(
+    return TraceTarget(
         dialect=attempt.dialect,
         provider=attempt.provider,
         model=attempt.model,

@@ -81,7 +81,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the usage ledger has it: a provider was to be asked."""
 
 
-class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
+class TraceFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of a stream, and when it came or went: milliseconds since the request came in."""
 
     ms: float
@@ -91,7 +91,7 @@ class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
     made of. None: it is a keep-alive, or the gateway's own."""
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TraceMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One side of an HTTP exchange. What is secret is gone from it already."""
 
     method: str = ""
@@ -100,7 +100,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: list[tuple[str, str]] = []
     body: str = ""
     """As text; "" where it was a stream, or none."""
-    frames: list[Frame] = []
+    frames: list[TraceFrame] = []
     bytes: int = 0
     """How large it was, also where the body kept is shorter."""
     truncated: bool = False
@@ -138,7 +138,7 @@ class TracedLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str = ""
 
 
-class Step(msgspec.Struct, frozen=True):
+class TraceStep(msgspec.Struct, frozen=True):
     """A stretch of time on the way: `queue`, `store`, `connect`, `first byte`, `events`. Milliseconds since
     the request came in."""
 
@@ -147,7 +147,7 @@ class Step(msgspec.Struct, frozen=True):
     ended_ms: float
 
 
-class Counted(msgspec.Struct, frozen=True):
+class SummaryCount(msgspec.Struct, frozen=True):
     """A line of the transformation's summary: `system blocks` 3 to 1, `tool ids rewritten` 2 to 2."""
 
     what: str
@@ -163,8 +163,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dialect: str
     began_ms: float = 0.0
     passthrough: bool = False
-    request: Message | None = None
-    answer: Message | None = None
+    request: TraceMessage | None = None
+    answer: TraceMessage | None = None
     error: str = ""
     limits: dict[str, Any] = {}
     """What was known of the model, as `wireglot.testing.replay` needs it to translate again."""
@@ -173,7 +173,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Between the requests."""
     answer_links: list[Link] = []
     """Between the answers: their documents, or what their streams amount to."""
-    summary: list[Counted] = []
+    summary: list[SummaryCount] = []
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,9 +183,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     """Of the program that recorded it."""
     row: Row
-    request: Message
-    answer: Message
+    request: TraceMessage
+    answer: TraceMessage
     attempts: list[Attempt] = []
     losses: list[TracedLoss] = []
-    steps: list[Step] = []
+    steps: list[TraceStep] = []
     notes: list[str] = []

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trustme
 
-from wireglot.cli import pairs
+from wireglot.cli.examples import conversation
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.wire.json import encode
 
@@ -154,8 +154,8 @@ def furnish(folder: Path) -> dict[str, str]:
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
-    (folder / "request.json").write_bytes(encode(pairs.example_document("anthropic", "request")))
-    (folder / "stream.sse").write_bytes(pairs.example_stream("gemini"))
+    (folder / "request.json").write_bytes(encode(conversation.document("anthropic", "request")))
+    (folder / "stream.sse").write_bytes(conversation.stream("gemini"))
     (folder / "script").write_text("no program\n")
     client = programs / "claude"
     client.write_text("#!/bin/sh\necho started\n")

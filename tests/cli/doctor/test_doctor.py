@@ -23,7 +23,7 @@ from tests.cli.provider_double import (
 )
 from tests.cli.running import configure, run
 from wireglot import __version__
-from wireglot.cli.doctor.case import Case
+from wireglot.cli.doctor.case import DoctorCase
 from wireglot.cli.doctor.examination import CHECKS
 from wireglot.cli.doctor.provider_checks import look_at_prices
 from wireglot.gateway.config.kept_keys import keep, kept_file
@@ -446,7 +446,7 @@ def test_clients_that_are_sent_elsewhere_are_told_and_left_alone(
 def test_old_prices_are_told(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XAI_API_KEY", GOOD_KEY)
     assert [grade for grade, _ in of("prices", findings("--offline"))] == ["ok"]
-    case = Case(None, os.environ, offline=True, clock=lambda: time.time() + 365 * 86_400)
+    case = DoctorCase(None, os.environ, offline=True, clock=lambda: time.time() + 365 * 86_400)
     found = list(look_at_prices(case))
     assert found
     assert all(each.grade == "note" and "days old" in each.text and each.fix for each in found)

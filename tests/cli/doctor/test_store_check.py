@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.provider_double import dead_url, modes_are_obeyed, set_apart
 from tests.cli.running import configure
-from wireglot.cli.doctor.case import Case, Finding
+from wireglot.cli.doctor.case import DoctorCase, DoctorFinding
 from wireglot.cli.doctor.machine_checks import look_at_disk, look_at_store
 from wireglot.stores.sqlite import SqliteEngine
 
@@ -29,14 +29,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def looked(store: str) -> list[Finding]:
+def looked(store: str) -> list[DoctorFinding]:
     configure(f"[providers.demo]\n[store]\n{store}\n")
-    case = Case(None, os.environ, offline=True)
+    case = DoctorCase(None, os.environ, offline=True)
     assert case.error is None, case.error
     return list(look_at_store(case))
 
 
-def only(store: str) -> Finding:
+def only(store: str) -> DoctorFinding:
     (found,) = looked(store)
     assert found.fix or found.grade == "ok"
     return found
@@ -65,7 +65,7 @@ def test_a_sound_file_is_well_and_is_left_as_it_is(file: Path) -> None:
 
 
 def test_a_file_in_use_is_looked_at(file: Path) -> None:
-    async def work() -> Finding:
+    async def work() -> DoctorFinding:
         engine = await SqliteEngine.open(str(file))
         try:
             return await asyncio.to_thread(only, FILE)
@@ -130,7 +130,7 @@ def test_a_folder_that_cannot_be_written_is_told(file: Path) -> None:
     configure(f"[providers.demo]\n[store]\n{FILE}\n")
     file.parent.chmod(0o500)
     try:
-        (found,) = look_at_store(Case(None, os.environ, offline=True))
+        (found,) = look_at_store(DoctorCase(None, os.environ, offline=True))
     finally:
         file.parent.chmod(0o700)
     assert found.grade == "problem"
@@ -152,7 +152,7 @@ def test_memory_forgets() -> None:
 
 def test_a_disk_that_is_too_small_for_the_journal_is_told() -> None:
     configure(f"[providers.demo]\n[store]\njournal = {2**60}\n")
-    (found,) = look_at_disk(Case(None, os.environ, offline=True))
+    (found,) = look_at_disk(DoctorCase(None, os.environ, offline=True))
     assert found.grade == "problem"
     assert "journal" in found.fix
 

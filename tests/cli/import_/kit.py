@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wireglot.cli.import_.ccr import convert as convert_ccr
-from wireglot.cli.import_.draft import Draft, Report, written
+from wireglot.cli.import_.draft import Draft, ImportReport, written
 from wireglot.cli.import_.litellm import convert as convert_litellm
 from wireglot.cli.import_.litellm import with_included
-from wireglot.cli.import_.source import Node, read_json5, read_yaml
+from wireglot.cli.import_.source import SourceNode, read_json5, read_yaml
 from wireglot.gateway.config import load
 from wireglot.gateway.settings import Settings
 
@@ -20,7 +20,7 @@ ALL = [*LITELLM, *CCR]
 
 
 class Imported:
-    def __init__(self, draft: Draft, report: Report) -> None:
+    def __init__(self, draft: Draft, report: ImportReport) -> None:
         self.draft = draft
         self.report = report
         self.text = written(draft, report, "wireglot import")
@@ -59,7 +59,7 @@ def ccr(text: str, known: Mapping[str, str] | None = None) -> Imported:
     return Imported(*convert_ccr(read_json5(text), known or {}))
 
 
-def settings_in(node: Node) -> Iterator[Node]:
+def settings_in(node: SourceNode) -> Iterator[SourceNode]:
     """Every setting of a source, found without the report's help."""
     if isinstance(node.value, dict) and node.value:
         for inner in node.value.values():

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.cli.import_.source import Node, Unreadable, read_json5
+from wireglot.cli.import_.source import SourceNode, UnreadableSource, read_json5
 
 
-def plain(node: Node) -> Any:
+def plain(node: SourceNode) -> Any:
     if isinstance(node.value, dict):
         return {name: plain(each) for name, each in node.value.items()}
     if isinstance(node.value, list):
@@ -84,12 +84,12 @@ def test_each_value_knows_its_line_and_its_path():
     ],
 )
 def test_what_is_no_json_is_told_by_its_line(text: str, said: str):
-    with pytest.raises(Unreadable) as problem:
+    with pytest.raises(UnreadableSource) as problem:
         read_json5(text)
     assert str(problem.value) == said
 
 
 @given(st.text())
 def test_no_text_breaks_the_reader(text: str):
-    with suppress(Unreadable):
+    with suppress(UnreadableSource):
         read_json5(text)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cli.import_.kit import LITELLM
 from tests.cli.import_.test_json5 import plain
 from tests.tiers import rows
-from wireglot.cli.import_.source import Unreadable, read_yaml
+from wireglot.cli.import_.source import UnreadableSource, read_yaml
 
 
 @rows("file", LITELLM, ids=lambda file: file.stem)
@@ -55,23 +55,23 @@ def test_what_is_merged_is_overridden_in_silence_and_what_is_said_twice_is_not()
     ],
 )
 def test_what_is_no_yaml_is_told_by_its_line(text: str, said: str):
-    with pytest.raises(Unreadable) as problem:
+    with pytest.raises(UnreadableSource) as problem:
         read_yaml(text)
     assert str(problem.value).startswith(said)
 
 
 def test_aliases_of_aliases_do_not_fill_the_memory():
     lines = ["a: &a0 [x, x]"] + [f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    with pytest.raises(Unreadable, match="too many values"):
+    with pytest.raises(UnreadableSource, match="too many values"):
         read_yaml("\n".join(lines))
 
 
 def test_a_table_inside_itself_is_refused():
-    with pytest.raises(Unreadable, match="too deep"):
+    with pytest.raises(UnreadableSource, match="too deep"):
         read_yaml("a: &a\n  b: *a\n")
 
 
 @given(st.text())
 def test_no_text_breaks_the_reader(text: str):
-    with suppress(Unreadable):
+    with suppress(UnreadableSource):
         read_yaml(text)

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, configured
 from tests.tiers import rows
-from wireglot.gateway.inspector.dashboard import Span, as_csv, charted, graded, percentile, plain, usual_step
+from wireglot.gateway.inspector.dashboard import (
+    TimeSpan,
+    as_csv,
+    charted,
+    graded,
+    percentile,
+    plain,
+    usual_step,
+)
 from wireglot.stores.records import UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -59,7 +67,7 @@ def test_rows_are_counted_in_the_step_they_began_in():
         row(3, 1060, 200, outcome="error"),
         row(4, 1190, outcome=""),
     ]
-    told = charted(rows, Span(1000, 1200, 60), "model")
+    told = charted(rows, TimeSpan(1000, 1200, 60), "model")
     assert told["times"] == [960, 1020, 1080, 1140]
     assert told["series"]["requests"] == [1, 2, 0, 1]
     assert told["series"]["errors"] == [0, 1, 0, 0]
@@ -73,20 +81,20 @@ def test_rows_are_counted_in_the_step_they_began_in():
 
 def test_groups_are_those_asked_for_the_largest_first():
     rows = [row(number, 1000, provider="big" if number % 3 else "small") for number in range(9)]
-    told = charted(rows, Span(1000, 1010, 1), "provider")
+    told = charted(rows, TimeSpan(1000, 1010, 1), "provider")
     assert [(group["name"], group["total"]["requests"]) for group in told["groups"]] == [
         ("big", 6),
         ("small", 3),
     ]
     many = [row(number, 1000, upstream_model=f"m{number}") for number in range(40)]
-    told = charted(many, Span(1000, 1010, 1), "model")
+    told = charted(many, TimeSpan(1000, 1010, 1), "model")
     assert (len(told["groups"]), told["more_groups"]) == (30, 10)
-    assert charted(many, Span(1000, 1010, 1), "model", 1000)["more_groups"] == 0
+    assert charted(many, TimeSpan(1000, 1010, 1), "model", 1000)["more_groups"] == 0
 
 
 def test_losses_are_counted_by_feature_and_by_grade():
     rows = [row(1, 1000, losses=("top_k", "seed")), row(2, 1000, losses=("top_k",)), row(3, 1000)]
-    told = charted(rows, Span(1000, 1010, 1), "model")
+    told = charted(rows, TimeSpan(1000, 1010, 1), "model")
     assert told["losses"] == [{"feature": "top_k", "requests": 2}, {"feature": "seed", "requests": 1}]
     seen = [Row(id="1", at=1.0, losses=LossCounts(serious=1, harmless=2)), Row(id="2", at=1.0)]
     assert graded(seen) == {"serious": 1, "degraded": 0, "harmless": 2}
@@ -95,14 +103,14 @@ def test_losses_are_counted_by_feature_and_by_grade():
 @given(st.integers(0, 2_000_000_000), st.integers(1, 400 * 86_400))
 def test_a_usual_step_makes_a_chart_that_can_be_read(since, seconds):
     step = usual_step(since, since + seconds)
-    assert len(Span(since, since + seconds, step).times) <= 501
+    assert len(TimeSpan(since, since + seconds, step).times) <= 501
 
 
 def test_no_name_is_a_formula_in_a_spreadsheet():
     for name in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "%0a=1", "|x"):
         assert plain(name).startswith("'"), name
     assert plain("kimi-k3") == "kimi-k3"
-    told = charted([row(1, 1000, upstream_model='=HYPERLINK("http://x")')], Span(1000, 1001, 1), "model")
+    told = charted([row(1, 1000, upstream_model='=HYPERLINK("http://x")')], TimeSpan(1000, 1001, 1), "model")
     lines = list(csv.reader(io.StringIO(as_csv({**told, "by": "model"}).decode())))
     assert lines[0][:3] == ["time", "model", "requests"]
     assert lines[2][:3] == ["1970-01-01T00:16:40Z", '\'=HYPERLINK("http://x")', "1"]
@@ -110,7 +118,7 @@ def test_no_name_is_a_formula_in_a_spreadsheet():
 
 @given(st.text(max_size=40))
 def test_whatever_a_model_is_called_a_cell_is_one_cell_and_no_formula(name):
-    told = charted([row(1, 1000, upstream_model=name)], Span(1000, 1001, 1), "model")
+    told = charted([row(1, 1000, upstream_model=name)], TimeSpan(1000, 1001, 1), "model")
     lines = list(csv.reader(io.StringIO(as_csv({**told, "by": "model"}).decode("utf-8", "replace"))))
     assert {len(line) for line in lines} == {len(lines[0])}
     assert not lines[2][1].startswith(("=", "+", "-", "@", "\t", "\r", "\n"))

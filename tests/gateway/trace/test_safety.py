@@ -26,7 +26,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.stores.seal import Sealer
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.traces.trace import Message, Row, Trace
+from wireglot.traces.trace import Row, Trace, TraceMessage
 from wireglot.wire.json import encode
 
 A, C, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "gemini"))
@@ -150,7 +150,7 @@ def test_a_damaged_or_foreign_file_is_told_and_everything_else_is_shown() -> Non
 
 def kept(id: str, at: float, key: str = "k", size: int = 10) -> Trace:
     body = os.urandom(size).hex()  # which does not become smaller
-    return Trace(row=Row(id=id, at=at, key=key), request=Message(body=body), answer=Message())
+    return Trace(row=Row(id=id, at=at, key=key), request=TraceMessage(body=body), answer=TraceMessage())
 
 
 def notes() -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from wireglot.gateway.trace.siblings import Question, RowSiblings, Told
+from wireglot.gateway.trace.siblings import PeerRequest, PeerResponse, RowSiblings
 from wireglot.traces.trace import Row
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="several workers are Unix's")
@@ -22,14 +22,14 @@ def test_what_ran_in_a_worker_that_has_gone_is_told_as_failed(tmp_path: Path) ->
 
 async def _one_goes(folder: Path) -> None:
 
-    async def answer(question: Question) -> Told:
+    async def answer(question: PeerRequest) -> PeerResponse:
         assert question.rows is not None
         assert question.rows.status == "running"
-        return Told(rows=[Row(id="before", at=1.0)])
+        return PeerResponse(rows=[Row(id="before", at=1.0)])
 
-    async def stream(tell: Callable[[Told], Coroutine[Any, Any, None]]) -> None:
-        await tell(Told(rows=[Row(id="since", at=2.0), Row(id="over", at=3.0)]))
-        await tell(Told(rows=[Row(id="over", at=3.0, state="done")]))
+    async def stream(tell: Callable[[PeerResponse], Coroutine[Any, Any, None]]) -> None:
+        await tell(PeerResponse(rows=[Row(id="since", at=2.0), Row(id="over", at=3.0)]))
+        await tell(PeerResponse(rows=[Row(id="over", at=3.0, state="done")]))
         await asyncio.Event().wait()
 
     other = RowSiblings(str(folder), 1, answer, stream)
@@ -37,7 +37,7 @@ async def _one_goes(folder: Path) -> None:
     await other.start()
     heard: asyncio.Queue[Row] = asyncio.Queue()
 
-    def hear(told: Told) -> None:
+    def hear(told: PeerResponse) -> None:
         for row in told.rows:
             heard.put_nowait(row)
 

@@ -25,7 +25,7 @@ from wireglot.traces import bodies
 from wireglot.traces.analysis import with_told
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import recorded_target
-from wireglot.traces.trace import Attempt, Message, Row, Trace
+from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
 
 T = TypeVar("T")
 
@@ -77,12 +77,12 @@ def test_long_texts_are_not_parts_whatever_stands_in_them(said: str) -> None:
 @pytest.mark.parametrize("name", TANGLED)
 def test_looking_at_one_says_why_it_is_not_linked(name: str) -> None:
     body = b'{"model":"m","max_tokens":5,"messages":[],"x":' + TANGLED[name] + b"}"
-    message = Message(method="POST", body=body.decode(), bytes=len(body))
+    message = TraceMessage(method="POST", body=body.decode(), bytes=len(body))
     attempt = Attempt(
         provider="",
         model="m",
         dialect="openai-chat",
-        request=Message(body='{"model":"m","messages":[]}'),
+        request=TraceMessage(body='{"model":"m","messages":[]}'),
         answer=message,
         limits=recorded_target(limits=None, stream=False),
     )

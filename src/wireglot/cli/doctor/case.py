@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from wireglot.cli.ask_providers import Answered, ask_providers, is_asked, without_covered
+from wireglot.cli.ask_providers import ProviderAnswer, ask_providers, is_asked, without_covered
 from wireglot.cli.trust import find_config
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE
@@ -26,7 +26,7 @@ from wireglot.stores.open import sqlite_path
 from wireglot.stores.sqlite.look import FileLook, look_at_file
 
 
-class Case:
+class DoctorCase:
     """`settings` is None where the configuration does not load; `error` says why."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Case:
         )
 
     @cached_property
-    def answers(self) -> tuple[Answered, ...]:
+    def answers(self) -> tuple[ProviderAnswer, ...]:
         """Asked once, for all checks that want to know. None of them offline."""
         return () if self.offline else tuple(ask_providers(self.asked, clock=self.clock))
 
@@ -119,7 +119,7 @@ GRADES: Final[tuple[Grade, ...]] = ("problem", "warning", "note", "ok")
 """The worst first. A problem keeps something from working; a warning may one day; a note is good to know."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class DoctorFinding(msgspec.Struct, frozen=True):
     """Neither `text` nor `fix` may hold a secret."""
 
     grade: Grade
@@ -131,17 +131,17 @@ class Finding(msgspec.Struct, frozen=True):
     mended: bool = False
 
 
-def ok(text: str) -> Finding:
-    return Finding("ok", text)
+def ok(text: str) -> DoctorFinding:
+    return DoctorFinding("ok", text)
 
 
-def note(text: str, fix: str, mend: Callable[[], None] | None = None) -> Finding:
-    return Finding("note", text, fix, mend)
+def note(text: str, fix: str, mend: Callable[[], None] | None = None) -> DoctorFinding:
+    return DoctorFinding("note", text, fix, mend)
 
 
-def warning(text: str, fix: str, mend: Callable[[], None] | None = None) -> Finding:
-    return Finding("warning", text, fix, mend)
+def warning(text: str, fix: str, mend: Callable[[], None] | None = None) -> DoctorFinding:
+    return DoctorFinding("warning", text, fix, mend)
 
 
-def problem(text: str, fix: str, mend: Callable[[], None] | None = None) -> Finding:
-    return Finding("problem", text, fix, mend)
+def problem(text: str, fix: str, mend: Callable[[], None] | None = None) -> DoctorFinding:
+    return DoctorFinding("problem", text, fix, mend)

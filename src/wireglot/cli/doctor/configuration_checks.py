@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from wireglot import __version__
 from wireglot.cli.argument_parser import near
 from wireglot.cli.ask_providers import lacking
-from wireglot.cli.doctor.case import Case, Finding, note, ok, problem, warning
+from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.process_setup import DEBUGGABLE
 from wireglot.cli.run.launch import KEY
 from wireglot.cli.terminal import count
@@ -42,7 +42,7 @@ _ADVICE: Final = re.compile(r"(?P<what>.+)(?:; |: )(?P<advice>[^;:]+(?::[^ ][^;:
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
-def look_at_configuration(case: Case) -> Iterator[Finding]:
+def look_at_configuration(case: DoctorCase) -> Iterator[DoctorFinding]:
     yield from _misspelt(case)
     if case.error is not None:
         for each in case.error.problems:
@@ -68,7 +68,7 @@ def look_at_configuration(case: Case) -> Iterator[Finding]:
             yield _of_note(text)
 
 
-def _found_where(case: Case) -> str:
+def _found_where(case: DoctorCase) -> str:
     """What a person wonders about who has several."""
     if str(case.path) == case.environ.get(CONFIG_VARIABLE):
         return f" ({CONFIG_VARIABLE} names it)"
@@ -79,7 +79,7 @@ def _found_where(case: Case) -> str:
     return f" (and not {own})"
 
 
-def _misspelt(case: Case) -> Iterator[Finding]:
+def _misspelt(case: DoctorCase) -> Iterator[DoctorFinding]:
     """Nobody would tell that a variable with a typo in it is not read."""
     known = {CONFIG_VARIABLE, KEY, DEBUGGABLE, *(setting.env for _, setting in variables())}
     meant = {name.removeprefix(_OURS): name for name in known}
@@ -90,7 +90,7 @@ def _misspelt(case: Case) -> Iterator[Finding]:
                 yield warning(f"{name} is set, and nobody reads it", f"did you mean {meant[nearest]}?")
 
 
-def _wrong(case: Case, each: ConfigProblem) -> Finding:
+def _wrong(case: DoctorCase, each: ConfigProblem) -> DoctorFinding:
     text = f"{each.path}: expected {each.expected}, found {each.found}"
     if _VARIABLE.fullmatch(each.path):
         return problem(text, f"set the variable {each.path} to that, or unset it")
@@ -99,7 +99,7 @@ def _wrong(case: Case, each: ConfigProblem) -> Finding:
     return problem(text, f"correct it in {case.file}; `wireglot config check` tells when it is right")
 
 
-def _of_note(text: str) -> Finding:
+def _of_note(text: str) -> DoctorFinding:
     found = _ADVICE.fullmatch(text)
     what, advice = (found["what"], found["advice"]) if found else (text, "wireglot config check")
     return (note if text.startswith(_LESSER) else warning)(what, advice)
@@ -111,7 +111,7 @@ _OTHERS: Final = 0o077
 _READERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
-def look_at_files(case: Case) -> Iterator[Finding]:
+def look_at_files(case: DoctorCase) -> Iterator[DoctorFinding]:
     if os.name != "posix":
         return
     seen = 0
@@ -128,7 +128,7 @@ def look_at_files(case: Case) -> Iterator[Finding]:
         yield ok(f"{seen} places with secrets or data looked at")
 
 
-def _places(case: Case) -> Iterator[tuple[Path, str]]:
+def _places(case: DoctorCase) -> Iterator[tuple[Path, str]]:
     home = data_dir(case.environ)
     if home is not None:
         yield home, "holds the gateway's data"
@@ -145,7 +145,7 @@ def _places(case: Case) -> Iterator[tuple[Path, str]]:
         yield Path(sqlite_path(case.settings.store.url.value.partition(":")[2])), "holds what callers stored"
 
 
-def _holds_secrets(case: Case) -> bool:
+def _holds_secrets(case: DoctorCase) -> bool:
     if case.settings is None:
         return False
     server = case.settings.server
@@ -165,7 +165,7 @@ def _referred(path: Path) -> list[Path]:
         return []
 
 
-def _open(place: Path, holds: str, wanted: int) -> Finding:
+def _open(place: Path, holds: str, wanted: int) -> DoctorFinding:
     text = f"{place} {holds}, and others on this machine can read it"
     fix = f"chmod {wanted:o} {place}"
     owned = place.stat().st_uid == os.geteuid()
@@ -177,14 +177,14 @@ _DISTINCT_LEAST: Final = 8
 _MAKE_SECRET: Final = "openssl rand -hex 32"
 
 
-def look_at_safety(case: Case) -> Iterator[Finding]:
+def look_at_safety(case: DoctorCase) -> Iterator[DoctorFinding]:
     found = [*_doors(case), *_secrets(case), *_ways(case), *_durability(case)]
     yield from found
     if all(finding.grade == "ok" for finding in found):
         yield ok("no unsafe setting")
 
 
-def _doors(case: Case) -> Iterator[Finding]:
+def _doors(case: DoctorCase) -> Iterator[DoctorFinding]:
     server = case.loaded.server
     asks = bool(case.client_keys) or server.require_key
     if is_loopback(server.host):
@@ -198,7 +198,7 @@ def _doors(case: Case) -> Iterator[Finding]:
         yield warning("it asks for a client key, and there is none", "wireglot keys create NAME")
 
 
-def _secrets(case: Case) -> Iterator[Finding]:
+def _secrets(case: DoctorCase) -> Iterator[DoctorFinding]:
     server: ServerSettings = case.loaded.server
     named = {
         "secret": (server.secret, "WIREGLOT_SECRET"),
@@ -230,7 +230,7 @@ def _secrets(case: Case) -> Iterator[Finding]:
             yield _written(case, f"the key of {table}", f'{table} in {case.file}: api_key = "env:{variable}"')
 
 
-def _written(case: Case, what: str, fix: str) -> Finding:
+def _written(case: DoctorCase, what: str, fix: str) -> DoctorFinding:
     return warning(f"{what} is written out in {case.file}", fix)
 
 
@@ -243,7 +243,7 @@ def _is_weak(value: str) -> bool:
     return len(set(value)) < _DISTINCT_LEAST
 
 
-def _ways(case: Case) -> Iterator[Finding]:
+def _ways(case: DoctorCase) -> Iterator[DoctorFinding]:
     for provider in case.loaded.providers.values():
         for url in dict.fromkeys((provider.spec.base_url, *provider.spec.base_urls.values())):
             place = urlsplit(url)
@@ -277,7 +277,7 @@ def _ways(case: Case) -> Iterator[Finding]:
         )
 
 
-def _durability(case: Case) -> Iterator[Finding]:
+def _durability(case: DoctorCase) -> Iterator[DoctorFinding]:
     if case.loaded.store.sync == "off":
         yield warning(
             'store.sync is "off": a power cut loses the records of the last requests',
@@ -297,7 +297,7 @@ _NEEDED: Final = {
 }
 
 
-def look_at_versions(case: Case) -> Iterator[Finding]:
+def look_at_versions(case: DoctorCase) -> Iterator[DoctorFinding]:
     system = f"{platform.system()} {platform.machine()}".strip()
     yield ok(
         f"wireglot {__version__}, Python {platform.python_version()}, SQLite {sqlite_version()}, {system}"

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TextIO
 import msgspec
 
 from wireglot.cli.ask_providers import host_of
-from wireglot.cli.doctor.case import GRADES, Case, Finding, Grade
+from wireglot.cli.doctor.case import GRADES, DoctorCase, DoctorFinding, Grade
 from wireglot.cli.doctor.configuration_checks import (
     look_at_configuration,
     look_at_files,
@@ -34,7 +34,7 @@ from wireglot.gateway.settings import Provider
 
 class Check(NamedTuple):
     title: str
-    look: Callable[[Case], Iterator[Finding]]
+    look: Callable[[DoctorCase], Iterator[DoctorFinding]]
     needs_settings: bool = True
     """Whether it can look only where the configuration loads."""
 
@@ -62,7 +62,7 @@ _PIPE_COLUMNS: Final = 1000
 """Whoever searches through lines wants them whole."""
 
 
-class Report:
+class DoctorReport:
     def __init__(self, stream: TextIO, *, as_json: bool) -> None:
         self._stream = stream
         self._json = as_json
@@ -78,7 +78,7 @@ class Report:
             for line in textwrap.wrap(one_line(text), self._columns, break_long_words=False):
                 self._print(self._paint(line, "dim"))
 
-    def section(self, title: str, findings: Sequence[Finding]) -> None:
+    def section(self, title: str, findings: Sequence[DoctorFinding]) -> None:
         if self._json:
             for finding in findings:
                 self._print(_line(title, finding))
@@ -91,7 +91,7 @@ class Report:
     def unseen(self, title: str) -> None:
         self._unseen.append(title)
 
-    def end(self, found: Sequence[Finding], *, fix: bool) -> None:
+    def end(self, found: Sequence[DoctorFinding], *, fix: bool) -> None:
         if self._json:
             return
         self._print("")
@@ -108,7 +108,7 @@ class Report:
         if can_be and not fix:
             self._print(f"`wireglot doctor --fix` mends {can_be} of them.")
 
-    def _finding(self, finding: Finding) -> None:
+    def _finding(self, finding: DoctorFinding) -> None:
         word = "mended" if finding.mended else finding.grade
         head = f"  {self._paint(word.ljust(_GRADE_COLUMNS), _COLOURS[finding.grade])}  "
         first, *rest = self._lines(_at_home(finding.text), _INDENT)
@@ -144,7 +144,7 @@ def _at_home(text: str) -> str:
     return text.replace(f"{home}/", "~/") if home else text
 
 
-def _line(title: str, finding: Finding) -> str:
+def _line(title: str, finding: DoctorFinding) -> str:
     told = {
         "check": title,
         "grade": finding.grade,
@@ -157,11 +157,11 @@ def _line(title: str, finding: Finding) -> str:
 
 
 def examine(named: str | None, *, fix: bool, offline: bool, as_json: bool) -> int:
-    case = Case(named, os.environ, offline=offline)
-    report = Report(sys.stdout, as_json=as_json)
+    case = DoctorCase(named, os.environ, offline=offline)
+    report = DoctorReport(sys.stdout, as_json=as_json)
     if case.settings is not None and not case.offline:
         report.before(case.asked)
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     for check in CHECKS:
         if check.needs_settings and case.settings is None:
             report.unseen(check.title)
@@ -173,7 +173,7 @@ def examine(named: str | None, *, fix: bool, offline: bool, as_json: bool) -> in
     return FAILED if any(each.grade == "problem" for each in found) else OK
 
 
-def _findings(case: Case, found: Iterator[Finding], *, fix: bool) -> Iterator[Finding]:
+def _findings(case: DoctorCase, found: Iterator[DoctorFinding], *, fix: bool) -> Iterator[DoctorFinding]:
     for finding in found:
         clean = msgspec.structs.replace(
             finding, text=case.redactor.text(finding.text), fix=case.redactor.text(finding.fix)
@@ -181,7 +181,7 @@ def _findings(case: Case, found: Iterator[Finding], *, fix: bool) -> Iterator[Fi
         yield _mended(clean) if fix and clean.mend is not None else clean
 
 
-def _mended(finding: Finding) -> Finding:
+def _mended(finding: DoctorFinding) -> DoctorFinding:
     assert finding.mend is not None
     try:
         finding.mend()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from wireglot import __version__
-from wireglot.cli.doctor.case import Case, Finding, note, ok, problem, warning
+from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.terminal import count
 from wireglot.gateway.observe.running import RunningGateway, left_over
 from wireglot.gateway.settings import Secret
@@ -27,7 +27,7 @@ _COMFORTABLE_BYTES: Final = 512 * 2**20
 _MIB: Final = 2**20
 
 
-def look_at_disk(case: Case) -> Iterator[Finding]:
+def look_at_disk(case: DoctorCase) -> Iterator[DoctorFinding]:
     store = case.loaded.store
     if not store.folder:
         return  # a journal of files without a name, made as they are needed
@@ -92,7 +92,7 @@ _ANSWER_BYTES: Final = 65536
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def look_at_port(case: Case) -> Iterator[Finding]:
+def look_at_port(case: DoctorCase) -> Iterator[DoctorFinding]:
     server = case.loaded.server
     place = f"{server.host}:{server.port}"
     if server.port == 0:
@@ -139,7 +139,7 @@ def _fault(host: str, port: int) -> OSError | None:
     return None
 
 
-def _in_use(case: Case, place: str) -> Finding:
+def _in_use(case: DoctorCase, place: str) -> DoctorFinding:
     server = case.loaded.server
     other = f"another port: [server] in {case.file}: port = {server.port + 1}"
     mine = next((each for each in case.running if each.url.endswith(f":{server.port}")), None)
@@ -154,7 +154,7 @@ def _in_use(case: Case, place: str) -> Finding:
     return problem(f"{place} is held by {held or 'another program'}", f"end it, or {other}")
 
 
-def _mine(running: RunningGateway) -> Finding:
+def _mine(running: RunningGateway) -> DoctorFinding:
     told = f"your gateway runs at {running.url} (process {running.pid})"
     if running.version != __version__:
         return note(f"{told} with version {running.version}, and this is {__version__}", "start it again")
@@ -173,7 +173,7 @@ def _is_gateway(host: str, port: int) -> bool:
     return isinstance(found, dict) and found.get("name") == "wireglot"
 
 
-def look_at_store(case: Case) -> Iterator[Finding]:
+def look_at_store(case: DoctorCase) -> Iterator[DoctorFinding]:
     store = case.loaded.store
     scheme, _, rest = store.url.value.partition(":")
     if case.foreign and (scheme not in ("memory", "sqlite") or store.shared.value):
@@ -190,14 +190,14 @@ def look_at_store(case: Case) -> Iterator[Finding]:
         yield _of_redis(case, store.shared.value)
 
 
-def _of_memory(case: Case, url: Secret) -> Finding:
+def _of_memory(case: DoctorCase, url: Secret) -> DoctorFinding:
     text = "the store is in memory: responses, keys and usage end with the gateway"
     if url.source == "default":
         return warning(f"{text}, since the environment names no home", f"[store] in {case.file}: url")
     return note(text, f'[store] in {case.file}: url = "sqlite:///PATH"')
 
 
-def _of_file(case: Case, path: Path) -> Iterator[Finding]:
+def _of_file(case: DoctorCase, path: Path) -> Iterator[DoctorFinding]:
     if not path.parent.is_dir():
         above = next(folder for folder in path.parents if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK):
@@ -239,14 +239,14 @@ def _store_size(number: int) -> str:
     return f"{number / 2**20:.1f} MiB" if number >= 2**20 else f"{number / 2**10:.0f} KiB"
 
 
-def _unwritable(folder: Path) -> Finding:
+def _unwritable(folder: Path) -> DoctorFinding:
     return problem(
         f"{folder} cannot be written by this user, and the store needs files in it",
         f"chown and chmod 700 {folder}",
     )
 
 
-def _of_postgres(case: Case, url: str) -> Finding:
+def _of_postgres(case: DoctorCase, url: str) -> DoctorFinding:
     try:
         from wireglot.stores.postgres.schema import look_at_database
     except ImportError:
@@ -272,7 +272,7 @@ def _of_postgres(case: Case, url: str) -> Finding:
     return ok(f"{seen.server} answers; schema {seen.schema}, version {seen.version}")
 
 
-def _of_redis(case: Case, url: str) -> Finding:
+def _of_redis(case: DoctorCase, url: str) -> DoctorFinding:
     async def meet() -> None:
         counters, _ = await open_counters(url)
         await counters.close()

@@ -11,8 +11,8 @@ from statistics import median
 from typing import Final
 from urllib.parse import urlsplit
 
-from wireglot.cli.ask_providers import Answered, host_of
-from wireglot.cli.doctor.case import Case, Finding, note, ok, problem, warning
+from wireglot.cli.ask_providers import ProviderAnswer, host_of
+from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.terminal import count
 from wireglot.cli.trust import trust_command
@@ -26,7 +26,7 @@ from wireglot.gateway.settings import Provider
 _SAMPLE: Final = "kimi/kimi-k3"
 
 
-def look_at_keys(case: Case) -> Iterator[Finding]:
+def look_at_keys(case: DoctorCase) -> Iterator[DoctorFinding]:
     with_keys = [provider for provider in case.asked if provider.credentials]
     if not with_keys and set(case.loaded.providers) <= {DEMO}:
         yield note(
@@ -44,7 +44,7 @@ def look_at_keys(case: Case) -> Iterator[Finding]:
     yield from _hidden(case)
 
 
-def _judged_key(case: Case, provider: Provider, answered: Answered) -> Iterator[Finding]:
+def _judged_key(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> Iterator[DoctorFinding]:
     name, source = answered.provider, answered.source.removeprefix("env:")
     says = f" (it says: {answered.words})" if answered.words else ""
     match answered.outcome:
@@ -68,7 +68,7 @@ def _judged_key(case: Case, provider: Provider, answered: Answered) -> Iterator[
             yield ok(f"{name} has a key ({source}), and could not be asked about it")
 
 
-def _renewal(case: Case, provider: Provider, answered: Answered) -> str:
+def _renewal(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> str:
     scheme, _, where = answered.source.partition(":")
     match scheme:
         case "env":
@@ -82,7 +82,7 @@ def _renewal(case: Case, provider: Provider, answered: Answered) -> str:
             return f"[providers.{provider.name}] in {case.file}: api_key"
 
 
-def _hidden(case: Case) -> Iterator[Finding]:
+def _hidden(case: DoctorCase) -> Iterator[DoctorFinding]:
     place = kept_file(case.environ)
     for name, secret in read_kept(place, []).items():
         set_to = case.environ.get(name, "").strip()
@@ -97,7 +97,7 @@ _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 _SLOW_MILLISECONDS: Final = 3000
 
 
-def look_at_network(case: Case) -> Iterator[Finding]:
+def look_at_network(case: DoctorCase) -> Iterator[DoctorFinding]:
     if case.foreign and case.path is not None:
         yield warning(
             f"no provider was called: {case.file} says where your keys go, and you have not approved it",
@@ -115,7 +115,7 @@ def look_at_network(case: Case) -> Iterator[Finding]:
             yield _judged_host(case, case.loaded.providers[answered.provider], answered)
 
 
-def _judged_host(case: Case, provider: Provider, answered: Answered) -> Finding:
+def _judged_host(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> DoctorFinding:
     name, host = answered.provider, answered.host
     through = " through its proxy" if provider.proxy else ""
     if answered.outcome == "silent":
@@ -140,7 +140,7 @@ def _judged_host(case: Case, provider: Provider, answered: Answered) -> Finding:
     return ok(f"{name}: {host} answers in {answered.milliseconds} ms{through}")
 
 
-def _fix(case: Case, provider: Provider, answered: Answered) -> str:
+def _fix(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> str:
     """By what went wrong on the way."""
     table = f"[providers.{provider.name}] in {case.file}"
     host = answered.host.partition(":")[0]
@@ -169,7 +169,7 @@ _REFUSED_SECONDS: Final = 240.0
 _FIX: Final = "set it from the network: sudo timedatectl set-ntp true (macOS: sudo sntp -sS time.apple.com)"
 
 
-def look_at_clock(case: Case) -> Iterator[Finding]:
+def look_at_clock(case: DoctorCase) -> Iterator[DoctorFinding]:
     skews = [answered.skew for answered in case.answers if answered.skew is not None]
     if not skews:
         return  # nobody has told the time
@@ -196,7 +196,7 @@ def _told(seconds: float) -> str:
     return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.0f} hours"
 
 
-def look_at_prices(case: Case) -> Iterator[Finding]:
+def look_at_prices(case: DoctorCase) -> Iterator[DoctorFinding]:
     settings = case.loaded
     specs = [provider.spec for provider in settings.providers.values()]
     today = datetime.fromtimestamp(case.clock(), UTC).date()
@@ -236,7 +236,7 @@ _NAMED_URL: Final = re.compile(
 _FILE_MAX_BYTES: Final = 256 * 1024
 
 
-def look_at_clients(case: Case) -> Iterator[Finding]:
+def look_at_clients(case: DoctorCase) -> Iterator[DoctorFinding]:
     here = [
         name
         for name, client in CLIENTS.items()
@@ -270,7 +270,7 @@ def _urls(file: Path) -> list[str]:
     return list(dict.fromkeys(_NAMED_URL.findall("\n".join(lines))))
 
 
-def _pointed(case: Case, told: str, url: str, fix: str) -> Finding:
+def _pointed(case: DoctorCase, told: str, url: str, fix: str) -> DoctorFinding:
     """Of a URL only the host is told: the rest may hold a key."""
     host = host_of(url) or "another place"
     port = _port(url)

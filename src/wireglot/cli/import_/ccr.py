@@ -11,14 +11,14 @@ from wireglot.cli.import_.draft import (
     Draft,
     DraftProvider,
     DraftRule,
-    Report,
+    ImportReport,
     is_model_name,
     place,
     table,
     tell_known,
 )
 from wireglot.cli.import_.endpoints import NoAddress, Secrets, key_name, place_of
-from wireglot.cli.import_.source import Node, Unreadable, kind
+from wireglot.cli.import_.source import NotCarried, NotKnownHere, SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
 from wireglot.gateway.config.urls import is_loopback, proxy_fault
 from wireglot.ir.request import EFFORTS
@@ -28,15 +28,11 @@ _VARIABLE: Final = re.compile(r"\$\{([^}]+)\}|\$([A-Z_][A-Z0-9_]*)")
 _SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class NotKnownHere(ValueError):
-    """A value that cannot be had, or cannot be used. The message says why, and nothing of the value."""
-
-
-def variables_in(node: Node) -> list[str]:
+def variables_in(node: SourceNode) -> list[str]:
     return [braced or bare for braced, bare in _VARIABLE.findall(node.text)]
 
 
-def plain(node: Node, secrets: Secrets) -> str:
+def plain(node: SourceNode, secrets: Secrets) -> str:
     """A value that the configuration has to write out."""
 
     def held(found: re.Match[str]) -> str:
@@ -49,7 +45,7 @@ def plain(node: Node, secrets: Secrets) -> str:
     return _VARIABLE.sub(held, node.text or str(node.value))
 
 
-def secret(node: Node, secrets: Secrets, wish: str) -> str:
+def secret(node: SourceNode, secrets: Secrets, wish: str) -> str:
     """A value that must not be written out: a reference, unless it is a mere placeholder."""
     whole = _VARIABLE.fullmatch(node.text)
     if whole is not None:
@@ -63,20 +59,16 @@ def secret(node: Node, secrets: Secrets, wish: str) -> str:
 _OF_YOUR_OWN: Final = "a program of your own: what a provider refuses is data here (limits of a provider)"
 
 
-class NotCarried(Exception):
-    """The message says why."""
-
-
 class Providers:
     """Reads providers; what it cannot carry over it tells of, and goes on."""
 
-    def __init__(self, draft: Draft, report: Report, proxy: str) -> None:
+    def __init__(self, draft: Draft, report: ImportReport, proxy: str) -> None:
         self._draft = draft
         self._report = report
         self._proxy = proxy
         self._known: dict[str, dict[str, Any]] = table("ccr", "transformers.toml")["transformer"]
 
-    def read(self, node: Node) -> tuple[str, DraftProvider] | None:
+    def read(self, node: SourceNode) -> tuple[str, DraftProvider] | None:
         """Its name there, and the provider here."""
         try:
             return self._read(node)
@@ -87,7 +79,7 @@ class Providers:
             self._report.left(node, str(reason))
             return None
 
-    def _read(self, node: Node) -> tuple[str, DraftProvider]:
+    def _read(self, node: SourceNode) -> tuple[str, DraftProvider]:
         if not node.fields:
             raise NotCarried(
                 f"expected a table with name, api_base_url, api_key and models, found {kind(node)}"
@@ -110,7 +102,7 @@ class Providers:
         self._report.carried(name, "the provider's name")
         return name.text, self._draft.provider(fields, name.text)
 
-    def _key(self, name: str, node: Node, fields: dict[str, Any]) -> str:
+    def _key(self, name: str, node: SourceNode, fields: dict[str, Any]) -> str:
         entry = catalog.provider(fields["catalog"]) if "catalog" in fields else None
         if entry is not None and entry.auth == "none" and not fields.get("auth"):
             self._report.default(node, "a server of one's own, which asks for no key")
@@ -120,7 +112,7 @@ class Providers:
         self._report.carried(node, self._draft.secrets.told(found))
         return found
 
-    def _models(self, node: Node) -> list[str]:
+    def _models(self, node: SourceNode) -> list[str]:
         listed = node.get("models")
         names: dict[str, None] = {}
         for item in listed.items if listed is not None else []:
@@ -131,7 +123,7 @@ class Providers:
             self._report.carried(item, "models of its provider")
         return list(names)
 
-    def _transformers(self, node: Node) -> dict[str, Any]:
+    def _transformers(self, node: SourceNode) -> dict[str, Any]:
         """What the transformers of all models come to, as fields of a provider."""
         outer = node.get("transformer")
         used = outer.get("use") if outer is not None else None
@@ -145,7 +137,9 @@ class Providers:
                 self._tell_of_model(inner)
         return fields
 
-    def _apply(self, row: dict[str, Any], named: Node, options: Node | None, fields: dict[str, Any]) -> None:
+    def _apply(
+        self, row: dict[str, Any], named: SourceNode, options: SourceNode | None, fields: dict[str, Any]
+    ) -> None:
         report = self._report
         if "left" in row:
             report.left(named, row["left"])
@@ -173,7 +167,7 @@ class Providers:
                 report.carried(named, "limits of its provider")
         report.left(options, "no fields are added to requests")
 
-    def _tell_of_model(self, node: Node) -> None:
+    def _tell_of_model(self, node: SourceNode) -> None:
         """Transformers of one model: those that are no work here need none."""
         used = node.get("use")
         for item in used.items if used is not None else []:
@@ -185,7 +179,7 @@ class Providers:
                 self._report.left(named, row["left"])
 
 
-def _needed(node: Node, field: str) -> Node:
+def _needed(node: SourceNode, field: str) -> SourceNode:
     given = node.get(field)
     if given is None or not given.text:
         raise NotCarried(f"it has no {field}, and claude-code-router leaves it out, too")
@@ -213,10 +207,12 @@ _ROUTES: Final = {
 }
 
 
-def convert(root: Node, known: Mapping[str, str], beside: Sequence[Node] = ()) -> tuple[Draft, Report]:
+def convert(
+    root: SourceNode, known: Mapping[str, str], beside: Sequence[SourceNode] = ()
+) -> tuple[Draft, ImportReport]:
     """`known`: variables whose values are known here."""
     listed = _check(root)
-    report = Report(root, beside)
+    report = ImportReport(root, beside)
     report.begin()
     secrets = Secrets(known)
     draft = Draft(secrets)
@@ -232,21 +228,23 @@ def convert(root: Node, known: Mapping[str, str], beside: Sequence[Node] = ()) -
     return draft, report
 
 
-def _check(root: Node) -> Node:
+def _check(root: SourceNode) -> SourceNode:
     if not isinstance(root.value, dict):
-        raise Unreadable(f"line {root.line}: expected a table with Providers and Router, found {kind(root)}")
+        raise UnreadableSource(
+            f"line {root.line}: expected a table with Providers and Router, found {kind(root)}"
+        )
     listed = root.get("Providers", "providers")
     if listed is None:
-        raise Unreadable("is no configuration of claude-code-router: there is no Providers in it")
+        raise UnreadableSource("is no configuration of claude-code-router: there is no Providers in it")
     if not isinstance(listed.value, list):
-        raise Unreadable(f"line {listed.line}: Providers: expected a list, found {kind(listed)}")
+        raise UnreadableSource(f"line {listed.line}: Providers: expected a list, found {kind(listed)}")
     router = root.get("Router")
     if router is not None and not isinstance(router.value, dict):
-        raise Unreadable(f"line {router.line}: Router: expected a table, found {kind(router)}")
+        raise UnreadableSource(f"line {router.line}: Router: expected a table, found {kind(router)}")
     return listed
 
 
-def _proxy(root: Node, draft: Draft, report: Report) -> str:
+def _proxy(root: SourceNode, draft: Draft, report: ImportReport) -> str:
     """A reference or the URL itself, if there is no password in it."""
     node = root.get(*_PROXIES)
     if node is None:
@@ -265,7 +263,9 @@ def _proxy(root: Node, draft: Draft, report: Report) -> str:
     return url
 
 
-def _router(root: Node, providers: Mapping[str, DraftProvider], draft: Draft, report: Report) -> None:
+def _router(
+    root: SourceNode, providers: Mapping[str, DraftProvider], draft: Draft, report: ImportReport
+) -> None:
     router, fallback = root.get("Router"), root.get("fallback")
     lines: dict[str, list[str]] = {}
     for route in _ROUTES:
@@ -298,7 +298,7 @@ def _router(root: Node, providers: Mapping[str, DraftProvider], draft: Draft, re
         draft.hints.append("no default route was carried over: clients name provider/model")
 
 
-def _target(node: Node, providers: Mapping[str, DraftProvider], report: Report) -> str:
+def _target(node: SourceNode, providers: Mapping[str, DraftProvider], report: ImportReport) -> str:
     """`provider,model` as it is called here."""
     name, comma, model = node.text.partition(",")
     name, model = name.strip(), model.strip()
@@ -315,7 +315,7 @@ def _target(node: Node, providers: Mapping[str, DraftProvider], report: Report) 
     return ""
 
 
-def _server(root: Node, draft: Draft, report: Report) -> None:
+def _server(root: SourceNode, draft: Draft, report: ImportReport) -> None:
     key = root.get("APIKEY")
     if key is not None:
         _client_key(key, draft, report)
@@ -328,7 +328,7 @@ def _server(root: Node, draft: Draft, report: Report) -> None:
         report.carried(port, "port of [server]")
 
 
-def _client_key(node: Node, draft: Draft, report: Report) -> None:
+def _client_key(node: SourceNode, draft: Draft, report: ImportReport) -> None:
     """Clients go on with the key that they have. Its hash is kept."""
     try:
         value = plain(node, draft.secrets)
@@ -343,7 +343,7 @@ def _client_key(node: Node, draft: Draft, report: Report) -> None:
     report.carried(node, f"its hash, as the client key {_KEY} of [keys]")
 
 
-def _host(node: Node, keyed: bool, draft: Draft, report: Report) -> None:
+def _host(node: SourceNode, keyed: bool, draft: Draft, report: ImportReport) -> None:
     try:
         host = plain(node, draft.secrets)
     except NotKnownHere as reason:

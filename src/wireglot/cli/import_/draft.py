@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from wireglot.cli.import_.endpoints import Secrets
-from wireglot.cli.import_.source import Node
+from wireglot.cli.import_.source import SourceNode
 from wireglot.cli.terminal import count, one_line
 from wireglot.providers import spec as catalog
 
@@ -86,38 +86,38 @@ _EMPTY: Final = "it is empty"
 _SAID_AGAIN: Final = "it is said again further down, and the last word holds"
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ImportFinding(msgspec.Struct, frozen=True):
     """`leaf` is one setting; `at` is the setting, or the table around it, that the words are about."""
 
-    leaf: Node
-    at: Node
+    leaf: SourceNode
+    at: SourceNode
     fate: Fate
     said: str
 
 
-class Report:
+class ImportReport:
     """Who speaks first about a setting is right."""
 
-    def __init__(self, root: Node, beside: Sequence[Node] = ()) -> None:
+    def __init__(self, root: SourceNode, beside: Sequence[SourceNode] = ()) -> None:
         """`beside`: what stands in the source and does not hold, since it is said again further down."""
         self.root = root
         self._beside = beside
         self.warnings: list[str] = []
         """What a person must know at once: models that are gone."""
-        self._found: dict[Node, Finding] = {}
+        self._found: dict[SourceNode, ImportFinding] = {}
 
-    def carried(self, node: Node | None, said: str) -> None:
+    def carried(self, node: SourceNode | None, said: str) -> None:
         self._tell(node, "carried", said)
 
-    def default(self, node: Node | None, said: str) -> None:
+    def default(self, node: SourceNode | None, said: str) -> None:
         """Nothing had to be written: it is so anyway."""
         self._tell(node, "default", said)
 
-    def left(self, node: Node | None, said: str) -> None:
+    def left(self, node: SourceNode | None, said: str) -> None:
         """Not carried over: why, and what there is instead."""
         self._tell(node, "left", said)
 
-    def is_told(self, leaf: Node) -> bool:
+    def is_told(self, leaf: SourceNode) -> bool:
         return leaf in self._found
 
     def begin(self) -> None:
@@ -135,32 +135,32 @@ class Report:
                 self.left(leaf, _NO_SUCH_SETTING)
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[ImportFinding]:
         """In the order of the source."""
         return [self._found[leaf] for leaf in self.leaves() if leaf in self._found]
 
-    def leaves(self) -> Iterator[Node]:
+    def leaves(self) -> Iterator[SourceNode]:
         """Every setting of the source."""
         for node in (self.root, *self._beside):
             yield from node.leaves()
 
-    def of(self, fate: Fate) -> list[Finding]:
+    def of(self, fate: Fate) -> list[ImportFinding]:
         return [finding for finding in self.findings if finding.fate == fate]
 
-    def _tell(self, node: Node | None, fate: Fate, said: str) -> None:
+    def _tell(self, node: SourceNode | None, fate: Fate, said: str) -> None:
         if node is None:
             return
         for leaf in node.leaves():
-            self._found.setdefault(leaf, Finding(leaf, node, fate, said))
+            self._found.setdefault(leaf, ImportFinding(leaf, node, fate, said))
 
 
-def place(node: Node) -> str:
+def place(node: SourceNode) -> str:
     """`line 12`, or `models.yaml, line 12`."""
     line = f"line {node.line}"
     return f"{node.file}, {line}" if node.file else line
 
 
-def places(nodes: Iterable[Node]) -> str:
+def places(nodes: Iterable[SourceNode]) -> str:
     """`line 3`, `lines 3, 9 and 14`, each file by itself."""
     lines: dict[str, list[int]] = {}
     for node in nodes:
@@ -182,7 +182,7 @@ def table(program: str, file: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def tell_known(report: Report, program: str) -> None:
+def tell_known(report: ImportReport, program: str) -> None:
     """Of every setting that nobody has spoken of yet and that the program's table knows."""
     known = table(program, "known.toml")
     for node in _known_nodes(report.root, {**known["default"], **known["left"]}):
@@ -193,7 +193,7 @@ def tell_known(report: Report, program: str) -> None:
             report.left(node, _said(node.name, known["left"]) or "")
 
 
-def _known_nodes(node: Node, known: Mapping[str, str]) -> Iterator[Node]:
+def _known_nodes(node: SourceNode, known: Mapping[str, str]) -> Iterator[SourceNode]:
     """From the outside in: what is said of a table holds for all that is inside."""
     for inner in (*node.fields.values(), *node.items):
         if _said(inner.name, known) is not None:
@@ -228,13 +228,13 @@ _HEADS: Final[tuple[tuple[Fate, str], ...]] = (
 )
 
 
-def written(draft: Draft, report: Report, command: str) -> str:
+def written(draft: Draft, report: ImportReport, command: str) -> str:
     """The whole file. `command` is what it was made by."""
     parts = ["\n".join(_head(draft, report, command)), *_tables(draft), *_report(report)]
     return "\n\n".join(parts) + "\n"
 
 
-def _head(draft: Draft, report: Report, command: str) -> Iterator[str]:
+def _head(draft: Draft, report: ImportReport, command: str) -> Iterator[str]:
     yield from _comment(f"Made by `{one_line(command)}`.")
     yield from _comment(told_counts(report))
     if draft.secrets.needed:
@@ -242,7 +242,7 @@ def _head(draft: Draft, report: Report, command: str) -> Iterator[str]:
     yield from _comment("All settings: docs/configuration.md. Check it: wireglot config check FILE")
 
 
-def told_counts(report: Report) -> str:
+def told_counts(report: ImportReport) -> str:
     """How many settings have which fate."""
     carried, default, left = (len(report.of(fate)) for fate in ("carried", "default", "left"))
     return (
@@ -304,7 +304,7 @@ def _targets(rule: DraftRule) -> str | list[str]:
     return rule.targets[0] if len(rule.targets) == 1 else list(rule.targets)
 
 
-def _report(report: Report) -> Iterator[str]:
+def _report(report: ImportReport) -> Iterator[str]:
     for fate, head in _HEADS:
         groups = _groups(report.of(fate))
         if groups:
@@ -315,16 +315,16 @@ def _report(report: Report) -> Iterator[str]:
             yield "\n".join(lines)
 
 
-def _groups(findings: Iterable[Finding]) -> dict[tuple[str, str], list[Finding]]:
+def _groups(findings: Iterable[ImportFinding]) -> dict[tuple[str, str], list[ImportFinding]]:
     """Settings of one name that the same was said of, together."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str], list[ImportFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.at.name, finding.said), []).append(finding)
     return groups
 
 
-def _told(name: str, findings: Sequence[Finding]) -> str:
-    nodes: list[Node] = list(dict.fromkeys(finding.at for finding in findings))
+def _told(name: str, findings: Sequence[ImportFinding]) -> str:
+    nodes: list[SourceNode] = list(dict.fromkeys(finding.at for finding in findings))
     inner = f"; {count(len(findings), 'setting')}" if len(findings) > len(nodes) else ""
     return f"{one_line(name)} ({places(nodes)}{inner})"
 

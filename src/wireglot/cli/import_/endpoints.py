@@ -32,7 +32,7 @@ _SAME_VENDOR: Final = {
 """Hosts of a vendor in another part of the world than the catalog's: the same API there."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ProviderPlace(msgspec.Struct, frozen=True):
     """Where a provider is. `base_url` is "" where it is the entry's own; `catalog` where no entry is."""
 
     dialect: str
@@ -54,14 +54,14 @@ class NoAddress(ValueError):
     """The message says what it is instead, and nothing of the address: that may hold a password."""
 
 
-def place_of(url: str, dialect: str, named: str = "") -> Place:
+def place_of(url: str, dialect: str, named: str = "") -> ProviderPlace:
     """`named`: the entry that the source means, if it says so. One for servers at home is never guessed."""
     base = based(url, dialect)
     for name in _candidates(base, dialect, named):
         entry = catalog.provider(name)
         own = entry.base_urls.get(dialect, entry.base_url)
-        return Place(dialect, name, "" if _same(own, base) else base)
-    return Place(dialect, "", base)
+        return ProviderPlace(dialect, name, "" if _same(own, base) else base)
+    return ProviderPlace(dialect, "", base)
 
 
 def based(url: str, dialect: str) -> str:

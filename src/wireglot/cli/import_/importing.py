@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from wireglot.cli.import_.ccr import convert as convert_ccr
-from wireglot.cli.import_.draft import Draft, Report, told_counts, written
+from wireglot.cli.import_.draft import Draft, ImportReport, told_counts, written
 from wireglot.cli.import_.litellm import convert as convert_litellm
 from wireglot.cli.import_.litellm import with_included
-from wireglot.cli.import_.source import NoYaml, Unreadable, read_json5, read_yaml
+from wireglot.cli.import_.source import NoYaml, UnreadableSource, read_json5, read_yaml
 from wireglot.cli.init import CannotWrite, check_place, write
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain, one_line, say
 from wireglot.gateway.config import ConfigError, load
@@ -29,7 +29,7 @@ _KEEPABLE_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _KEEPABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ImportOptions(msgspec.Struct, frozen=True):
     """What the command line says."""
 
     program: str
@@ -39,7 +39,7 @@ class Wanted(msgspec.Struct, frozen=True):
     keep_keys: bool = False
 
 
-def import_file(wanted: Wanted) -> int:
+def import_file(wanted: ImportOptions) -> int:
     place = kept_file(os.environ)
     known = {name: secret.value for name, secret in read_kept(place, []).items()}
     known |= {name: value for name, value in os.environ.items() if value.strip()}
@@ -56,7 +56,7 @@ def import_file(wanted: Wanted) -> int:
     except (CannotWrite, NoYaml) as reason:
         complain(one_line(str(reason)))
         return UNUSABLE
-    except Unreadable as fault:
+    except UnreadableSource as fault:
         complain(f"{one_line(wanted.source)}: {one_line(str(fault))}")
         return UNUSABLE
     for warning in report.warnings:
@@ -66,18 +66,18 @@ def import_file(wanted: Wanted) -> int:
     return _tell_whether_it_loads(draft, text, wanted.output)
 
 
-def _litellm(source: str, known: Mapping[str, str]) -> tuple[Draft, Report]:
+def _litellm(source: str, known: Mapping[str, str]) -> tuple[Draft, ImportReport]:
     folder = Path() if source == _STANDARD else Path(source).parent
     root, beside = read_yaml(_text(source))
     root, more = with_included(root, lambda name: read_yaml(_text(str(folder / name)), name))
     return convert_litellm(root, known, [*beside, *more])
 
 
-def _ccr(source: str, known: Mapping[str, str]) -> tuple[Draft, Report]:
+def _ccr(source: str, known: Mapping[str, str]) -> tuple[Draft, ImportReport]:
     return convert_ccr(read_json5(_text(source)), known)
 
 
-_CONVERTERS: Final[dict[str, Callable[[str, Mapping[str, str]], tuple[Draft, Report]]]] = {
+_CONVERTERS: Final[dict[str, Callable[[str, Mapping[str, str]], tuple[Draft, ImportReport]]]] = {
     "litellm": _litellm,
     "ccr": _ccr,
 }
@@ -92,14 +92,14 @@ def _text(source: str) -> str:
                 content = file.read(_SOURCE_BYTES_MOST + 1)
     except (OSError, ValueError) as fault:  # ValueError: a name that no file can have
         reason = fault.strerror if isinstance(fault, OSError) else "a name that no file can have"
-        raise Unreadable(reason or "cannot be read") from None
+        raise UnreadableSource(reason or "cannot be read") from None
     if len(content) > _SOURCE_BYTES_MOST:
-        raise Unreadable("too large for a configuration")
+        raise UnreadableSource("too large for a configuration")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         line = content.count(b"\n", 0, fault.start) + 1
-        raise Unreadable(f"line {line}: not text in UTF-8") from None
+        raise UnreadableSource(f"line {line}: not text in UTF-8") from None
 
 
 def _keep(draft: Draft, place: Path | None) -> list[str]:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from wireglot.cli.import_.draft import Draft, DraftRule, Report, is_model_name, table, tell_known
+from wireglot.cli.import_.draft import Draft, DraftRule, ImportReport, is_model_name, table, tell_known
 from wireglot.cli.import_.endpoints import Secrets
 from wireglot.cli.import_.litellm_entries import Deployment, Entries, variable_of
-from wireglot.cli.import_.source import Node, Unreadable, kind
+from wireglot.cli.import_.source import SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
 
 _GENERIC: Final = "*"
@@ -19,10 +19,10 @@ _SHOWN_NAMES: Final = 6
 _WHERE: Final = ("catalog", "dialect", "base_url", "variables")
 
 
-class Routes:
+class LitellmRoutes:
     """Targets of each name, as LiteLLM would find deployments for it."""
 
-    def __init__(self, draft: Draft, report: Report) -> None:
+    def __init__(self, draft: Draft, report: ImportReport) -> None:
         self._draft = draft
         self._report = report
         self._groups: dict[str, tuple[str, ...]] = {}
@@ -45,7 +45,7 @@ class Routes:
             if len(targets) > 1 and not any(one.order for one in members):
                 self._spread.add(group)
 
-    def alias(self, name: str, node: Node) -> None:
+    def alias(self, name: str, node: SourceNode) -> None:
         """`node` is where the name is led."""
         target = node.text
         if not is_model_name(name) or not self._own(target):
@@ -54,7 +54,7 @@ class Routes:
         self._aliases[name] = target
         self._report.carried(node, "a line of [models]")
 
-    def fall_back(self, name: str, nodes: Iterable[Node]) -> None:
+    def fall_back(self, name: str, nodes: Iterable[SourceNode]) -> None:
         """Where requests for a name go when its own deployments fail. What was said first holds."""
         if name in self._fallbacks:
             for node in nodes:
@@ -166,10 +166,12 @@ _PROBE_CAP_SECONDS: Final = 10.0
 """The breaker's own, where a cool-down is not longer."""
 
 
-def convert(root: Node, known: Mapping[str, str], beside: Sequence[Node] = ()) -> tuple[Draft, Report]:
+def convert(
+    root: SourceNode, known: Mapping[str, str], beside: Sequence[SourceNode] = ()
+) -> tuple[Draft, ImportReport]:
     """`known`: variables whose values are known here. `beside`: what is in the source and does not hold."""
     _check(root)
-    report = Report(root, beside)
+    report = ImportReport(root, beside)
     report.begin()
     secrets = Secrets(known)
     draft = Draft(secrets)
@@ -181,7 +183,7 @@ def convert(root: Node, known: Mapping[str, str], beside: Sequence[Node] = ()) -
     reader = Entries(report, secrets, _credentials(root))
     deployments = [found for entry in entries if (found := reader.read(entry)) is not None]
     _put_defaults(root, deployments, report)
-    routes = Routes(draft, report)
+    routes = LitellmRoutes(draft, report)
     routes.add(deployments)
     _aliases_and_fallbacks(root, routes)
     routes.write()
@@ -195,21 +197,25 @@ def convert(root: Node, known: Mapping[str, str], beside: Sequence[Node] = ()) -
     return draft, report
 
 
-def _check(root: Node) -> None:
+def _check(root: SourceNode) -> None:
     if not isinstance(root.value, dict):
-        raise Unreadable(f"line {root.line}: expected a table with model_list in it, found {kind(root)}")
+        raise UnreadableSource(
+            f"line {root.line}: expected a table with model_list in it, found {kind(root)}"
+        )
     if not any(name in root.fields for name in _SECTIONS):
-        raise Unreadable(f"is no configuration of LiteLLM: none of {', '.join(_SECTIONS)} is in it")
+        raise UnreadableSource(f"is no configuration of LiteLLM: none of {', '.join(_SECTIONS)} is in it")
     listed = root.get("model_list")
     if listed is not None and not isinstance(listed.value, list):
-        raise Unreadable(f"line {listed.line}: model_list: expected a list of models, found {kind(listed)}")
+        raise UnreadableSource(
+            f"line {listed.line}: model_list: expected a list of models, found {kind(listed)}"
+        )
     for name in _TABLES:
         section = root.get(name)
         if section is not None and not isinstance(section.value, dict):
-            raise Unreadable(f"line {section.line}: {name}: expected a table, found {kind(section)}")
+            raise UnreadableSource(f"line {section.line}: {name}: expected a table, found {kind(section)}")
 
 
-def _reserve(root: Node, entries: Sequence[Node], secrets: Secrets) -> None:
+def _reserve(root: SourceNode, entries: Sequence[SourceNode], secrets: Secrets) -> None:
     """The variables that the file means, be it without a word: no key in clear text gets their names."""
     for leaf in root.leaves():
         if name := variable_of(leaf):
@@ -222,7 +228,7 @@ def _reserve(root: Node, entries: Sequence[Node], secrets: Secrets) -> None:
             secrets.reserve(*prefixes.get(model.text.partition("/")[0], {}).get("env", ()))
 
 
-def _environment(root: Node, secrets: Secrets) -> None:
+def _environment(root: SourceNode, secrets: Secrets) -> None:
     section = root.get("environment_variables")
     for name, node in (section.fields if section is not None else {}).items():
         other = variable_of(node)
@@ -231,7 +237,7 @@ def _environment(root: Node, secrets: Secrets) -> None:
             secrets.supplied(name, found)
 
 
-def _tell_environment(root: Node, secrets: Secrets, report: Report) -> None:
+def _tell_environment(root: SourceNode, secrets: Secrets, report: ImportReport) -> None:
     section = root.get("environment_variables")
     for name, node in (section.fields if section is not None else {}).items():
         if name in secrets.needed:
@@ -240,7 +246,7 @@ def _tell_environment(root: Node, secrets: Secrets, report: Report) -> None:
             )
 
 
-def _credentials(root: Node) -> dict[str, Node]:
+def _credentials(root: SourceNode) -> dict[str, SourceNode]:
     listed = root.get("credential_list")
     found = {}
     for item in listed.items if listed is not None else []:
@@ -250,7 +256,7 @@ def _credentials(root: Node) -> dict[str, Node]:
     return found
 
 
-def _put_defaults(root: Node, deployments: Sequence[Deployment], report: Report) -> None:
+def _put_defaults(root: SourceNode, deployments: Sequence[Deployment], report: ImportReport) -> None:
     """What holds for all models that do not say otherwise. The router's word is the last."""
     for section_name, timeout_name in _TIMEOUTS.items():
         section = root.get(section_name)
@@ -285,7 +291,7 @@ def _put(deployments: Sequence[Deployment], name: str, value: dict[str, Any]) ->
             deployment.general.add(name)
 
 
-def _aliases_and_fallbacks(root: Node, routes: Routes) -> None:
+def _aliases_and_fallbacks(root: SourceNode, routes: LitellmRoutes) -> None:
     for section in (root.get("router_settings"), root.get("litellm_settings")):
         if section is None:
             continue
@@ -306,7 +312,7 @@ def _aliases_and_fallbacks(root: Node, routes: Routes) -> None:
             routes.fall_back("*", generic.items or [generic])
 
 
-def _tell_spread(root: Node, report: Report) -> None:
+def _tell_spread(root: SourceNode, report: ImportReport) -> None:
     router = root.get("router_settings")
     strategy = router.get("routing_strategy") if router is not None else None
     report.left(
@@ -316,7 +322,7 @@ def _tell_spread(root: Node, report: Report) -> None:
     )
 
 
-def _master_key(root: Node, draft: Draft, report: Report) -> None:
+def _master_key(root: SourceNode, draft: Draft, report: ImportReport) -> None:
     """The key of LiteLLM's administrator is a client's key here: clients go on with it. Its hash is kept."""
     general = root.get("general_settings")
     node = general.get("master_key") if general is not None else None
@@ -339,7 +345,7 @@ def _master_key(root: Node, draft: Draft, report: Report) -> None:
         )
 
 
-def _callbacks(root: Node, draft: Draft, report: Report) -> None:
+def _callbacks(root: SourceNode, draft: Draft, report: ImportReport) -> None:
     """Two of LiteLLM's callbacks are part of the gateway."""
     settings = root.get("litellm_settings")
     for name in _CALLBACKS:
@@ -355,30 +361,36 @@ def _callbacks(root: Node, draft: Draft, report: Report) -> None:
                 report.carried(item, "telemetry of [server]; OTEL_ variables say where to")
 
 
-def with_included(root: Node, read: Callable[[str], tuple[Node, list[Node]]]) -> tuple[Node, list[Node]]:
+def with_included(
+    root: SourceNode, read: Callable[[str], tuple[SourceNode, list[SourceNode]]]
+) -> tuple[SourceNode, list[SourceNode]]:
     """The whole document, and what of it does not hold. `read` gets the names of files."""
     listed = root.fields.get("include")
     if listed is None or not isinstance(root.value, dict):
         return root, []
     if not isinstance(listed.value, list):
-        raise Unreadable(f"line {listed.line}: include: expected a list of files, found {kind(listed)}")
+        raise UnreadableSource(f"line {listed.line}: include: expected a list of files, found {kind(listed)}")
     merged = dict(root.value)
-    beside: list[Node] = []
+    beside: list[SourceNode] = []
     for item in listed.items:
         if not item.text:
-            raise Unreadable(f"line {item.line}: include: expected the name of a file, found {kind(item)}")
+            raise UnreadableSource(
+                f"line {item.line}: include: expected the name of a file, found {kind(item)}"
+            )
         try:
             other, overridden = read(item.text)
-        except Unreadable as fault:
-            raise Unreadable(f"line {item.line}: the included {item.text}: {fault}") from None
+        except UnreadableSource as fault:
+            raise UnreadableSource(f"line {item.line}: the included {item.text}: {fault}") from None
         beside.extend(overridden)
         for name, node in other.fields.items():
             earlier = merged.get(name)
             if name == "include":
                 beside.append(node)  # LiteLLM follows one step only
             elif earlier is not None and isinstance(earlier.value, list) and isinstance(node.value, list):
-                merged[name] = Node([*earlier.value, *node.value], earlier.path, earlier.line, earlier.file)
+                merged[name] = SourceNode(
+                    [*earlier.value, *node.value], earlier.path, earlier.line, earlier.file
+                )
             else:
                 beside.extend([earlier] if earlier is not None else [])
                 merged[name] = node
-    return Node(merged, root.path, root.line, root.file), beside
+    return SourceNode(merged, root.path, root.line, root.file), beside

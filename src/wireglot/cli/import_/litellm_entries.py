@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.cli.import_.draft import Report, is_model_name, place, table
+from wireglot.cli.import_.draft import ImportReport, is_model_name, place, table
 from wireglot.cli.import_.endpoints import (
     NoAddress,
     Secrets,
@@ -19,7 +19,7 @@ from wireglot.cli.import_.endpoints import (
     label,
     place_of,
 )
-from wireglot.cli.import_.source import Node, kind
+from wireglot.cli.import_.source import NotCarried, NotKnownHere, SourceNode, kind
 from wireglot.cli.terminal import one_line
 from wireglot.gateway.config.providers import may_be_set
 from wireglot.providers import spec as catalog
@@ -29,17 +29,13 @@ _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 _SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class NotKnownHere(ValueError):
-    """A value that cannot be had, or cannot be used. The message says why, and nothing of the value."""
-
-
-def variable_of(node: Node | None) -> str:
+def variable_of(node: SourceNode | None) -> str:
     """The variable that a value stands for, "" if it is a value itself."""
     text = node.text if node is not None else ""
     return text.removeprefix(_VARIABLE).strip() if text.startswith(_VARIABLE) else ""
 
 
-def plain(node: Node, secrets: Secrets) -> str:
+def plain(node: SourceNode, secrets: Secrets) -> str:
     """A value that the configuration has to write out."""
     name = variable_of(node)
     if not name:
@@ -50,13 +46,13 @@ def plain(node: Node, secrets: Secrets) -> str:
     return found
 
 
-def reference(node: Node, secrets: Secrets) -> str:
+def reference(node: SourceNode, secrets: Secrets) -> str:
     """A value that is no secret, and may be a reference."""
     name = variable_of(node)
     return secrets.variable(name) if name else node.text or str(node.value)
 
 
-def word(node: Node, secrets: Secrets) -> str:
+def word(node: SourceNode, secrets: Secrets) -> str:
     """The same of a value that becomes part of an address."""
     found = reference(node, secrets)
     if not variable_of(node) and not _WORD.fullmatch(found):
@@ -64,7 +60,7 @@ def word(node: Node, secrets: Secrets) -> str:
     return found
 
 
-def secret(node: Node, secrets: Secrets, wish: str) -> str:
+def secret(node: SourceNode, secrets: Secrets, wish: str) -> str:
     """A value that must not be written out: a reference, always."""
     name = variable_of(node)
     if not name and not _SENDABLE.fullmatch(node.text or str(node.value)):
@@ -89,17 +85,13 @@ _AWS: Final = {
 }
 
 
-class NotCarried(Exception):
-    """The message says why, and what to do."""
-
-
-class Address(msgspec.Struct):
+class ModelAddress(msgspec.Struct):
     """`used` are the settings that are in `fields`; `variables` are where a key is looked for."""
 
     model: str
     fields: dict[str, Any]
     wish: str
-    used: list[Node] = []
+    used: list[SourceNode] = []
     said: str = "the fields of its provider"
     variables: tuple[str, ...] = ()
     keyless: bool = False
@@ -107,8 +99,8 @@ class Address(msgspec.Struct):
 
 
 def address_of(
-    prefix: str, row: Mapping[str, Any], model: str, given: Mapping[str, Node], secrets: Secrets
-) -> Address:
+    prefix: str, row: Mapping[str, Any], model: str, given: Mapping[str, SourceNode], secrets: Secrets
+) -> ModelAddress:
     form = _FORMS.get(row.get("form", ""))
     if form is not None:
         return form(row, model, given, secrets)
@@ -116,8 +108,8 @@ def address_of(
 
 
 def _plain(
-    prefix: str, row: Mapping[str, Any], model: str, given: Mapping[str, Node], secrets: Secrets
-) -> Address:
+    prefix: str, row: Mapping[str, Any], model: str, given: Mapping[str, SourceNode], secrets: Secrets
+) -> ModelAddress:
     model = model.removeprefix("responses/")
     base = given.get("api_base") or given.get("base_url")
     variables = tuple(row.get("env", ()))
@@ -125,11 +117,11 @@ def _plain(
     entry = row.get("catalog", "")
     if base is None:
         if entry:
-            return Address(model, {"catalog": entry}, entry, variables=variables, keyless=keyless)
+            return ModelAddress(model, {"catalog": entry}, entry, variables=variables, keyless=keyless)
         if "base_url" not in row:
             raise NotCarried(f"a model of {prefix}/ needs an api_base")
         fields = {"dialect": row["dialect"], "base_url": row["base_url"]}
-        return Address(model, fields, prefix, variables=variables, keyless=keyless)
+        return ModelAddress(model, fields, prefix, variables=variables, keyless=keyless)
     url = plain(base, secrets)
     append = row.get("append", "")
     if append and not url.rstrip("/").endswith(append):
@@ -138,10 +130,12 @@ def _plain(
     wish = place.catalog or label(place.base_url)
     if place.catalog:
         keyless = keyless or catalog.provider(place.catalog).auth == "none"
-    return Address(model, place.fields(), wish, [base], variables=variables, keyless=keyless)
+    return ModelAddress(model, place.fields(), wish, [base], variables=variables, keyless=keyless)
 
 
-def _azure(row: Mapping[str, Any], model: str, given: Mapping[str, Node], secrets: Secrets) -> Address:
+def _azure(
+    row: Mapping[str, Any], model: str, given: Mapping[str, SourceNode], secrets: Secrets
+) -> ModelAddress:
     """A deployment of Azure OpenAI: the model is its name."""
     base = given.get("api_base") or given.get("base_url")
     if base is None:
@@ -166,10 +160,10 @@ def _azure(row: Mapping[str, Any], model: str, given: Mapping[str, Node], secret
     else:
         fields["base_url"] = address
     wish = f"azure-{known[1]}" if known is not None else f"azure-{label(url)}"
-    return _entra(Address(model, fields, wish, used, variables=tuple(row["env"])), given, secrets)
+    return _entra(ModelAddress(model, fields, wish, used, variables=tuple(row["env"])), given, secrets)
 
 
-def _entra(address: Address, given: Mapping[str, Node], secrets: Secrets) -> Address:
+def _entra(address: ModelAddress, given: Mapping[str, SourceNode], secrets: Secrets) -> ModelAddress:
     """With the application that signs in, if the entry names one."""
     parts = {ours: given[theirs] for theirs, ours in _ENTRA.items() if theirs in given}
     if "api_key" in given or not parts:
@@ -185,7 +179,9 @@ def _entra(address: Address, given: Mapping[str, Node], secrets: Secrets) -> Add
     return address
 
 
-def _foundry(row: Mapping[str, Any], model: str, given: Mapping[str, Node], secrets: Secrets) -> Address:
+def _foundry(
+    row: Mapping[str, Any], model: str, given: Mapping[str, SourceNode], secrets: Secrets
+) -> ModelAddress:
     """Claude on Microsoft Foundry; other models there by OpenAI's dialects."""
     base = given.get("api_base") or given.get("base_url")
     if base is None:
@@ -203,12 +199,14 @@ def _foundry(row: Mapping[str, Any], model: str, given: Mapping[str, Node], secr
             fields["variables"] = {"resource": known[1]}
         else:
             fields["base_url"] = f"{root}/anthropic"
-        return Address(model, fields, f"{wish}-claude", used, variables=variables)
+        return ModelAddress(model, fields, f"{wish}-claude", used, variables=variables)
     fields = {"catalog": "azure", "base_url": f"{root}/openai/v1"}
-    return Address(model, fields, wish, used, variables=variables)
+    return ModelAddress(model, fields, wish, used, variables=variables)
 
 
-def _bedrock(_: Mapping[str, Any], model: str, given: Mapping[str, Node], secrets: Secrets) -> Address:
+def _bedrock(
+    _: Mapping[str, Any], model: str, given: Mapping[str, SourceNode], secrets: Secrets
+) -> ModelAddress:
     """Claude by InvokeModel, all others by Bedrock's OpenAI-compatible endpoint."""
     for route in _BEDROCK_ROUTES:
         model = model.removeprefix(route)
@@ -218,7 +216,7 @@ def _bedrock(_: Mapping[str, Any], model: str, given: Mapping[str, Node], secret
     claude = "claude" in model or "anthropic" in model or model.startswith(("arn:", "*"))
     entry = "bedrock" if claude else "bedrock-openai"
     fields: dict[str, Any] = {"catalog": entry}
-    used: list[Node] = []
+    used: list[SourceNode] = []
     if "aws_region_name" in given:
         region = word(given["aws_region_name"], secrets)
         used.append(given["aws_region_name"])
@@ -238,10 +236,12 @@ def _bedrock(_: Mapping[str, Any], model: str, given: Mapping[str, Node], secret
             login["region"] = region
         fields["login"] = {"kind": "aws", **login} if login else "aws"
     wish = f"{entry}-{region}" if not region.startswith("env:") else entry
-    return Address(model, fields, wish, used, variables=("AWS_BEARER_TOKEN_BEDROCK",), takes_key=takes_key)
+    return ModelAddress(
+        model, fields, wish, used, variables=("AWS_BEARER_TOKEN_BEDROCK",), takes_key=takes_key
+    )
 
 
-def _aws_login(given: Mapping[str, Node], secrets: Secrets, used: list[Node]) -> dict[str, str]:
+def _aws_login(given: Mapping[str, SourceNode], secrets: Secrets, used: list[SourceNode]) -> dict[str, str]:
     login = {}
     for theirs, ours in _AWS.items():
         if theirs in given:
@@ -254,7 +254,9 @@ def _aws_login(given: Mapping[str, Node], secrets: Secrets, used: list[Node]) ->
     return login
 
 
-def _vertex(_: Mapping[str, Any], model: str, given: Mapping[str, Node], secrets: Secrets) -> Address:
+def _vertex(
+    _: Mapping[str, Any], model: str, given: Mapping[str, SourceNode], secrets: Secrets
+) -> ModelAddress:
     """Gemini and Claude on Vertex."""
     claude = model.startswith("claude")
     if not claude and not model.startswith(("gemini", "*")):
@@ -274,10 +276,10 @@ def _vertex(_: Mapping[str, Any], model: str, given: Mapping[str, Node], secrets
     if credentials is not None:
         fields["login"] = {"kind": "google", "key_file": _key_file(credentials, secrets)}
     wish = fields["catalog"]
-    return Address(model, fields, wish, used, takes_key=False)
+    return ModelAddress(model, fields, wish, used, takes_key=False)
 
 
-def _key_file(node: Node, secrets: Secrets) -> str:
+def _key_file(node: SourceNode, secrets: Secrets) -> str:
     if node.fields or plain(node, secrets).lstrip().startswith("{"):
         raise NotCarried(
             "the key of its service account stands in the file itself: save it as a file, and name that"
@@ -285,7 +287,7 @@ def _key_file(node: Node, secrets: Secrets) -> str:
     return plain(node, secrets)
 
 
-def _said(node: Node | None, secrets: Secrets, variable: str, usual: str) -> str:
+def _said(node: SourceNode | None, secrets: Secrets, variable: str, usual: str) -> str:
     """What the entry says, else a variable that LiteLLM looks in, else what it takes without any."""
     if node is not None:
         return word(node, secrets)
@@ -297,7 +299,9 @@ def _first_variable(secrets: Secrets, *names: str) -> str:
     return secrets.variable(next((name for name in names if secrets.value(name)), names[-1]))
 
 
-_FORMS: Final[dict[str, Callable[[Mapping[str, Any], str, Mapping[str, Node], Secrets], Address]]] = {
+_FORMS: Final[
+    dict[str, Callable[[Mapping[str, Any], str, Mapping[str, SourceNode], Secrets], ModelAddress]]
+] = {
     "azure": _azure,
     "foundry": _foundry,
     "bedrock": _bedrock,
@@ -325,7 +329,7 @@ class Deployment(msgspec.Struct):
     group: str
     model: str
     fields: dict[str, Any]
-    node: Node
+    node: SourceNode
     key: str = ""
     wish: str = ""
     order: float = 0
@@ -340,26 +344,26 @@ class Deployment(msgspec.Struct):
 class Entries:
     """Reads entries; what it cannot carry over it tells of, and goes on."""
 
-    def __init__(self, report: Report, secrets: Secrets, credentials: dict[str, Node]) -> None:
+    def __init__(self, report: ImportReport, secrets: Secrets, credentials: dict[str, SourceNode]) -> None:
         self._report = report
         self._secrets = secrets
         self._credentials = credentials
         self._prefixes = table("litellm", "prefixes.toml")
 
-    def read(self, entry: Node) -> Deployment | None:
+    def read(self, entry: SourceNode) -> Deployment | None:
         try:
             return self._read(entry)
         except (NotCarried, NoAddress, NotKnownHere) as reason:
             self._refuse(entry, str(reason))
             return None
 
-    def _refuse(self, entry: Node, reason: str) -> None:
+    def _refuse(self, entry: SourceNode, reason: str) -> None:
         named = entry.get("model_name")
         name = one_line(named.text) if named is not None else "?"
         self._report.warnings.append(f"{place(entry)}: model {name} is not carried over: {reason}")
         self._report.left(entry, reason)
 
-    def _read(self, entry: Node) -> Deployment:
+    def _read(self, entry: SourceNode) -> Deployment:
         group, params = self._shape(entry)
         self._refuse_unserved(entry, params)
         model = params.fields["model"]
@@ -390,7 +394,7 @@ class Entries:
         self._report.carried(params.get("litellm_credential_name"), "the fields of its provider")
         return self._deployment(entry, group, given, address)
 
-    def _shape(self, entry: Node) -> tuple[str, Node]:
+    def _shape(self, entry: SourceNode) -> tuple[str, SourceNode]:
         name, params = entry.get("model_name"), entry.get("litellm_params")
         if not entry.fields:
             raise NotCarried(f"expected a table with model_name and litellm_params, found {kind(entry)}")
@@ -402,7 +406,7 @@ class Entries:
             raise NotCarried("a name with spaces, control characters or more than 256 letters is none here")
         return name.text, params
 
-    def _refuse_unserved(self, entry: Node, params: Node) -> None:
+    def _refuse_unserved(self, entry: SourceNode, params: SourceNode) -> None:
         unserved = self._prefixes["unserved"]
         info = entry.get("model_info")
         mode = info.get("mode") if info is not None else None
@@ -413,7 +417,7 @@ class Entries:
             what = said.replace("_", " ") if said else "embeddings, images, audio and the like"
             raise NotCarried(f"only text generation is served here, no {what}")
 
-    def _split(self, params: Node) -> tuple[str, str]:
+    def _split(self, params: SourceNode) -> tuple[str, str]:
         """The prefix and the rest of the model."""
         text = params.fields["model"].text
         named = params.get("custom_llm_provider")
@@ -428,10 +432,10 @@ class Entries:
                 return whose, text
         return (prefix, rest) if slash else ("", text)
 
-    def _with_credentials(self, params: Node) -> dict[str, Node]:
+    def _with_credentials(self, params: SourceNode) -> dict[str, SourceNode]:
         """The fields of the entry over those of the credential that it names."""
         named = params.get("litellm_credential_name")
-        shared: dict[str, Node] = {}
+        shared: dict[str, SourceNode] = {}
         if named is not None:
             if named.text not in self._credentials:
                 raise NotCarried("it names a credential that is not in credential_list")
@@ -440,7 +444,9 @@ class Entries:
         given = {**{name: node for name, node in shared.items() if not node.is_nothing}, **said}
         return {name: node for name, node in given.items() if name in _TABLES or _is_scalar(node)}
 
-    def _deployment(self, entry: Node, group: str, given: dict[str, Node], address: Address) -> Deployment:
+    def _deployment(
+        self, entry: SourceNode, group: str, given: dict[str, SourceNode], address: ModelAddress
+    ) -> Deployment:
         key_node = given.get("api_key") if address.takes_key else None
         key = ""
         if key_node is not None:
@@ -464,7 +470,7 @@ class Entries:
             node=entry,
         )
 
-    def _more(self, given: dict[str, Node]) -> dict[str, Any]:
+    def _more(self, given: dict[str, SourceNode]) -> dict[str, Any]:
         """Fields of the provider that have nothing to do with where it is."""
         fields: dict[str, Any] = {}
         headers: dict[str, str] = {}
@@ -490,18 +496,18 @@ class Entries:
                 self._report.carried(given[name], "retries of its provider's retry")
         return fields
 
-    def _header(self, name: str, node: Node) -> str:
+    def _header(self, name: str, node: SourceNode) -> str:
         if variable_of(node) or not is_secret_header(name, node.text):
             return reference(node, self._secrets)
         return self._secrets.hidden(node.text, name)
 
-    def _weight(self, entry: Node, given: dict[str, Node]) -> float:
+    def _weight(self, entry: SourceNode, given: dict[str, SourceNode]) -> float:
         """What LiteLLM's shuffle goes by: the first of these that is set."""
         weight = self._number(given, "weight", "the order of the targets: the heaviest first")
         rates = (given.get("rpm"), entry.get("rpm"), given.get("tpm"), entry.get("tpm"))
         return weight or next((rate.number or 0 for rate in rates if rate is not None), 0)
 
-    def _number(self, given: dict[str, Node], name: str, said: str) -> float:
+    def _number(self, given: dict[str, SourceNode], name: str, said: str) -> float:
         node = given.get(name)
         if node is None:
             return 0
@@ -516,7 +522,7 @@ class Entries:
         self._report.carried(node, said)
         return number
 
-    def _price(self, entry: Node, given: dict[str, Node]) -> dict[str, float]:
+    def _price(self, entry: SourceNode, given: dict[str, SourceNode]) -> dict[str, float]:
         """Of a million tokens. Without both halves there is no price."""
         info = entry.get("model_info")
         fields = {**(info.fields if info is not None else {}), **given}
@@ -534,5 +540,5 @@ class Entries:
         return price if {"input", "output"} <= price.keys() else {}
 
 
-def _is_scalar(node: Node) -> bool:
+def _is_scalar(node: SourceNode) -> bool:
     return not isinstance(node.value, dict | list)

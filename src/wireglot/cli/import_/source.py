@@ -16,17 +16,25 @@ _MAX_NUMBER: Final = 1e12
 """No setting is larger; a NaN is none of them either."""
 
 
-class Unreadable(Exception):
+class NotCarried(Exception):
+    """A setting that is not carried over. The message says why, and what to do."""
+
+
+class NotKnownHere(ValueError):
+    """A value that cannot be had, or cannot be used. The message says why, and nothing of the value."""
+
+
+class UnreadableSource(Exception):
     """A file that is not what it should be. The message names the place, and no value."""
 
 
-class Node:
+class SourceNode:
     """One value, and what is inside it. Two that look alike are two: each has its own place."""
 
     __slots__ = ("file", "line", "path", "value")
 
     def __init__(
-        self, value: Scalar | dict[str, Node] | list[Node], path: str, line: int, file: str = ""
+        self, value: Scalar | dict[str, SourceNode] | list[SourceNode], path: str, line: int, file: str = ""
     ) -> None:
         """`file`: the included file that it stands in, "" for the main one."""
         self.value = value
@@ -40,12 +48,12 @@ class Node:
         return _INDEX.sub("[]", self.path)
 
     @property
-    def fields(self) -> Mapping[str, Node]:
+    def fields(self) -> Mapping[str, SourceNode]:
         """What a table holds; nothing if it is none."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
-    def items(self) -> list[Node]:
+    def items(self) -> list[SourceNode]:
         """What a list holds; nothing if it is none."""
         return self.value if isinstance(self.value, list) else []
 
@@ -67,7 +75,7 @@ class Node:
     def is_nothing(self) -> bool:
         return self.value is None or self.value == ""
 
-    def get(self, *names: str) -> Node | None:
+    def get(self, *names: str) -> SourceNode | None:
         """The first of these fields that is there and says something."""
         for name in names:
             found = self.fields.get(name)
@@ -75,7 +83,7 @@ class Node:
                 return found
         return None
 
-    def leaves(self) -> Iterator[Node]:
+    def leaves(self) -> Iterator[SourceNode]:
         """All values without anything inside, the empty tables and lists among them."""
         inner = list(self.fields.values()) or self.items
         if not inner:
@@ -88,7 +96,7 @@ def child_path(path: str, key: str) -> str:
     return key_path(path, key)
 
 
-def kind(node: Node) -> str:
+def kind(node: SourceNode) -> str:
     """What sort of value it is, in words."""
     match node.value:
         case dict():
@@ -115,7 +123,7 @@ class NoYaml(Exception):
     pass
 
 
-def read_yaml(text: str, file: str = "") -> tuple[Node, list[Node]]:
+def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
     """The document, and what is in it but does not hold: a key that stands again further down."""
     try:
         yaml = importlib.import_module("yaml")
@@ -126,18 +134,18 @@ def read_yaml(text: str, file: str = "") -> tuple[Node, list[Node]]:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         if root is None:
-            raise Unreadable("is empty")
+            raise UnreadableSource("is empty")
         walker = _Walker(yaml, loader, file)
         return walker.node(root, "", 0), walker.overridden
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         where = f"line {mark.line + 1}: " if mark is not None else ""
-        raise Unreadable(f"{where}not YAML: {fault.problem or fault.context}") from None
+        raise UnreadableSource(f"{where}not YAML: {fault.problem or fault.context}") from None
     except yaml.reader.ReaderError as fault:
         line = text.count("\n", 0, fault.position) + 1
-        raise Unreadable(f"line {line}: not YAML: a control character") from None
+        raise UnreadableSource(f"line {line}: not YAML: a control character") from None
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that no calendar has
-        raise Unreadable("not YAML") from None
+        raise UnreadableSource("not YAML") from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -150,14 +158,14 @@ class _Walker:
         self._file = file
         self._seen = 0
         self._flattened: dict[int, int] = {}
-        self.overridden: list[Node] = []
+        self.overridden: list[SourceNode] = []
 
-    def node(self, source: Any, path: str, depth: int) -> Node:
+    def node(self, source: Any, path: str, depth: int) -> SourceNode:
         self._seen += 1
         line = source.start_mark.line + 1
         if self._seen > _MAX_NODES or depth > _MAX_DEPTH:
-            raise Unreadable(f"line {line}: too many values, or nested too deep")
-        value: Scalar | dict[str, Node] | list[Node]
+            raise UnreadableSource(f"line {line}: too many values, or nested too deep")
+        value: Scalar | dict[str, SourceNode] | list[SourceNode]
         if isinstance(source, self._yaml.MappingNode):
             value = self._table(source, path, depth)
         elif isinstance(source, self._yaml.SequenceNode):
@@ -166,15 +174,15 @@ class _Walker:
             ]
         else:
             value = self._scalar(source)
-        return Node(value, path, line, self._file)
+        return SourceNode(value, path, line, self._file)
 
-    def _table(self, source: Any, path: str, depth: int) -> dict[str, Node]:
+    def _table(self, source: Any, path: str, depth: int) -> dict[str, SourceNode]:
         merged = self._merged(source)
-        found: dict[str, Node] = {}
+        found: dict[str, SourceNode] = {}
         own: set[str] = set()
         for number, (key_node, value_node) in enumerate(source.value):
             if not isinstance(key_node, self._yaml.ScalarNode):
-                raise Unreadable(f"line {key_node.start_mark.line + 1}: a key that is no text")
+                raise UnreadableSource(f"line {key_node.start_mark.line + 1}: a key that is no text")
             key = str(key_node.value)
             node = self.node(value_node, child_path(path, key), depth + 1)
             if key in own:
@@ -196,7 +204,9 @@ class _Walker:
     def _scalar(self, source: Any) -> Scalar:
         if source.tag.startswith("!"):
             line = source.start_mark.line + 1
-            raise Unreadable(f"line {line}: not YAML: the tag {source.tag}, which nobody can read safely")
+            raise UnreadableSource(
+                f"line {line}: not YAML: the tag {source.tag}, which nobody can read safely"
+            )
         value = self._loader.construct_object(source)
         plain = value is None or isinstance(value, str | int | float | bool)
         return value if plain else str(source.value)  # a version like 2024-10-21 is no date
@@ -214,7 +224,7 @@ _WORDS: Final[dict[str, Scalar]] = {"true": True, "false": False, "null": None}
 _LINE_END: Final = re.compile(r"\r\n|[\n\r\u2028\u2029]")
 
 
-def read_json5(text: str) -> Node:
+def read_json5(text: str) -> SourceNode:
     """The document; Unreadable, with the line, where it is none."""
     return _Reader(text).document()
 
@@ -227,33 +237,33 @@ class _Reader:
         self._counted = 0
         """Up to where line ends are in `_line`."""
 
-    def document(self) -> Node:
+    def document(self) -> SourceNode:
         self._skip()
         if self._at == len(self._text):
-            raise Unreadable("is empty")
+            raise UnreadableSource("is empty")
         root = self._value("", 0)
         self._skip()
         if self._at < len(self._text):
             self._fail("something after the end of the document")
         return root
 
-    def _value(self, path: str, depth: int) -> Node:
+    def _value(self, path: str, depth: int) -> SourceNode:
         self._skip()
         if depth > _MAX_DEPTH:
             self._fail("tables or lists nested too deep")
         line = self._here()
         letter = self._peek()
         if letter == "{":
-            return Node(self._table(path, depth), path, line)
+            return SourceNode(self._table(path, depth), path, line)
         if letter == "[":
-            return Node(self._list(path, depth), path, line)
+            return SourceNode(self._list(path, depth), path, line)
         if letter in _PLAIN:
-            return Node(self._string(), path, line)
-        return Node(self._word(), path, line)
+            return SourceNode(self._string(), path, line)
+        return SourceNode(self._word(), path, line)
 
-    def _table(self, path: str, depth: int) -> dict[str, Node]:
+    def _table(self, path: str, depth: int) -> dict[str, SourceNode]:
         self._at += 1
-        found: dict[str, Node] = {}
+        found: dict[str, SourceNode] = {}
         while not self._closes("}"):
             key = self._key()
             self._skip()
@@ -267,9 +277,9 @@ class _Reader:
             self._separate("}")
         return found
 
-    def _list(self, path: str, depth: int) -> list[Node]:
+    def _list(self, path: str, depth: int) -> list[SourceNode]:
         self._at += 1
-        found: list[Node] = []
+        found: list[SourceNode] = []
         while not self._closes("]"):
             found.append(self._value(f"{path}[{len(found)}]", depth + 1))
             self._separate("]")
@@ -369,7 +379,7 @@ class _Reader:
     def _fail(self, what: str) -> NoReturn:
         if self._at >= len(self._text):
             what = "the end of the file in the middle of it"
-        raise Unreadable(f"line {self._here()}: not JSON: {what}")
+        raise UnreadableSource(f"line {self._here()}: not JSON: {what}")
 
 
 def _as_number(text: str) -> Scalar:

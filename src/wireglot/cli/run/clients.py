@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.cli.import_.source import Node, Unreadable, read_json5
+from wireglot.cli.import_.source import SourceNode, UnreadableSource, read_json5
 
 _MODULE: Final = """\
 import json
@@ -232,7 +232,7 @@ def _gemini_settings(place: str) -> dict[str, Any] | None:
             document = _plain(read_json5(file.read()))
     except FileNotFoundError:
         document = {}
-    except (OSError, UnicodeDecodeError, Unreadable):
+    except (OSError, UnicodeDecodeError, UnreadableSource):
         return None
     if not isinstance(document, dict):
         return None
@@ -244,7 +244,7 @@ def _gemini_settings(place: str) -> dict[str, Any] | None:
     return {**document, "security": {**security, "auth": login}}
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: SourceNode) -> Any:
     if isinstance(node.value, dict):
         return {name: _plain(field) for name, field in node.value.items()}
     return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value

@@ -17,9 +17,9 @@ import msgspec
 from wireglot.cli.argument_parser import near
 from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.remote_gateway import (
-    Address,
-    Answer,
-    NoAnswer,
+    GatewayAddress,
+    GatewayAnswer,
+    GatewayUnreachable,
     UnusableKey,
     UnusableUrl,
     address_of,
@@ -199,10 +199,10 @@ class CannotJoin(Exception):
 class Joined:
     """A gateway at an address, asked with a key that it takes. What it is asked raises NoAnswer."""
 
-    def __init__(self, address: Address, key: str = ANY_KEY) -> None:
+    def __init__(self, address: GatewayAddress, key: str = ANY_KEY) -> None:
         self.address = address
         self.key = key
-        self._told: dict[str, Answer] = {}
+        self._told: dict[str, GatewayAnswer] = {}
         """What it said of a model: each question is a line in its log."""
 
     @property
@@ -235,13 +235,13 @@ class Joined:
             raise CannotJoin(f"{self.url} lists no models: {answer.complaint()}")
         return tuple(str(each["id"]) for each in listed if isinstance(each, dict) and "id" in each)
 
-    def _model(self, model: str) -> Answer:
+    def _model(self, model: str) -> GatewayAnswer:
         if model not in self._told:
             path = f"/v1/models/{quote(model, safe='/', errors='replace')}"
             self._told[model] = self._get(path, **{"anthropic-version": _VERSION})
         return self._told[model]
 
-    def _get(self, path: str, **headers: str) -> Answer:
+    def _get(self, path: str, **headers: str) -> GatewayAnswer:
         return ask(self.address, "GET", path, key=self.key, headers=headers, seconds=_ANSWER_SECONDS)
 
 
@@ -359,7 +359,7 @@ def launch(task: Launch) -> int:
     except (config.ConfigError, NoModel, UnusableUrl, UnusableKey) as problem:
         complain(problem)
         return UNUSABLE
-    except (CannotJoin, NoAnswer, DidNotStart) as problem:
+    except (CannotJoin, GatewayUnreachable, DidNotStart) as problem:
         complain(problem)
         return FAILED
 

@@ -46,7 +46,7 @@ _NAMES: Final[dict[By, Callable[[UsageRow], str]]] = {
 }
 
 
-class Span(msgspec.Struct, frozen=True):
+class TimeSpan(msgspec.Struct, frozen=True):
     """Unix seconds. Steps begin at whole multiples of `step`."""
 
     since: int
@@ -76,7 +76,9 @@ def percentile(ordered: Sequence[float], percent: int) -> float | None:
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
 
-def charted(rows: Iterable[UsageRow], span: Span, by: By, groups_most: int = GROUPS_SHOWN) -> dict[str, Any]:
+def charted(
+    rows: Iterable[UsageRow], span: TimeSpan, by: By, groups_most: int = GROUPS_SHOWN
+) -> dict[str, Any]:
     """The series of all rows together, and of the largest groups."""
     found = list(rows)
     count = len(span.times)
@@ -108,7 +110,7 @@ def graded(rows: Iterable[Row]) -> dict[str, int]:
     return dict(grades)
 
 
-def _series(rows: list[UsageRow], span: Span, count: int) -> dict[str, list[Any]]:
+def _series(rows: list[UsageRow], span: TimeSpan, count: int) -> dict[str, list[Any]]:
     steps: list[list[UsageRow]] = [[] for _ in range(count)]
     for row in rows:
         place = span.place(row.started)
@@ -252,7 +254,7 @@ class DashboardPage:
         page.send(told)
 
     async def _told(
-        self, page: PageRequest, viewer: Viewer, span: Span, by: By, groups_most: int
+        self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, groups_most: int
     ) -> dict[str, Any]:
         query = _query(page, span, viewer)
         found = await self._ledger.rows(query, limit=ROWS_MOST + 1)
@@ -273,7 +275,7 @@ class DashboardPage:
             **(await aside(work) if len(rows) > _AT_ONCE_ROWS else work()),
         }
 
-    async def _grades(self, span: Span, viewer: Viewer) -> dict[str, int]:
+    async def _grades(self, span: TimeSpan, viewer: Viewer) -> dict[str, int]:
         if self._rows is None:
             return {}
         rows = await self._rows.listed(span.since, span.until)
@@ -315,7 +317,7 @@ class DashboardPage:
         }
 
 
-def _query(page: PageRequest, span: Span, viewer: Viewer) -> UsageQuery:
+def _query(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
     query = UsageQuery(
         since=span.since * 1000,
         until=span.until * 1000,
@@ -329,7 +331,7 @@ def _query(page: PageRequest, span: Span, viewer: Viewer) -> UsageQuery:
     return msgspec.structs.replace(query, caller=viewer.key, since=max(query.since, viewer.created))
 
 
-def _span(page: PageRequest) -> Span:
+def _span(page: PageRequest) -> TimeSpan:
     now = time.time()
     try:
         since = moment("from", page.query("from") or _USUAL_FROM, now) // 1000
@@ -344,7 +346,7 @@ def _span(page: PageRequest) -> Span:
             "bad", f"step: expected one that makes at most {STEPS_MOST} of it", code="invalid_value",
             param="step",
         )  # fmt: skip
-    return Span(since, until, step)
+    return TimeSpan(since, until, step)
 
 
 def _by(page: PageRequest) -> By:

@@ -44,7 +44,7 @@ class RowsTold(msgspec.Struct, frozen=True, omit_defaults=True):
     """A caller, whose rows up to then nobody shall show."""
 
 
-class Order(msgspec.Struct, frozen=True, omit_defaults=True):
+class FleetCommand(msgspec.Struct, frozen=True, omit_defaults=True):
     """What every process of the fleet shall do. Any of these, one at a time."""
 
     at: float
@@ -57,7 +57,7 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True):
 
 _pack = msgspec.msgpack.Encoder().encode
 _RowsDecoder: Final = msgspec.msgpack.Decoder(RowsTold)
-_OrderDecoder: Final = msgspec.msgpack.Decoder(Order)
+_OrderDecoder: Final = msgspec.msgpack.Decoder(FleetCommand)
 
 
 def told_rows(machine: str, worker: str, at: float, rows: Sequence[Row], sealer: Sealer) -> RowsTold:
@@ -67,7 +67,7 @@ def told_rows(machine: str, worker: str, at: float, rows: Sequence[Row], sealer:
     return RowsTold(machine, worker, at, bare, sealed)
 
 
-def packed(value: RowsTold | Order) -> bytes:
+def packed(value: RowsTold | FleetCommand) -> bytes:
     return _FORM + zlib.compress(_pack(value), 1)
 
 
@@ -83,7 +83,7 @@ def read_rows(entries: Sequence[LogEntry], sealer: Sealer) -> list[tuple[str, Ro
     return found
 
 
-def read_order(entry: LogEntry) -> Order | None:
+def read_order(entry: LogEntry) -> FleetCommand | None:
     try:
         return _OrderDecoder.decode(_unpacked(entry.body))
     except (ValueError, zlib.error, msgspec.MsgspecError):

@@ -23,7 +23,7 @@ from wireglot.gateway.trace.fleet_entries import (
     ORDERS,
     ROWS,
     ROWS_AT_ONCE,
-    Order,
+    FleetCommand,
     RowsTold,
     packed,
     read_order,
@@ -50,6 +50,8 @@ _SILENT_SECONDS: Final = 30.0
 """After which whatever ran in a process that says nothing has ended with it."""
 
 _pack = msgspec.msgpack.Encoder().encode
+
+_unpack = msgspec.msgpack.Decoder(Row).decode
 
 
 class FleetRows:
@@ -389,7 +391,7 @@ _FOLLOW_SECONDS: Final = 1.0
 _ORDERS_MOST: Final = 1_000
 _UNSAID_MOST: Final = 100
 
-Obey = Callable[[Order, bool], Awaitable[None]]
+Obey = Callable[[FleetCommand, bool], Awaitable[None]]
 """Does what is ordered; whether it was ordered just now, or before this process began."""
 
 
@@ -417,7 +419,7 @@ class FleetTraces:
         self._settings = settings
         self._machine = machine
         self._worker = worker
-        self._unsaid: deque[Order] = deque(maxlen=_UNSAID_MOST)
+        self._unsaid: deque[FleetCommand] = deque(maxlen=_UNSAID_MOST)
         """Orders that the store has not got yet."""
         self._place = ""
         self._is_caught_up = False
@@ -464,7 +466,7 @@ class FleetTraces:
 
     # Orders.
 
-    async def order(self, order: Order) -> str:
+    async def order(self, order: FleetCommand) -> str:
         """To every process of the fleet, within seconds. Why it was not given, "" where it was: then it is as
         soon as the store is back."""
         self._unsaid.append(order)
@@ -518,7 +520,7 @@ class FleetTraces:
         told = RowsTold(self._machine, self._worker, until, forgotten=key)
         await self._log.tell(ROWS, packed(told), seconds=KEPT_SECONDS, most=ENTRIES_MOST)
         await self._log.tell(
-            ORDERS, packed(Order(until, forgotten=key)), seconds=KEPT_SECONDS, most=_ORDERS_MOST
+            ORDERS, packed(FleetCommand(until, forgotten=key)), seconds=KEPT_SECONDS, most=_ORDERS_MOST
         )
         return gone
 

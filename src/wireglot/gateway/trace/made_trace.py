@@ -14,12 +14,12 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from wireglot import __version__
-from wireglot.gateway.trace.recording import RecordedAttempt, Recording, Side
+from wireglot.gateway.trace.recording import RecordedAttempt, RecordedSide, Recording
 from wireglot.gateway.trace.rows import facts_of, mended, row_of, told, told_losses
 from wireglot.http.redaction import MASK, Redactor
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import recorded_target
-from wireglot.traces.trace import Attempt, Frame, Message, Row, Step, Trace
+from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
 
 _SECRET_HEADER: Final = re.compile(
     r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"
@@ -367,10 +367,10 @@ def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[s
     return {**known, "asked": clean}
 
 
-def _message(side: Side, scrub: Scrubber, started: float) -> Message:
+def _message(side: RecordedSide, scrub: Scrubber, started: float) -> TraceMessage:
     whole = b"".join(data for _, data in side.pieces)
     clean = scrub.data(whole)
-    message = Message(
+    message = TraceMessage(
         method=side.method,
         url=scrub.url(side.url),
         status=side.status,
@@ -394,7 +394,9 @@ def _text(data: bytes, *, cut: bool) -> tuple[str, bool]:
         return base64.b64encode(data).decode(), True
 
 
-def _frames(side: Side, whole: bytes, scrub: Scrubber, dirty: bool, started: float) -> list[Frame]:
+def _frames(
+    side: RecordedSide, whole: bytes, scrub: Scrubber, dirty: bool, started: float
+) -> list[TraceFrame]:
     """Events of a stream, each with the time of its last byte; where there are none, pieces as they came."""
     cut = _events(side, whole) or side.pieces
     if dirty:
@@ -405,10 +407,10 @@ def _frames(side: Side, whole: bytes, scrub: Scrubber, dirty: bool, started: flo
         cut = clean
     cut = scrub.spread(cut)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return [Frame(_ms(at, started), decoder.decode(data)) for at, data in cut]
+    return [TraceFrame(_ms(at, started), decoder.decode(data)) for at, data in cut]
 
 
-def _events(side: Side, whole: bytes) -> list[tuple[float, bytes]]:
+def _events(side: RecordedSide, whole: bytes) -> list[tuple[float, bytes]]:
     """[] where it is no stream of events."""
     if not any(name == "content-type" and "event-stream" in value for name, value in side.headers):
         return []
@@ -429,14 +431,14 @@ def _events(side: Side, whole: bytes) -> list[tuple[float, bytes]]:
     return events
 
 
-def _steps(recording: Recording) -> list[Step]:
+def _steps(recording: Recording) -> list[TraceStep]:
     record = recording.record
-    began, steps = record.started, list[Step]()
+    began, steps = record.started, list[TraceStep]()
     stretches = list(recording.stretches)
     if stretches and record.finished:
         stretches.append(("events" if record.stream else "answer", record.finished))
     for name, ended in stretches:
-        step = Step(name, _ms(began, record.started), _ms(ended, record.started))
+        step = TraceStep(name, _ms(began, record.started), _ms(ended, record.started))
         if step.ended_ms - step.began_ms >= _SHORTEST_STEP_MS:
             steps.append(step)
         began = ended

@@ -17,14 +17,14 @@ from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.rows import BEGINS, Listener
-from wireglot.gateway.trace.search import Found, Limiter, Search
-from wireglot.gateway.trace.siblings import Told
+from wireglot.gateway.trace.search import Limiter, Search, SearchResult
+from wireglot.gateway.trace.siblings import PeerResponse
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.http.application import Headers
 from wireglot.traces.analysis import with_told
 from wireglot.traces.file import SUFFIX, write_trace
-from wireglot.traces.trace import Message, Row, Trace
+from wireglot.traces.trace import Row, Trace, TraceMessage
 from wireglot.wire.json import BadJson, decode
 
 PLACES: Final = 32
@@ -117,7 +117,7 @@ class Live:
         reply.end()
 
 
-def _pass_on(told: Told, listener: Listener) -> None:
+def _pass_on(told: PeerResponse, listener: Listener) -> None:
     for row in told.rows:
         listener.tell(row)
     listener.dropped += told.dropped
@@ -156,7 +156,7 @@ def picture(trace: Trace, part: str, pointer: str) -> tuple[str, bytes]:
     raise NoPicture("there is no text at that place")
 
 
-def _messages(trace: Trace, part: str) -> list[Message]:
+def _messages(trace: Trace, part: str) -> list[TraceMessage]:
     if part in ("", "client"):
         return [trace.request, trace.answer]
     if part == "upstream":
@@ -238,7 +238,7 @@ class TracePages:
             found = await self._search.find(wanted, text, limit)
         else:
             rows = await self._traces.listed(wanted)
-            found = Found(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
+            found = SearchResult(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
         told: dict[str, Any] = {"rows": found.rows, "next": found.next}
         if found.unread:
             told["unread"] = found.unread
@@ -389,7 +389,7 @@ def _without_bodies(trace: Trace) -> Trace:
     """Links, places and what streams amount to. Frames keep their number and lose their words."""
     replace = msgspec.structs.replace
 
-    def bare(message: Message) -> Message:
+    def bare(message: TraceMessage) -> TraceMessage:
         frames = [replace(frame, data="") for frame in message.frames]
         return replace(message, body="", headers=[], frames=frames)
 

@@ -39,7 +39,7 @@ class Room:
         return True
 
 
-class Side:
+class RecordedSide:
     """One message as it goes by. Of what is longer than it may be, the beginning is kept."""
 
     __slots__ = (
@@ -102,11 +102,11 @@ class RecordedAttempt:
         self.differing = differing
         self.error = ""
         outbound = prepared.outbound
-        self.request = Side(recording)
+        self.request = RecordedSide(recording)
         self.request.method, self.request.url = outbound.method, outbound.url
         self.request.head(0, outbound.headers)
         self.request.data(outbound.body)
-        self.answer: Side | None = None
+        self.answer: RecordedSide | None = None
 
 
 class KeepsRecordings(Protocol):
@@ -140,10 +140,10 @@ class Recording:
         self.attempts: list[RecordedAttempt] = []
         self.stretches: list[tuple[str, float]] = []
         """Names, and when each ended."""
-        self.request = Side(self)
+        self.request = RecordedSide(self)
         self.request.method, self.request.url = head.method, head.target
         self.request.head(0, head.headers.items())
-        self.answer = Side(self)
+        self.answer = RecordedSide(self)
         self.request.data(body)
 
     def hold(self, size: int) -> bool:
@@ -163,7 +163,7 @@ class Recording:
         self._room.held -= self.held
         self.held = 0
 
-    def _sides(self) -> list[Side]:
+    def _sides(self) -> list[RecordedSide]:
         answers = [attempt.answer for attempt in self.attempts if attempt.answer is not None]
         return [self.request, self.answer, *(attempt.request for attempt in self.attempts), *answers]
 
@@ -178,7 +178,7 @@ class Recording:
 
     def answering(self, answer: Answer) -> Answer:
         self.passed("first byte")
-        side = self.attempts[-1].answer = Side(self)
+        side = self.attempts[-1].answer = RecordedSide(self)
         side.head(answer.status, answer.headers.items())
         return RecordedAnswer(answer, side)
 
@@ -216,7 +216,7 @@ class RecordedAnswer:
 
     __slots__ = ("_behind", "_side", "headers", "status")
 
-    def __init__(self, behind: Answer, side: Side) -> None:
+    def __init__(self, behind: Answer, side: RecordedSide) -> None:
         self.status = behind.status
         self.headers = behind.headers
         self._behind = behind
@@ -252,7 +252,7 @@ class RecordedReply:
 
     __slots__ = ("_behind", "_side")
 
-    def __init__(self, behind: Reply, side: Side) -> None:
+    def __init__(self, behind: Reply, side: RecordedSide) -> None:
         self._behind = behind
         self._side = side
 

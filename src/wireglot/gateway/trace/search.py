@@ -47,7 +47,7 @@ _BODIES_MOST: Final = 500
 _SECONDS: Final = 3.0
 
 
-class Found(msgspec.Struct):
+class SearchResult(msgspec.Struct):
     rows: list[Row]
     """The newest first."""
     next: str | None = None
@@ -82,7 +82,7 @@ class Search:
         self._traces = traces
         self._turn = Limiter(1)
 
-    async def find(self, wanted: Wanted, text: str, limit: int) -> Found:
+    async def find(self, wanted: Wanted, text: str, limit: int) -> SearchResult:
         """Whose words hold the text, or whose bodies do."""
         rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_ROWS_MOST))
         look = await self._turn.do(lambda: self._here(rows, text, limit))
@@ -99,7 +99,7 @@ class Search:
         if len(found) > limit:
             found, next = found[:limit], found[limit - 1].id
             looked = looked[: looked.index(found[-1]) + 1]
-        return Found(found, next, sum(row.id in look.unread for row in looked))
+        return SearchResult(found, next, sum(row.id in look.unread for row in looked))
 
     def _here(self, rows: Sequence[Row], text: str, limit: int) -> _Look:
         look = _Look(time.monotonic() + _SECONDS)

@@ -24,7 +24,7 @@ _LOOK_SECONDS: Final = 2.0
 """Between two looks for workers that have come or gone, while somebody listens."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PeerRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Any of these, one at a time."""
 
     rows: Wanted | None = None
@@ -38,7 +38,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     live: bool = False
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PeerResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: list[Row] = []
     count: int = 0
     """Rows that were forgotten."""
@@ -47,8 +47,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended: list[tuple[str, float]] = []
 
 
-Answerer = Callable[[Question], Awaitable[Told]]
-Streamer = Callable[[Callable[[Told], Coroutine[Any, Any, None]]], Coroutine[Any, Any, None]]
+Answerer = Callable[[PeerRequest], Awaitable[PeerResponse]]
+Streamer = Callable[[Callable[[PeerResponse], Coroutine[Any, Any, None]]], Coroutine[Any, Any, None]]
 """Tells each news to what it is given, until it is cancelled."""
 
 _encode = msgspec.json.Encoder().encode
@@ -77,19 +77,19 @@ class RowSiblings:
     def others(self) -> list[Path]:
         return [path for path in sorted(self._directory.glob("rows-*.sock")) if path != self._own]
 
-    async def ask(self, question: Question) -> list[Told]:
+    async def ask(self, question: PeerRequest) -> list[PeerResponse]:
         """What the others say, each that answers."""
         told = await asyncio.gather(*(self._ask(path, question) for path in self.others()))
         return [each for each in told if each is not None]
 
-    async def _ask(self, path: Path, question: Question) -> Told | None:
+    async def _ask(self, path: Path, question: PeerRequest) -> PeerResponse | None:
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS), _line(path, question) as reader:
-                return msgspec.json.decode(await reader.readline(), type=Told)
+                return msgspec.json.decode(await reader.readline(), type=PeerResponse)
         except (OSError, ValueError, msgspec.MsgspecError):  # a timeout is an OSError too
             return None
 
-    async def listen(self, heard: Callable[[Told], None]) -> None:
+    async def listen(self, heard: Callable[[PeerResponse], None]) -> None:
         """Tell what all others have to tell, until it is cancelled."""
         tasks: dict[Path, asyncio.Task[None]] = {}
         try:
@@ -102,14 +102,14 @@ class RowSiblings:
             for task in tasks.values():
                 task.cancel()
 
-    async def _listen(self, path: Path, heard: Callable[[Told], None]) -> None:
+    async def _listen(self, path: Path, heard: Callable[[PeerResponse], None]) -> None:
         running: dict[str, Row] = {}
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
-            async with _line(path, Question(live=True)) as reader:
-                before = await self._ask(path, Question(rows=Wanted(status="running")))
+            async with _line(path, PeerRequest(live=True)) as reader:
+                before = await self._ask(path, PeerRequest(rows=Wanted(status="running")))
                 running = {row.id: row for row in before.rows} if before is not None else {}
                 while data := await reader.readline():
-                    told = msgspec.json.decode(data, type=Told)
+                    told = msgspec.json.decode(data, type=PeerResponse)
                     for row in told.rows:
                         if row.state == "running":
                             running[row.id] = row
@@ -119,7 +119,7 @@ class RowSiblings:
         # Who ends in good order ends its exchanges first.
         ended = [msgspec.structs.replace(row, state="failed", error=_GONE) for row in running.values()]
         if ended:
-            heard(Told(rows=ended))
+            heard(PeerResponse(rows=ended))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -127,7 +127,7 @@ class RowSiblings:
         self._streams.add(task)
         try:
             with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError, asyncio.CancelledError):
-                question = msgspec.json.decode(await reader.readline(), type=Question)
+                question = msgspec.json.decode(await reader.readline(), type=PeerRequest)
                 if question.live:
                     await self._tell(reader, writer)
                 else:
@@ -138,7 +138,7 @@ class RowSiblings:
             writer.close()
 
     async def _tell(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async def tell(told: Told) -> None:
+        async def tell(told: PeerResponse) -> None:
             writer.write(_encode(told) + b"\n")
             await writer.drain()
 
@@ -152,7 +152,7 @@ class RowSiblings:
 
 
 @contextlib.asynccontextmanager
-async def _line(path: Path, question: Question) -> AsyncIterator[asyncio.StreamReader]:
+async def _line(path: Path, question: PeerRequest) -> AsyncIterator[asyncio.StreamReader]:
     reader, writer = await asyncio.open_unix_connection(str(path), limit=_LINE_BYTES_MOST)
     try:
         writer.write(_encode(question) + b"\n")

@@ -28,13 +28,13 @@ from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.trace.fleet_entries import Order
+from wireglot.gateway.trace.fleet_entries import FleetCommand
 from wireglot.gateway.trace.fleet_traces import FleetTraces
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import Recording, Room, Writer
 from wireglot.gateway.trace.rows import ExchangeRows, Listener, told
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf, file_name
-from wireglot.gateway.trace.siblings import Question, RowSiblings, Told
+from wireglot.gateway.trace.siblings import PeerRequest, PeerResponse, RowSiblings
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.base import FleetLog
 from wireglot.stores.seal import Sealer
@@ -123,7 +123,7 @@ class Traces:
             self._folder = self._folder or Path(directory) / FOLDER
             self.siblings = RowSiblings(directory, index, self._answered, self._stream)
             await self.siblings.start()
-            said = await self.siblings.ask(Question(status=True))
+            said = await self.siblings.ask(PeerRequest(status=True))
             record_until = max([record_until, *(each.until for each in said)])
             for nonce, ends in (pair for each in said for pair in each.ended):
                 self.ended.add(nonce, ends)
@@ -273,7 +273,7 @@ class Traces:
         """Of all workers and machines, and of those that ran before; as others may see them."""
         facts = self.rows.snapshot()
         own = asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts)))
-        others = self.siblings.ask(Question(rows=wanted)) if self.siblings is not None else _nobody()
+        others = self.siblings.ask(PeerRequest(rows=wanted)) if self.siblings is not None else _nobody()
         fresh = self.fleet.rows.refresh() if self.fleet is not None else _nothing()
         mine, theirs, _ = await asyncio.gather(own, others, fresh)
         rows = [*mine, *(row for each in theirs for row in each.rows)]
@@ -305,7 +305,7 @@ class Traces:
         """As it is now, whoever has it."""
         row = self.rows.find(id)
         if row is None and self.siblings is not None:
-            said = await self.siblings.ask(Question(find=id))
+            said = await self.siblings.ask(PeerRequest(find=id))
             row = next((each for told in said for each in told.rows), None)
         if row is None:
             row = await asyncio.to_thread(self._kept_row, id)
@@ -347,7 +347,7 @@ class Traces:
         now = time.time()
         self.rows.forget(key)
         if self.siblings is not None:
-            await self.siblings.ask(Question(forget=key))
+            await self.siblings.ask(PeerRequest(forget=key))
         here = await asyncio.to_thread(self._forget, key)
         elsewhere = await self.fleet.forget(key, now) if self.fleet is not None else 0
         return max(here, elsewhere)
@@ -362,21 +362,21 @@ class Traces:
         until = time.time() + seconds if seconds > 0 else 0.0
         self.record_until(until)
         if self.siblings is not None:
-            await self.siblings.ask(Question(record_until=until))
-        return await self._order(Order(time.time(), record_until=until))
+            await self.siblings.ask(PeerRequest(record_until=until))
+        return await self._order(FleetCommand(time.time(), record_until=until))
 
     async def end_session(self, nonce: str, ends: float) -> str:
         """A session of the inspector, in all workers and machines. Why it holds for this one alone, where it
         does."""
         self.ended.add(nonce, ends)
         if self.siblings is not None:
-            await self.siblings.ask(Question(ended=(nonce, ends)))
-        return await self._order(Order(time.time(), ended=nonce, ends=ends))
+            await self.siblings.ask(PeerRequest(ended=(nonce, ends)))
+        return await self._order(FleetCommand(time.time(), ended=nonce, ends=ends))
 
-    async def _order(self, order: Order) -> str:
+    async def _order(self, order: FleetCommand) -> str:
         return await self.fleet.order(order) if self.fleet is not None else ""
 
-    async def _obey(self, order: Order, is_new: bool) -> None:
+    async def _obey(self, order: FleetCommand, is_new: bool) -> None:
         if order.ended:
             self.ended.add(order.ended, order.ends)
         if order.record_until is not None and (is_new or order.record_until > max(time.time(), self.until)):
@@ -387,7 +387,7 @@ class Traces:
             await asyncio.to_thread(self._forget, order.forgotten, order.at)
 
     async def status(self) -> dict[str, Any]:
-        said = await self.siblings.ask(Question(status=True)) if self.siblings is not None else []
+        said = await self.siblings.ask(PeerRequest(status=True)) if self.siblings is not None else []
         until = self.until if self._is_recording_all else 0.0
         kept = await asyncio.to_thread(lambda: self.shelf.bytes if self._folder is not None else 0)
         return {
@@ -401,28 +401,30 @@ class Traces:
 
     # What siblings ask.
 
-    async def _answered(self, question: Question) -> Told:
+    async def _answered(self, question: PeerRequest) -> PeerResponse:
         if question.rows is not None:
             wanted = question.rows
             facts = self.rows.snapshot()
             rows = await asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts)))
-            return Told(rows=rows)
+            return PeerResponse(rows=rows)
         if question.find:
             row = self.rows.find(question.find)
             if row is not None and row.recorded:
                 await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
-            return Told(rows=[row] if row is not None else [])
+            return PeerResponse(rows=[row] if row is not None else [])
         if question.forget:
             await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
-            return Told(count=self.rows.forget(question.forget))
+            return PeerResponse(count=self.rows.forget(question.forget))
         if question.record_until is not None:
             self.record_until(question.record_until)
         if question.ended is not None:
             self.ended.add(*question.ended)
         dropped = self.dropped + self._writer.failed
-        return Told(dropped=dropped, until=self.until, ended=self.ended.all() if question.status else [])
+        return PeerResponse(
+            dropped=dropped, until=self.until, ended=self.ended.all() if question.status else []
+        )
 
-    async def _stream(self, tell: Callable[[Told], Coroutine[Any, Any, None]]) -> None:
+    async def _stream(self, tell: Callable[[PeerResponse], Coroutine[Any, Any, None]]) -> None:
         listener = self.rows.listen()
         dropped = 0
         try:
@@ -430,7 +432,7 @@ class Traces:
                 news = await listener.heard(_HEARD_SECONDS)
                 missed, dropped = listener.dropped - dropped, listener.dropped
                 if news or missed:
-                    await tell(Told(rows=news, dropped=missed))
+                    await tell(PeerResponse(rows=news, dropped=missed))
         finally:
             listener.close()
 
@@ -442,7 +444,7 @@ class Traces:
         return told(row, self._observer.redactor)
 
 
-async def _nobody() -> list[Told]:
+async def _nobody() -> list[PeerResponse]:
     return []
 
 

@@ -19,8 +19,8 @@ from wireglot.probe.cases.prompts import (
     must_speak,
     with_results,
 )
-from wireglot.probe.question import Called, Midway, Question, Result, User, ask
-from wireglot.probe.reply import Broken, Counted, Inconclusive, NotApplicable, Reply
+from wireglot.probe.question import Called, Midway, ProbeQuestion, ProbeResult, User, ask
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply, ProbeUsage
 from wireglot.probe.talk import Talk
 
 ANSWERS: Final = Theme("answers", "Whole answers")
@@ -132,12 +132,12 @@ def request_id(talk: Talk) -> None:
 
 
 USAGE: Final = Theme("usage", "Usage")
-_HISTORY: Final = Question(
+_HISTORY: Final = ProbeQuestion(
     turns=(User((LONG,)), Called("Rivers begin in the hills and end in the sea. " * 8), User((HELLO,)))
 )
 
 
-def counted(reply: Reply) -> Counted:
+def counted(reply: ProbeReply) -> ProbeUsage:
     if reply.usage is None:
         raise Broken("no usage was told")
     return reply.usage
@@ -210,7 +210,7 @@ def grows(talk: Talk) -> None:
 )
 def cached(talk: Talk) -> None:
     reply = called(talk)
-    results = (Result(call, "17 degrees and rain") for call in reply.calls)
+    results = (ProbeResult(call, "17 degrees and rain") for call in reply.calls)
     usage = counted(talk.ask(with_results(WEATHER_FORCED, reply, *results)))
     if usage.cached is None:
         raise NotApplicable("it tells nothing of a cache")
@@ -279,7 +279,7 @@ _LETTERS: Final = 'Grüße, naïve café — 東京 Ελλάδα עברית 🙂
 _SAY_LETTERS: Final = f"Reply with exactly this and nothing else: {_LETTERS}"
 
 
-def _costs_more(talk: Talk, question: Question, tokens: int, what: str, value: str = "") -> None:
+def _costs_more(talk: Talk, question: ProbeQuestion, tokens: int, what: str, value: str = "") -> None:
     """What reaches the model is paid for: so it is seen, whatever the model makes of it."""
     bare = counted(talk.ask(ask(HELLO)))
     reply = talk.optional(question, what, value) if what else talk.ask(question)
@@ -298,7 +298,7 @@ def _costs_more(talk: Talk, question: Question, tokens: int, what: str, value: s
     why="Claude Code sends lists; endpoints that read only the first or last part lose the rest",
 )
 def parts(talk: Talk) -> None:
-    _costs_more(talk, Question(turns=(User((LONG, HELLO), parts=True),)), 15, "text_parts", "user")
+    _costs_more(talk, ProbeQuestion(turns=(User((LONG, HELLO), parts=True),)), 15, "text_parts", "user")
 
 
 @TEXTS.case(
@@ -349,7 +349,7 @@ def system_stream(talk: Talk) -> None:
 )
 def system_midway(talk: Talk) -> None:
     turns = (User((HELLO,)), Called("Hello!"), User((HELLO,)), Midway(SYSTEM))
-    must_speak(talk.optional(Question(turns=turns), "system_midway"))
+    must_speak(talk.optional(ProbeQuestion(turns=turns), "system_midway"))
 
 
 @TEXTS.case(
@@ -361,7 +361,7 @@ def system_midway(talk: Talk) -> None:
     dialects=("openai-chat", "openai-responses"),
 )
 def developer(talk: Talk) -> None:
-    question = Question(turns=(Midway(SYSTEM, "developer"), User((HELLO,))))
+    question = ProbeQuestion(turns=(Midway(SYSTEM, "developer"), User((HELLO,))))
     _costs_more(talk, question, 8, "developer_role")
 
 
@@ -374,7 +374,7 @@ def developer(talk: Talk) -> None:
 )
 def history(talk: Talk) -> None:
     turns = (User((LONG,)), Called("Rivers begin in the hills and end in the sea. " * 4), User((HELLO,)))
-    _costs_more(talk, Question(turns=turns), 40, "")
+    _costs_more(talk, ProbeQuestion(turns=turns), 40, "")
 
 
 @TEXTS.case(
@@ -385,7 +385,7 @@ def history(talk: Talk) -> None:
     why="clients add reminders and attachments so",
 )
 def two_users(talk: Talk) -> None:
-    _costs_more(talk, Question(turns=(User((LONG,)), User((HELLO,)))), 15, "")
+    _costs_more(talk, ProbeQuestion(turns=(User((LONG,)), User((HELLO,)))), 15, "")
 
 
 @TEXTS.case(
@@ -414,7 +414,7 @@ def letters(talk: Talk) -> None:
     why="screenshots are pasted into every client",
 )
 def picture(talk: Talk) -> None:
-    question = Question(turns=(User(("What colour is this? One word.",), picture=True),))
+    question = ProbeQuestion(turns=(User(("What colour is this? One word.",), picture=True),))
     must_speak(talk.optional(question, "media", "image"))
 
 
@@ -424,7 +424,7 @@ _STOPPED: Final = ask(EXACT, stop=("yellow",))
 _STOPPING: Final = ("anthropic", "openai-chat", "gemini")
 
 
-def _cut(reply: Reply) -> None:
+def _cut(reply: ProbeReply) -> None:
     if reply.stop != "length":
         raise Broken(f"the stop reason is {reply.stop_word!r}, though no more than 16 tokens were allowed")
     if len(reply.text) > 400:
@@ -455,7 +455,7 @@ def length_stream(talk: Talk) -> None:
     _cut(reply)
 
 
-def _halted(reply: Reply, name: str) -> None:
+def _halted(reply: ProbeReply, name: str) -> None:
     if "red" not in reply.text and reply.text.strip():
         raise Inconclusive(f"the model said {reply.text[:80]!r}")
     if "yellow" in reply.text:
@@ -506,7 +506,7 @@ def sequence_stream(talk: Talk) -> None:
     excuses=("stop_sequences",),
 )
 def several_sequences(talk: Talk) -> None:
-    question: Question = ask(EXACT, stop=("purple", "violet", "yellow", "brown"))
+    question: ProbeQuestion = ask(EXACT, stop=("purple", "violet", "yellow", "brown"))
     reply = talk.optional(question, "stop_max", "4")
     if "yellow" in reply.text:
         raise Broken(f"the third of four stop sequences is in the text: {reply.text[:80]!r}")

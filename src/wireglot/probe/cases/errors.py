@@ -8,7 +8,7 @@ from wireglot.probe.case import Theme
 from wireglot.probe.cases.answers import counted
 from wireglot.probe.cases.prompts import HELLO, LONG, must_speak
 from wireglot.probe.endpoint import Got
-from wireglot.probe.question import Question, ask
+from wireglot.probe.question import ProbeQuestion, ask
 from wireglot.probe.reply import Broken, NotApplicable
 from wireglot.probe.talk import Refused, Talk
 from wireglot.wire.json import encode
@@ -394,7 +394,7 @@ def listed(talk: Talk) -> None:
         raise Broken(f"{talk.model} is none of the {len(names)} that are listed")
 
 
-def _count(talk: Talk, question: Question) -> int:
+def _count(talk: Talk, question: ProbeQuestion) -> int:
     body = talk.wire.count_body(talk.model, question)
     assert body is not None
     got = talk.post(encode(body), talk.path("count"))

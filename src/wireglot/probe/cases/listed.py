@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot.probe.case import Case
+from wireglot.probe.case import ProbeCase
 from wireglot.probe.cases.answers import ANSWERS, STOPS, TEXTS, USAGE
 from wireglot.probe.cases.errors import ERRORS, FIELDS, LISTS
 from wireglot.probe.cases.reasoning import REASONING
@@ -26,8 +26,8 @@ THEMES: Final = (
     ERRORS,
     LISTS,
 )
-CASES: Final[tuple[Case, ...]] = tuple(case for theme in THEMES for case in theme.cases)
+CASES: Final[tuple[ProbeCase, ...]] = tuple(case for theme in THEMES for case in theme.cases)
 
 
-def cases_for(dialect: str) -> tuple[Case, ...]:
+def cases_for(dialect: str) -> tuple[ProbeCase, ...]:
     return tuple(case for case in CASES if dialect in case.dialects)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot.probe.question import Called, Offer, Question, Result, Results, Said, User, ask
-from wireglot.probe.reply import Broken, Inconclusive, Reply
+from wireglot.probe.question import Called, Offer, ProbeQuestion, ProbeResult, Results, Said, User, ask
+from wireglot.probe.reply import Broken, Inconclusive, ProbeReply
 from wireglot.probe.talk import Talk
 
 HELLO: Final = "Say hello in one short sentence."
@@ -32,7 +32,7 @@ WEATHER_ASKED: Final = ask(ONE_CITY, tools=(WEATHER,))
 WEATHER_FORCED: Final = ask(ONE_CITY, tools=(WEATHER,), choice="required")
 
 
-def called(talk: Talk, question: Question = WEATHER_FORCED) -> Reply:
+def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
     """An answer with at least one call. An endpoint that refuses to be told so is asked without."""
     from wireglot.probe.talk import Refused
 
@@ -46,7 +46,7 @@ def called(talk: Talk, question: Question = WEATHER_FORCED) -> Reply:
     return reply
 
 
-def with_results(question: Question, reply: Reply, *results: Result) -> Question:
+def with_results(question: ProbeQuestion, reply: ProbeReply, *results: ProbeResult) -> ProbeQuestion:
     """The question again, the model's turn as it came, and what its tools said. Nobody is told to call once
     more: the model would never come to speak."""
     from msgspec.structs import replace
@@ -55,21 +55,21 @@ def with_results(question: Question, reply: Reply, *results: Result) -> Question
     return replace(question, turns=turns, choice="", named="", stream=False)
 
 
-def after(text: str, made_up: Called, results: Results) -> Question:
-    return Question(turns=(User((text,)), made_up, results), tools=(WEATHER,))
+def after(text: str, made_up: Called, results: Results) -> ProbeQuestion:
+    return ProbeQuestion(turns=(User((text,)), made_up, results), tools=(WEATHER,))
 
 
-def must_speak(reply: Reply) -> None:
+def must_speak(reply: ProbeReply) -> None:
     if not reply.text.strip() and not reply.calls:
         raise Broken("the answer has neither text nor calls")
 
 
-def check_made_several(reply: Reply) -> None:
+def check_made_several(reply: ProbeReply) -> None:
     if len(reply.calls) < 2:
         raise Inconclusive(f"the model made {len(reply.calls)} calls")
 
 
-def check_told_apart(reply: Reply) -> None:
+def check_told_apart(reply: ProbeReply) -> None:
     """Neither by their ids nor by their arguments can one be taken for another."""
     names = [found.id for found in reply.calls if found.id]
     if len(set(names)) < len(names):

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from wireglot.probe.case import Theme
 from wireglot.probe.cases.prompts import HELLO, ONE_CITY, WEATHER, must_speak
-from wireglot.probe.question import Called, Question, Result, Results, Said, User, ask
-from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Reply
+from wireglot.probe.question import Called, ProbeQuestion, ProbeResult, Results, Said, User, ask
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.talk import Talk
 
 REASONING: Final = Theme("reasoning", "Reasoning over turns")
@@ -17,23 +17,23 @@ _ASKED: Final = ask(ONE_CITY, tools=(WEATHER,))
 _SIGNED: Final = ("anthropic", "openai-responses", "gemini")
 
 
-def _thought(reply: Reply) -> Reply:
+def _thought(reply: ProbeReply) -> ProbeReply:
     if not reply.thoughts and not reply.state:
         raise NotApplicable("thinking is taken, and none is shown")
     return reply
 
 
-def _thoughtful_call(talk: Talk, *, stream: bool = False) -> Reply:
+def _thoughtful_call(talk: Talk, *, stream: bool = False) -> ProbeReply:
     reply = _thought(talk.think(replace(_ASKED, stream=stream)))
     if not reply.calls:
         raise Inconclusive("the model did not call the tool")
     return reply
 
 
-def _gone_on(reply: Reply, thinking: int | None = None) -> Question:
-    results = Results(tuple(Result(call, "17.3 degrees and rain") for call in reply.calls))
+def _gone_on(reply: ProbeReply, thinking: int | None = None) -> ProbeQuestion:
+    results = Results(tuple(ProbeResult(call, "17.3 degrees and rain") for call in reply.calls))
     turns = (*_ASKED.turns, Said(tuple(reply.items)), results)
-    return Question(turns=turns, tools=(WEATHER,), thinking=thinking)
+    return ProbeQuestion(turns=turns, tools=(WEATHER,), thinking=thinking)
 
 
 @REASONING.case(
@@ -140,7 +140,7 @@ def changed(talk: Talk) -> None:
     if not reply.state:
         raise NotApplicable("there is no state to change")
     items = [_forged(item) for item in reply.items]
-    got = talk.send(_gone_on(Reply(items=items, calls=reply.calls)))
+    got = talk.send(_gone_on(ProbeReply(items=items, calls=reply.calls)))
     if got.status != 200 and not 400 <= talk.refusal(got).status < 500:
         raise Broken(f"status {got.status}")
 
@@ -156,7 +156,7 @@ def changed(talk: Talk) -> None:
 def absent(talk: Talk) -> None:
     turns = (User(("Hello!",)), Called("Hello, how can I help?"), User((HELLO,)))
     _thought(talk.think(ask(HELLO)))
-    must_speak(talk.think(Question(turns=turns)))
+    must_speak(talk.think(ProbeQuestion(turns=turns)))
 
 
 def _forged(value: Any) -> Any:

@@ -23,8 +23,18 @@ from wireglot.probe.cases.prompts import (
     must_speak,
     with_results,
 )
-from wireglot.probe.question import Call, Called, Offer, Question, Result, Results, Said, User, ask
-from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Reply
+from wireglot.probe.question import (
+    Called,
+    Offer,
+    ProbeCall,
+    ProbeQuestion,
+    ProbeResult,
+    Results,
+    Said,
+    User,
+    ask,
+)
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.talk import Talk
 from wireglot.wire.json import decode
 
@@ -34,14 +44,14 @@ _UNICODE: Final = "Zürich ☂ 東京"
 _LONG_NAME: Final = "look_up-the_weather_of_a_city-with_a_name_as_long_as_allowed_0064"
 
 
-def arguments_of(reply: Reply) -> dict[str, Any]:
+def arguments_of(reply: ProbeReply) -> dict[str, Any]:
     found = decode(reply.calls[0].arguments.encode()) if reply.calls[0].arguments else {}
     if not isinstance(found, dict):
         raise Broken(f"the arguments are no object: {reply.calls[0].arguments[:120]!r}")
     return found
 
 
-def forced(talk: Talk, question: Question) -> Reply:
+def forced(talk: Talk, question: ProbeQuestion) -> ProbeReply:
     """With a tool that must be called, where the endpoint takes that of a plain one. What else is refused
     then is refused for the tool's sake."""
     try:
@@ -268,7 +278,7 @@ _SECOND: Final = "24.8 degrees and sunshine"
 _ARGUMENTS: Final = '{"city":"Paris"}'
 
 
-def _told(reply: Reply, *signs: str) -> None:
+def _told(reply: ProbeReply, *signs: str) -> None:
     """Numbers are repeated by any model that has seen them."""
     must_speak(reply)
     missing = [sign for sign in signs if sign.split()[0] not in reply.text]
@@ -288,7 +298,7 @@ def _told(reply: Reply, *signs: str) -> None:
 )
 def result(talk: Talk) -> None:
     reply = called(talk)
-    results = [Result(call, _SIGN) for call in reply.calls]
+    results = [ProbeResult(call, _SIGN) for call in reply.calls]
     _told(talk.ask(with_results(WEATHER_FORCED, reply, *results)), _SIGN)
 
 
@@ -302,7 +312,7 @@ def result(talk: Talk) -> None:
 )
 def result_of_stream(talk: Talk) -> None:
     reply = called(talk, replace(WEATHER_FORCED, stream=True))
-    results = [Result(call, _SIGN) for call in reply.calls]
+    results = [ProbeResult(call, _SIGN) for call in reply.calls]
     answer = talk.stream(with_results(WEATHER_FORCED, reply, *results))
     answer.require()
     _told(answer, _SIGN)
@@ -321,7 +331,7 @@ def several(talk: Talk) -> None:
     reply = talk.ask(question)
     if len(reply.calls) < 2:
         raise Inconclusive(f"the model made {len(reply.calls)} calls")
-    results = [Result(call, text) for call, text in zip(reply.calls, (_SIGN, _SECOND), strict=False)]
+    results = [ProbeResult(call, text) for call, text in zip(reply.calls, (_SIGN, _SECOND), strict=False)]
     if talk.wire.name != "gemini":  # it pairs by place where there are no ids
         results.reverse()
     _told(talk.ask(with_results(question, reply, *results)), _SIGN, _SECOND)
@@ -337,7 +347,7 @@ def several(talk: Talk) -> None:
 )
 def error(talk: Talk) -> None:
     reply = called(talk)
-    results = [Result(call, "the service is down", error=True) for call in reply.calls]
+    results = [ProbeResult(call, "the service is down", error=True) for call in reply.calls]
     must_speak(talk.ask(with_results(WEATHER_FORCED, reply, *results)))
 
 
@@ -351,7 +361,9 @@ def error(talk: Talk) -> None:
 )
 def empty(talk: Talk) -> None:
     reply = called(talk)
-    must_speak(talk.ask(with_results(WEATHER_FORCED, reply, *(Result(call, "") for call in reply.calls))))
+    must_speak(
+        talk.ask(with_results(WEATHER_FORCED, reply, *(ProbeResult(call, "") for call in reply.calls)))
+    )
 
 
 @RESULTS.case(
@@ -365,7 +377,7 @@ def empty(talk: Talk) -> None:
 )
 def parts(talk: Talk) -> None:
     reply = called(talk)
-    results = [Result(call, _SIGN, parts=True) for call in reply.calls]
+    results = [ProbeResult(call, _SIGN, parts=True) for call in reply.calls]
     _told(talk.optional(with_results(WEATHER_FORCED, reply, *results), "text_parts", "tool"), _SIGN)
 
 
@@ -380,7 +392,7 @@ def parts(talk: Talk) -> None:
 )
 def picture(talk: Talk) -> None:
     reply = called(talk)
-    results = [Result(call, _SIGN, picture=True) for call in reply.calls]
+    results = [ProbeResult(call, _SIGN, picture=True) for call in reply.calls]
     must_speak(talk.optional(with_results(WEATHER_FORCED, reply, *results), "tool_result_media"))
 
 
@@ -393,10 +405,10 @@ def picture(talk: Talk) -> None:
 )
 def foreign_ids(talk: Talk) -> None:
     calls = (
-        Call("get_weather_0", WEATHER.name, _ARGUMENTS),
-        Call("toolu_01AbC-x_9", WEATHER.name, '{"city":"Rome"}'),
+        ProbeCall("get_weather_0", WEATHER.name, _ARGUMENTS),
+        ProbeCall("toolu_01AbC-x_9", WEATHER.name, '{"city":"Rome"}'),
     )
-    results = Results((Result(calls[0], _SIGN), Result(calls[1], _SECOND)))
+    results = Results((ProbeResult(calls[0], _SIGN), ProbeResult(calls[1], _SECOND)))
     _told(talk.ask(after(TWO_CITIES, Called(calls=calls), results)), _SIGN)
 
 
@@ -408,9 +420,9 @@ def foreign_ids(talk: Talk) -> None:
     why="most models say what they are about to do",
 )
 def text_and_call(talk: Talk) -> None:
-    call = Call("call_1", WEATHER.name, _ARGUMENTS)
+    call = ProbeCall("call_1", WEATHER.name, _ARGUMENTS)
     made_up = Called("Let me look.", (call,))
-    _told(talk.ask(after(ONE_CITY, made_up, Results((Result(call, _SIGN),)))), _SIGN)
+    _told(talk.ask(after(ONE_CITY, made_up, Results((ProbeResult(call, _SIGN),)))), _SIGN)
 
 
 @RESULTS.case(
@@ -426,7 +438,7 @@ def two_rounds(talk: Talk) -> None:
     turns = (
         *WEATHER_FORCED.turns,
         Said(tuple(first.items)),
-        Results(tuple(Result(call, _SIGN) for call in first.calls)),
+        Results(tuple(ProbeResult(call, _SIGN) for call in first.calls)),
         Called("It rains."),
         User(("And what is the weather in Rome? Call the tool get_weather to find out.",)),
     )
@@ -435,8 +447,8 @@ def two_rounds(talk: Talk) -> None:
     both = [call.id for call in (*first.calls, *second.calls) if call.id]
     if len(set(both)) < len(both):
         raise Broken(f"calls of two turns have one id: {both}")
-    results = Results(tuple(Result(call, _SECOND) for call in second.calls))
-    last = Question(turns=(*turns, Said(tuple(second.items)), results), tools=(WEATHER,))
+    results = Results(tuple(ProbeResult(call, _SECOND) for call in second.calls))
+    last = ProbeQuestion(turns=(*turns, Said(tuple(second.items)), results), tools=(WEATHER,))
     must_speak(talk.ask(last))
 
 
@@ -449,7 +461,9 @@ def two_rounds(talk: Talk) -> None:
     level="should",
 )
 def orphan(talk: Talk) -> None:
-    call = Call("call_nowhere", WEATHER.name, _ARGUMENTS)
-    got = talk.send(Question(turns=(User((ONE_CITY,)), Results((Result(call, _SIGN),))), tools=(WEATHER,)))
+    call = ProbeCall("call_nowhere", WEATHER.name, _ARGUMENTS)
+    got = talk.send(
+        ProbeQuestion(turns=(User((ONE_CITY,)), Results((ProbeResult(call, _SIGN),))), tools=(WEATHER,))
+    )
     if got.status != 200 and not 400 <= talk.refusal(got).status < 500:
         raise Broken(f"status {got.status}")

@@ -9,18 +9,18 @@ from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
     THINKING_TOKENS,
-    Call,
     Called,
     Midway,
     Offer,
-    Question,
-    Result,
+    ProbeCall,
+    ProbeQuestion,
+    ProbeResult,
     Results,
     Said,
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, Counted, Frame, Reply, Rule, Stop, Thought
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop, Thought
 from wireglot.probe.wires.wire import Faults
 from wireglot.wire.json import BadJson, decode, encode_text
 
@@ -53,12 +53,12 @@ FINAL_USAGE_NULLS: Final = (
 BLOCK_NULLS: Final[dict[str, tuple[str, ...]]] = {"text": ("citations",), "tool_use": ("caller",)}
 
 
-def counted(usage: At) -> Counted:
+def counted(usage: At) -> ProbeUsage:
     """Its input holds neither what was read from the cache nor what was written to it."""
     read = usage.maybe_number("cache_read_input_tokens")
     written = usage.maybe_number("cache_creation_input_tokens")
     details = usage.get("output_tokens_details") if usage.has("output_tokens_details") else None
-    return Counted(
+    return ProbeUsage(
         input=usage.number("input_tokens") + (read or 0) + (written or 0),
         output=usage.number("output_tokens"),
         cached=read,
@@ -75,7 +75,7 @@ _DELTAS: Final = {
 """Kind of a delta -> the kind of its block, and its field."""
 
 
-def read_stream(frames: Sequence[Frame]) -> Reply:
+def read_stream(frames: Sequence[ProbeFrame]) -> ProbeReply:
     reader = _Reader()
     for number, frame in enumerate(frames):
         reader.frame(frame, number)
@@ -85,14 +85,14 @@ def read_stream(frames: Sequence[Frame]) -> Reply:
 class _Reader:
     def __init__(self) -> None:
         self.faults = Faults()
-        self.reply = Reply()
+        self.reply = ProbeReply()
         self.usage: dict[str, Any] = {}
         self.blocks: list[dict[str, Any]] = []
         self.pieces: list[list[str]] = []
         self.open: set[int] = set()
         self.seen: list[str] = []
 
-    def frame(self, frame: Frame, number: int) -> None:
+    def frame(self, frame: ProbeFrame, number: int) -> None:
         document = frame.document()
         if not frame.data and frame.lines and not frame.event:
             return  # a comment
@@ -228,7 +228,7 @@ class _Reader:
         usage.nullables(FINAL_USAGE_NULLS, self.reply)
         self.usage |= {name: value for name, value in usage.object().items() if value is not None}
 
-    def end(self) -> Reply:
+    def end(self) -> ProbeReply:
         reply, faults = self.reply, self.faults
         faults.unless("message_start" in self.seen, "opening", "there is no message_start")
         for index in sorted(self.open):
@@ -289,7 +289,7 @@ class _Reader:
         arguments = said or "{}"
         if not said and isinstance(begun, dict) and begun:
             arguments = encode_text(begun)
-        call = Call(str(block.get("id", "")), str(block.get("name", "")), arguments)
+        call = ProbeCall(str(block.get("id", "")), str(block.get("name", "")), arguments)
         self.reply.calls = [*self.reply.calls, call]
 
 
@@ -332,7 +332,7 @@ class AnthropicWire:
     image_results: ClassVar[bool] = True
     json_mode: ClassVar[bool] = False
 
-    def body(self, model: str, question: Question) -> dict[str, Any]:
+    def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"model": model, "max_tokens": question.most}
         made |= self._prompt(question)
         if question.stop:
@@ -346,7 +346,7 @@ class AnthropicWire:
             made["stream"] = True
         return made | question.extra
 
-    def count_body(self, model: str, question: Question) -> dict[str, Any] | None:
+    def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
         return {"model": model, **self._prompt(question)}
 
     def count(self, document: Any) -> int:
@@ -373,11 +373,11 @@ class AnthropicWire:
             error.is_("type", *_KINDS[status])
         return kind, error.text("message", filled=True)
 
-    def read(self, document: Any) -> Reply:
+    def read(self, document: Any) -> ProbeReply:
         at = At(document)
         at.is_("type", "message")
         at.is_("role", "assistant")
-        reply = Reply(id=at.text("id", filled=True), model=at.text("model", filled=True))
+        reply = ProbeReply(id=at.text("id", filled=True), model=at.text("model", filled=True))
         reply.stop_word = at.is_("stop_reason", *STOPS, *_OTHERS)
         reply.stop = STOPS.get(reply.stop_word, "other")
         at.nullables(MESSAGE_NULLS, reply)
@@ -391,10 +391,10 @@ class AnthropicWire:
         at.get("usage").nullables(USAGE_NULLS, reply)
         return reply
 
-    def read_stream(self, frames: Sequence[Frame], question: Question) -> Reply:
+    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
         return read_stream(frames)
 
-    def _prompt(self, question: Question) -> dict[str, Any]:
+    def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"messages": [_message(turn) for turn in question.turns]}
         if question.system:
             made["system"] = (
@@ -409,7 +409,7 @@ class AnthropicWire:
         return made
 
 
-def read_block(reply: Reply, block: At) -> None:
+def read_block(reply: ProbeReply, block: At) -> None:
     kind = block.text("type", filled=True)
     block.nullables(BLOCK_NULLS.get(kind, ()), reply)
     match kind:
@@ -417,7 +417,7 @@ def read_block(reply: Reply, block: At) -> None:
             reply.text += block.text("text")
         case "tool_use":
             arguments = block.get("input").object()
-            call = Call(
+            call = ProbeCall(
                 block.text("id", filled=True), block.text("name", filled=True), encode_text(arguments)
             )
             reply.calls = [*reply.calls, call]
@@ -457,7 +457,7 @@ def _message(turn: Turn) -> dict[str, Any]:
             return {"role": "system", "content": turn.text}
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: ProbeResult) -> dict[str, Any]:
     made: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call.id, "content": result.text}
     if result.parts or result.picture:
         pictures = [_PICTURE] if result.picture else []
@@ -475,7 +475,7 @@ def _tool(offer: Offer) -> dict[str, Any]:
     return made | ({"strict": True} if offer.strict else {})
 
 
-def _choice(question: Question) -> dict[str, Any] | None:
+def _choice(question: ProbeQuestion) -> dict[str, Any] | None:
     if question.named:
         choice: dict[str, Any] = {"type": "tool", "name": question.named}
     elif question.choice:

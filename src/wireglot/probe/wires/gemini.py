@@ -9,18 +9,18 @@ from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
     THINKING_TOKENS,
-    Call,
     Called,
     Midway,
     Offer,
-    Question,
-    Result,
+    ProbeCall,
+    ProbeQuestion,
+    ProbeResult,
     Results,
     Said,
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, Counted, Frame, Reply, Stop, Thought
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop, Thought
 from wireglot.probe.wires.wire import Faults
 from wireglot.wire.json import decode, encode_text
 
@@ -50,7 +50,7 @@ class GeminiWire:
     image_results: ClassVar[bool] = True
     json_mode: ClassVar[bool] = True
 
-    def body(self, model: str, question: Question) -> dict[str, Any]:
+    def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         settings: dict[str, Any] = {"maxOutputTokens": question.most}
         if question.stop:
             settings["stopSequences"] = list(question.stop)
@@ -65,7 +65,7 @@ class GeminiWire:
         settings |= extra.pop("generationConfig", {})
         return {**self._prompt(question), "generationConfig": settings, **extra}
 
-    def count_body(self, model: str, question: Question) -> dict[str, Any] | None:
+    def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
         return {"contents": self._prompt(question)["contents"]}
 
     def count(self, document: Any) -> int:
@@ -92,9 +92,9 @@ class GeminiWire:
             error.is_("status", *_STATUSES[status])
         return kind, error.text("message", filled=True)
 
-    def read(self, document: Any) -> Reply:
+    def read(self, document: Any) -> ProbeReply:
         at = At(document)
-        reply = Reply(id=_text(at, "responseId"), model=_text(at, "modelVersion"))
+        reply = ProbeReply(id=_text(at, "responseId"), model=_text(at, "modelVersion"))
         candidates = at.get("candidates").each()
         if len(candidates) != 1:
             raise at.get("candidates").broken("one candidate")
@@ -111,13 +111,13 @@ class GeminiWire:
         reply.usage = counted(at.get("usageMetadata"))
         return reply
 
-    def read_stream(self, frames: Sequence[Frame], question: Question) -> Reply:
+    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
         reader = _Reader()
         for number, frame in enumerate(frames):
             reader.frame(frame, number)
         return reader.end()
 
-    def _prompt(self, question: Question) -> dict[str, Any]:
+    def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"contents": [_content(turn) for turn in question.turns]}
         if question.system:
             texts = question.system if question.system_parts else ("\n".join(question.system),)
@@ -139,14 +139,14 @@ def _text(at: At, name: str) -> str:
     return at.text(name) if at.has(name) else ""
 
 
-def read_part(reply: Reply, part: At) -> None:
+def read_part(reply: ProbeReply, part: At) -> None:
     state = part.text("thoughtSignature") if part.has("thoughtSignature") else ""
     reply.state += state
     if part.has("functionCall"):
         call = part.get("functionCall")
         arguments = call.get("args").object() if call.has("args") else {}
         name = call.text("id") if call.has("id") else ""
-        reply.calls = [*reply.calls, Call(name, call.text("name", filled=True), encode_text(arguments))]
+        reply.calls = [*reply.calls, ProbeCall(name, call.text("name", filled=True), encode_text(arguments))]
     elif part.has("thought"):
         reply.thoughts = [*reply.thoughts, Thought(part.text("text"), state)]
     elif part.has("text"):
@@ -155,7 +155,7 @@ def read_part(reply: Reply, part: At) -> None:
         reply.pieces += bool(text)
 
 
-def finished(reply: Reply, candidate: At) -> None:
+def finished(reply: ProbeReply, candidate: At) -> None:
     reply.stop_word = candidate.text("finishReason", filled=True)
     if reply.stop_word != reply.stop_word.upper():
         raise candidate.get("finishReason").broken("a word in capitals")
@@ -164,10 +164,10 @@ def finished(reply: Reply, candidate: At) -> None:
         reply.stop = "tool"
 
 
-def counted(usage: At) -> Counted:
+def counted(usage: At) -> ProbeUsage:
     """Thoughts stand beside the answer's tokens; counts of nothing are left out."""
     thoughts = usage.maybe_number("thoughtsTokenCount")
-    return Counted(
+    return ProbeUsage(
         input=usage.number("promptTokenCount") + (usage.maybe_number("toolUsePromptTokenCount") or 0),
         output=(usage.maybe_number("candidatesTokenCount") or 0) + (thoughts or 0),
         cached=usage.maybe_number("cachedContentTokenCount"),
@@ -192,12 +192,12 @@ def _content(turn: Turn) -> dict[str, Any]:
             return {"role": "user", "parts": [{"text": turn.text}]}
 
 
-def _called(call: Call) -> dict[str, Any]:
+def _called(call: ProbeCall) -> dict[str, Any]:
     made: dict[str, Any] = {"name": call.name, "args": decode(call.arguments.encode())}
     return {"functionCall": made | ({"id": call.id} if call.id else {})}
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: ProbeResult) -> dict[str, Any]:
     made: dict[str, Any] = {"name": result.call.name}
     if result.call.id:
         made["id"] = result.call.id
@@ -221,12 +221,12 @@ def _tool(offer: Offer) -> dict[str, Any]:
 class _Reader:
     def __init__(self) -> None:
         self.faults = Faults()
-        self.reply = Reply()
+        self.reply = ProbeReply()
         self.parts: list[dict[str, Any]] = []
         self.chunks = 0
         self.ends = 0
 
-    def frame(self, frame: Frame, number: int) -> None:
+    def frame(self, frame: ProbeFrame, number: int) -> None:
         faults = self.faults
         if frame.event or frame.lines:
             line = f"event: {frame.event}" if frame.event else frame.lines[0]
@@ -292,7 +292,7 @@ class _Reader:
             except Broken as broken:
                 self.faults.add("usage", str(broken))
 
-    def end(self) -> Reply:
+    def end(self) -> ProbeReply:
         reply, faults = self.reply, self.faults
         faults.unless(self.chunks > 0, "opening", "the stream has no chunk")
         faults.unless(self.ends == 1, "ending", f"finishReason was told {self.ends} times, expected once")

@@ -9,17 +9,17 @@ from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
     THINKING_TOKENS,
-    Call,
     Called,
     Midway,
     Offer,
-    Question,
+    ProbeCall,
+    ProbeQuestion,
     Results,
     Said,
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, Counted, Frame, Reply, Stop, Thought
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop, Thought
 from wireglot.probe.wires.wire import Faults, openai_error, openai_models
 from wireglot.wire.json import BadJson, decode
 
@@ -43,7 +43,7 @@ class ChatWire:
     image_results: ClassVar[bool] = False
     json_mode: ClassVar[bool] = True
 
-    def body(self, model: str, question: Question) -> dict[str, Any]:
+    def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"model": model, "messages": self._messages(question)}
         made["max_completion_tokens"] = question.most
         if question.tools:
@@ -70,7 +70,7 @@ class ChatWire:
                 made["stream_options"] = {"include_usage": True}
         return made | question.extra
 
-    def count_body(self, model: str, question: Question) -> dict[str, Any] | None:
+    def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
         return None
 
     def count(self, document: Any) -> int:
@@ -82,10 +82,10 @@ class ChatWire:
     def error(self, document: Any, status: int) -> tuple[str, str]:
         return openai_error(document)
 
-    def read(self, document: Any) -> Reply:
+    def read(self, document: Any) -> ProbeReply:
         at = At(document)
         at.is_("object", "chat.completion")
-        reply = Reply(id=at.text("id", filled=True), model=at.text("model", filled=True))
+        reply = ProbeReply(id=at.text("id", filled=True), model=at.text("model", filled=True))
         at.number("created")
         choices = at.get("choices").each()
         if len(choices) != 1:
@@ -112,13 +112,13 @@ class ChatWire:
         reply.usage = counted(at.get("usage"))
         return reply
 
-    def read_stream(self, frames: Sequence[Frame], question: Question) -> Reply:
+    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
         reader = _Reader(asked_usage=question.usage)
         for number, frame in enumerate(frames):
             reader.frame(frame, number)
         return reader.end()
 
-    def _messages(self, question: Question) -> list[dict[str, Any]]:
+    def _messages(self, question: ProbeQuestion) -> list[dict[str, Any]]:
         made: list[dict[str, Any]] = []
         if question.system_parts:
             made.append({"role": "system", "content": [{"type": "text", "text": t} for t in question.system]})
@@ -129,10 +129,10 @@ class ChatWire:
         return made
 
 
-def counted(usage: At) -> Counted:
+def counted(usage: At) -> ProbeUsage:
     prompt = usage.get("prompt_tokens_details") if usage.has("prompt_tokens_details") else At({})
     answer = usage.get("completion_tokens_details") if usage.has("completion_tokens_details") else At({})
-    return Counted(
+    return ProbeUsage(
         input=usage.number("prompt_tokens"),
         output=usage.number("completion_tokens"),
         cached=prompt.maybe_number("cached_tokens"),
@@ -186,12 +186,12 @@ def _tool(offer: Offer) -> dict[str, Any]:
     return {"type": "function", "function": made}
 
 
-def _call(call: At) -> Call:
+def _call(call: At) -> ProbeCall:
     call.is_("type", "function")
     function = call.get("function")
     arguments = function.get("arguments").text()
     _object(arguments, function.path)
-    return Call(call.text("id", filled=True), function.text("name", filled=True), arguments)
+    return ProbeCall(call.text("id", filled=True), function.text("name", filled=True), arguments)
 
 
 def _object(arguments: str, place: str) -> None:
@@ -207,7 +207,7 @@ class _Reader:
     def __init__(self, *, asked_usage: bool) -> None:
         self.asked_usage = asked_usage
         self.faults = Faults()
-        self.reply = Reply()
+        self.reply = ProbeReply()
         self.calls: list[dict[str, str]] = []
         self.chunks = 0
         self.done = 0
@@ -217,7 +217,7 @@ class _Reader:
         self.created: int | None = None
         self.thought = ""
 
-    def frame(self, frame: Frame, number: int) -> None:
+    def frame(self, frame: ProbeFrame, number: int) -> None:
         if not frame.data and frame.lines:
             return  # a comment
         if self.done:
@@ -329,7 +329,7 @@ class _Reader:
         if function.has("arguments"):
             self.calls[index]["arguments"] += function.text("arguments")
 
-    def end(self) -> Reply:
+    def end(self) -> ProbeReply:
         reply, faults = self.reply, self.faults
         faults.unless(self.done == 1, "ending", f"`data: [DONE]` came {self.done} times, expected once")
         faults.unless(
@@ -342,7 +342,7 @@ class _Reader:
                 _object(call["arguments"], f"call {number}")
             except Broken as broken:
                 faults.add("calls", str(broken))
-            reply.calls = [*reply.calls, Call(call["id"], call["name"], call["arguments"])]
+            reply.calls = [*reply.calls, ProbeCall(call["id"], call["name"], call["arguments"])]
         if self.thought:
             reply.thoughts = [Thought(self.thought)]
         reply.items = [self._message()]

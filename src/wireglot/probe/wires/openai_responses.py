@@ -11,18 +11,18 @@ from wireglot.probe.question import (
     PICTURE,
     PICTURE_TYPE,
     THINKING_TOKENS,
-    Call,
     Called,
     Midway,
     Offer,
-    Question,
-    Result,
+    ProbeCall,
+    ProbeQuestion,
+    ProbeResult,
     Results,
     Said,
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, Counted, Frame, Reply, Rule, Stop, Thought
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop, Thought
 from wireglot.probe.wires.wire import Faults, openai_error, openai_models
 from wireglot.wire.json import BadJson, decode
 
@@ -32,9 +32,9 @@ _PRESENT: Final = ("parallel_tool_calls", "tool_choice", "tools")
 _REASONS: Final[dict[str, Stop]] = {"max_output_tokens": "length", "content_filter": "other"}
 
 
-def read_response(at: At) -> Reply:
+def read_response(at: At) -> ProbeReply:
     at.is_("object", "response")
-    reply = Reply(id=at.text("id", filled=True), model=at.text("model", filled=True))
+    reply = ProbeReply(id=at.text("id", filled=True), model=at.text("model", filled=True))
     at.number("created_at")
     for name in _PRESENT:
         at.get(name)
@@ -51,7 +51,7 @@ def read_response(at: At) -> Reply:
     return reply
 
 
-def read_item(reply: Reply, item: At) -> None:
+def read_item(reply: ProbeReply, item: At) -> None:
     match item.text("type", filled=True):
         case "message":
             item.text("id", filled=True)
@@ -65,7 +65,7 @@ def read_item(reply: Reply, item: At) -> None:
             item.text("id", filled=True)
             arguments = item.text("arguments")
             check_object(arguments, item.path)
-            call = Call(item.text("call_id", filled=True), item.text("name", filled=True), arguments)
+            call = ProbeCall(item.text("call_id", filled=True), item.text("name", filled=True), arguments)
             reply.calls = [*reply.calls, call]
         case "reasoning":
             item.text("id", filled=True)
@@ -85,8 +85,8 @@ def check_object(arguments: str, place: str) -> None:
         raise Broken(f"{place}.arguments: expected an object in the text, found {arguments[:120]!r}")
 
 
-def counted(usage: At) -> Counted:
-    return Counted(
+def counted(usage: At) -> ProbeUsage:
+    return ProbeUsage(
         input=usage.number("input_tokens"),
         output=usage.number("output_tokens"),
         cached=usage.get("input_tokens_details").number("cached_tokens"),
@@ -123,7 +123,7 @@ class _Item(msgspec.Struct):
     done: dict[str, Any] | None = None
 
 
-def read_stream(frames: Sequence[Frame]) -> Reply:
+def read_stream(frames: Sequence[ProbeFrame]) -> ProbeReply:
     reader = _Reader()
     for number, frame in enumerate(frames):
         reader.frame(frame, number)
@@ -138,9 +138,9 @@ class _Reader:
         self.number = -1
         self.id = ""
         self.pieces = 0
-        self.final: Reply | None = None
+        self.final: ProbeReply | None = None
 
-    def frame(self, frame: Frame, number: int) -> None:
+    def frame(self, frame: ProbeFrame, number: int) -> None:
         if (not frame.data and frame.lines) or frame.data == "[DONE]":
             return  # a comment, or what OpenAI's SDK leaves alone
         document = frame.document()
@@ -255,7 +255,7 @@ class _Reader:
         if found is None or found.done is not None:
             raise Broken(f"{at.path}: the item {index} is not open")
         item = at.get("item")
-        read_item(Reply(), item)
+        read_item(ProbeReply(), item)
         found.done = item.object()
         if item.text("id", filled=True) != found.id or (found.call and item.value["call_id"] != found.call):
             self.faults.add("identity", f"{at.path}: the item changed its id between added and done")
@@ -264,7 +264,7 @@ class _Reader:
             if told != item.text("arguments"):
                 self.faults.add("calls", f"{at.path}: the deltas make {told[:60]!r}, the item has others")
 
-    def end(self) -> Reply:
+    def end(self) -> ProbeReply:
         faults = self.faults
         faults.unless("response.created" in self.seen, "opening", "there is no response.created")
         ends = [kind for kind in self.seen if kind in _LAST]
@@ -272,7 +272,7 @@ class _Reader:
         for index, item in self.items.items():
             if item.done is None:
                 faults.add("order", f"the item {index} ({item.kind}) has no response.output_item.done")
-        reply = self.final if self.final is not None else Reply(id=self.id)
+        reply = self.final if self.final is not None else ProbeReply(id=self.id)
         done = [item.done for _, item in sorted(self.items.items()) if item.done is not None]
         if self.final is not None and [_identity(item) for item in done] != [
             _identity(item) for item in self.final.items
@@ -316,7 +316,7 @@ class ResponsesWire:
     image_results: ClassVar[bool] = True
     json_mode: ClassVar[bool] = True
 
-    def body(self, model: str, question: Question) -> dict[str, Any]:
+    def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"model": model, "store": False, **self._prompt(question)}
         made["max_output_tokens"] = max(16, question.most)
         if question.schema is not None:
@@ -332,7 +332,7 @@ class ResponsesWire:
             made["stream"] = True
         return made | question.extra
 
-    def count_body(self, model: str, question: Question) -> dict[str, Any] | None:
+    def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
         return {"model": model, **self._prompt(question)}
 
     def count(self, document: Any) -> int:
@@ -345,13 +345,13 @@ class ResponsesWire:
     def error(self, document: Any, status: int) -> tuple[str, str]:
         return openai_error(document)
 
-    def read(self, document: Any) -> Reply:
+    def read(self, document: Any) -> ProbeReply:
         return read_response(At(document))
 
-    def read_stream(self, frames: Sequence[Frame], question: Question) -> Reply:
+    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
         return read_stream(frames)
 
-    def _prompt(self, question: Question) -> dict[str, Any]:
+    def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {}
         first = question.turns[0]
         if len(question.turns) == 1 and isinstance(first, User) and not (first.parts or first.picture):
@@ -397,7 +397,7 @@ def _turn(turn: Turn) -> list[dict[str, Any]]:
             return [{"role": turn.role, "content": turn.text}]
 
 
-def _called(call: Call) -> dict[str, Any]:
+def _called(call: ProbeCall) -> dict[str, Any]:
     return {
         "type": "function_call",
         "call_id": call.id,
@@ -406,7 +406,7 @@ def _called(call: Call) -> dict[str, Any]:
     }
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: ProbeResult) -> dict[str, Any]:
     output: Any = result.text
     if result.parts or result.picture:
         pictures = [_PICTURE] if result.picture else []

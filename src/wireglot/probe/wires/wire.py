@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
-from wireglot.probe.question import Question
-from wireglot.probe.reply import At, Frame, Reply, Rule
+from wireglot.probe.question import ProbeQuestion
+from wireglot.probe.reply import At, ProbeFrame, ProbeReply, Rule
 
 
 class Wire(Protocol):
@@ -24,11 +24,11 @@ class Wire(Protocol):
     json_mode: ClassVar[bool]
     """Whether JSON can be asked for without a schema."""
 
-    def body(self, model: str, question: Question) -> dict[str, Any]: ...
+    def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]: ...
 
-    def read(self, document: Any) -> Reply: ...
+    def read(self, document: Any) -> ProbeReply: ...
 
-    def read_stream(self, frames: Sequence[Frame], question: Question) -> Reply: ...
+    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply: ...
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
         """Its kind and its message. Raises Broken where it is no error of the dialect."""
@@ -36,7 +36,7 @@ class Wire(Protocol):
 
     def models(self, document: Any) -> list[str]: ...
 
-    def count_body(self, model: str, question: Question) -> dict[str, Any] | None:
+    def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
         """None: the dialect does not count."""
         ...
 

@@ -12,7 +12,7 @@ from ssl import SSLContext
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import msgspec
 
 from wireglot.stores.base import StoreUnusable
@@ -85,7 +85,7 @@ _WRITERS: Final = ("any", "primary", "read-write")
 """Values of target_session_attrs with which a store can be written."""
 
 
-class Address(msgspec.Struct, frozen=True):
+class PostgresAddress(msgspec.Struct, frozen=True):
     dsn: str
     """As the driver reads it."""
     schema: str
@@ -103,7 +103,7 @@ class Address(msgspec.Struct, frozen=True):
         return '"' + self.schema.replace('"', '""') + '"'
 
 
-def read_address(url: str) -> Address:
+def read_address(url: str) -> PostgresAddress:
     """`?schema=` and `?pooler=transaction` are ours; the other options mean what they mean to libpq."""
     base, _, query = url.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
@@ -125,7 +125,7 @@ def read_address(url: str) -> Address:
     if writer not in _WRITERS:
         raise StoreUnusable(f"store.url: target_session_attrs must be one of {', '.join(_WRITERS)}")
     others = urlencode([(name, value) for name, value in pairs if name not in _OURS])
-    return Address(
+    return PostgresAddress(
         dsn=f"{base}?{others}" if others else base,
         schema=schema,
         hosts=hosts if several else (),
@@ -157,7 +157,7 @@ class HostConnector:
     then all of them at once.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: PostgresAddress) -> None:
         self._address = address
         self._known: Host | None = None
 

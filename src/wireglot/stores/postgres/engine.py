@@ -8,7 +8,7 @@ from typing import Final
 
 from wireglot.stores.base import Documents, Keys, Ledger, Vault
 from wireglot.stores.postgres import documents
-from wireglot.stores.postgres.address import Address, read_address
+from wireglot.stores.postgres.address import PostgresAddress, read_address
 from wireglot.stores.postgres.documents import NOW, PostgresDocuments, PostgresVault
 from wireglot.stores.postgres.keys import PostgresKeys, key_row, load_keys
 from wireglot.stores.postgres.ledger import INSERT, PostgresLedger, columns, usage_row
@@ -208,7 +208,7 @@ class PostgresEngine:
     """Open it with `open`. A pool of up to eight connections. Before PgBouncer in transaction mode, the URL
     says `?pooler=transaction`."""
 
-    def __init__(self, pool: PostgresPool, address: Address) -> None:
+    def __init__(self, pool: PostgresPool, address: PostgresAddress) -> None:
         self._pool = pool
         self._address = address
         self.documents: Documents = PostgresDocuments(pool)

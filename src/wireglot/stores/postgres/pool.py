@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import asyncpg  # type: ignore[import-untyped]  # it ships no types
 
 from wireglot.stores.base import StoreDown, StoreUnusable
-from wireglot.stores.postgres.address import Address, HostConnector
+from wireglot.stores.postgres.address import HostConnector, PostgresAddress
 from wireglot.stores.servers import tls_fault
 
 # The driver's pool tells of every try to reconnect, with a traceback; what matters of it StoreDown tells.
@@ -63,7 +63,7 @@ _POOLER_STATE: Final = "08P01"
 class PostgresPool:
     """Runs pieces of work on a connection; again, where it is known to help."""
 
-    def __init__(self, pool: Any, connect_seconds: float, address: Address) -> None:
+    def __init__(self, pool: Any, connect_seconds: float, address: PostgresAddress) -> None:
         self._pool = pool
         self._connect_seconds = connect_seconds
         self._several_hosts = bool(address.hosts)
@@ -73,7 +73,7 @@ class PostgresPool:
     @classmethod
     async def open(
         cls,
-        address: Address,
+        address: PostgresAddress,
         *,
         connect_seconds: float = CONNECT_SECONDS,
         command_seconds: float = COMMAND_SECONDS,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import msgspec
 
 from wireglot.stores.base import StoreUnusable
-from wireglot.stores.postgres.address import Address, read_address
+from wireglot.stores.postgres.address import PostgresAddress, read_address
 from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.sql import Sort, added_columns
 
@@ -100,7 +100,9 @@ _TYPES: Final[dict[Sort, str]] = {
 _ADDED: Final = added_columns(_TYPES, empty_list="[]")
 
 
-async def migrate(pool: PostgresPool, address: Address, migrations: tuple[str, ...] = MIGRATIONS) -> None:
+async def migrate(
+    pool: PostgresPool, address: PostgresAddress, migrations: tuple[str, ...] = MIGRATIONS
+) -> None:
     """All steps in one transaction: it has happened or it has not, whenever the process dies. The lock makes
     a second process wait, and then find nothing left to do."""
 
@@ -153,7 +155,7 @@ async def _add_columns(connection: Connection) -> None:
             await connection.execute(f"ALTER TABLE usage ADD COLUMN {definition}", timeout=LONG_SECONDS)
 
 
-async def _version(connection: Connection, address: Address) -> int:
+async def _version(connection: Connection, address: PostgresAddress) -> int:
     """0 where there is nothing yet. Nothing is created that exists: the user may lack the right to."""
     if await connection.fetchval("SHOW server_encoding") != "UTF8":
         raise StoreUnusable("store.url: the database's encoding must be UTF8")

@@ -146,7 +146,7 @@ _REASONS: Final[tuple[tuple[type[faults.RedisError], str], ...]] = (
 )
 
 
-class Script:
+class RedisScript:
     """Lua that runs in one step on the server. Sent whole where the server does not know it (any more)."""
 
     def __init__(self, source: str) -> None:
@@ -189,7 +189,7 @@ class RedisPool:
             raise StoreDown("Redis cannot be reached") from problem
 
     async def script(
-        self, script: Script, keys: list[str], values: list[str | int | float], *, again: bool = True
+        self, script: RedisScript, keys: list[str], values: list[str | int | float], *, again: bool = True
     ) -> Any:
         async def work() -> Any:
             try:

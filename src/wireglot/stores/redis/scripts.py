@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot.stores.redis.pool import Script
+from wireglot.stores.redis.pool import RedisScript
 
 _NOW: Final = """
 local time = redis.call('TIME')
@@ -34,7 +34,7 @@ end
 
 # KEYS: one for each claim. ARGV: for each claim `rate` or `budget`, amount, limit, and the window or the end.
 # Answers nothing, or the number of the claim that has to wait longest and its milliseconds.
-TAKE: Final = Script(
+TAKE: Final = RedisScript(
     _NOW
     + _RATE
     + """
@@ -68,7 +68,7 @@ return false
 
 # As TAKE, but never denied. A budget that has not begun (it was evicted, the server was restarted) stays so:
 # it will be seeded from the ledger.
-SETTLE: Final = Script(
+SETTLE: Final = RedisScript(
     _NOW
     + _RATE
     + """
@@ -86,7 +86,7 @@ return false
 )
 
 # Places are a sorted set by the moment at which they become free.
-ENTER: Final = Script(
+ENTER: Final = RedisScript(
     _NOW
     + """
 local key, holder, limit, stay = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -99,7 +99,7 @@ return 1
 """
 )
 
-COOL: Final = Script(
+COOL: Final = RedisScript(
     _NOW
     + """
 local key = KEYS[1]
@@ -114,7 +114,7 @@ return false
 )
 
 # Names and the milliseconds they have left. Only reads: it is asked often.
-COOLING: Final = Script(
+COOLING: Final = RedisScript(
     _NOW
     + """
 local found = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. exact(now), '+inf', 'WITHSCORES')
@@ -123,7 +123,7 @@ return found
 """
 )
 
-LOCK: Final = Script(
+LOCK: Final = RedisScript(
     """
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return 0 end
@@ -132,7 +132,7 @@ return 1
 """
 )
 
-UNLOCK: Final = Script(
+UNLOCK: Final = RedisScript(
     """
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return false
@@ -151,7 +151,7 @@ local function drop(shelf, sizes, name)
 end
 """
 
-KEEP: Final = Script(
+KEEP: Final = RedisScript(
     _DROP
     + """
 local shelf, sizes, name = KEYS[1], KEYS[2], KEYS[3]
@@ -176,7 +176,7 @@ return false
 """
 )
 
-FORGET: Final = Script(
+FORGET: Final = RedisScript(
     _DROP
     + """
 local gone = 0

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from wireglot.demo.script import Ending
-from wireglot.demo.service import Served, Target, refused, serve, target_of
+from wireglot.demo.service import DemoTarget, Served, refused, serve, target_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import kind_of_status
 from wireglot.dialects.registry import dialect
@@ -175,7 +175,7 @@ def _with(served: Served, behaviour: Behaviour) -> Served:
     return msgspec.structs.replace(served, headers=[*kept, *behaviour.headers])
 
 
-def _spoiled(target: Target, request: Recorded, behaviour: Behaviour) -> Served:
+def _spoiled(target: DemoTarget, request: Recorded, behaviour: Behaviour) -> Served:
     fault = behaviour.fault
     ending = _ENDINGS.get(fault)
     now = int(time.time())
@@ -206,7 +206,7 @@ def _compressed(served: Served) -> Served:
     return Served(served.status, headers, (gzip.compress(served.body),), served.streams)
 
 
-def _not_streaming(target: Target) -> Target:
+def _not_streaming(target: DemoTarget) -> DemoTarget:
     return msgspec.structs.replace(
         target, operation="generate" if target.operation == "stream" else target.operation
     )
@@ -217,7 +217,7 @@ def _unary(request: Recorded) -> bytes:
     return encode({**document, "stream": False}) if "stream" in document else request.body
 
 
-def _error_event(target: Target) -> bytes:
+def _error_event(target: DemoTarget) -> bytes:
     error = ApiError("overloaded", "The scripted upstream is overloaded.", status=529)
     context = Context(framing="sse" if target.sse else "json-array")
     return dialect(target.dialect).stream_writer(context).write((Failure(error),))

@@ -35,7 +35,7 @@ _TEXTS = st.one_of(st.sampled_from(samples.TEXTS), st.sampled_from(samples.TEXTS
 _DIGIT = st.integers(0, 9)
 
 
-class Source:
+class DrawSource:
     """One draw in progress, and what may appear in it."""
 
     def __init__(self, draw: Draw, plain: bool, origins: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ class Source:
 TOOL_NAMES = ("get_weather", "search", "Bash", "mcp__files__read", "a")
 
 
-class ContentSource(Source):
+class ContentSource(DrawSource):
     """Draws parts and turns; calls are counted, so that their ids are unique."""
 
     def __init__(self, draw: Draw, plain: bool, origins: Sequence[str]) -> None:
