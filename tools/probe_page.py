@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tools.blocks import table
 from wireglot.probe.case import DIALECTS
-from wireglot.probe.cases.listed import CASES, THEMES
+from wireglot.probe.run import CASES, THEMES
 
 _FIGURES: Final = Path(__file__).parents[1] / "docs" / "figures" / "probe-peers.json"
 _NAMED: Final = 8

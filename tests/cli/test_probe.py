@@ -18,7 +18,7 @@ from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, Breakage, server
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
-from wireglot.probe.cases.listed import CASES, cases_for
+from wireglot.probe.run import CASES, cases_for
 from wireglot.providers.spec import ProviderSpec, limits_of
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded

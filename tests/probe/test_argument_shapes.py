@@ -10,8 +10,7 @@ from tests.probe.breakages import frames, sent
 from tests.probe.broken_server import MODEL
 from tests.probe.test_exact_breakages import BrokenEndpoint
 from tests.tiers import rows
-from wireglot.probe.cases.listed import CASES
-from wireglot.probe.run import WIRES, run_cases
+from wireglot.probe.run import CASES, WIRES, run_cases
 from wireglot.probe.talk import ProbeLedger
 
 CITY: Final = '{"city":"Paris"}'

@@ -11,9 +11,8 @@ from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, MODEL, Breakage, Served, server
 from tests.tiers import rows
 from wireglot.probe.case import ProbeCase
-from wireglot.probe.cases.listed import CASES, cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
-from wireglot.probe.run import WIRES, ProbeFinding, run_cases
+from wireglot.probe.run import CASES, WIRES, ProbeFinding, cases_for, run_cases
 from wireglot.probe.talk import ProbeLedger
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 

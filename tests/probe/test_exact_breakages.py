@@ -8,9 +8,8 @@ from typing import Final
 from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, MODEL, Breakage, server
 from tests.tiers import rows
-from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import EndpointRequest, Got, root_of
-from wireglot.probe.run import WIRES, run_cases
+from wireglot.probe.run import WIRES, cases_for, run_cases
 from wireglot.probe.talk import ProbeLedger
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 

@@ -14,10 +14,9 @@ from typing import Final
 import pytest
 
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint, root_of
 from wireglot.probe.report import score_of
-from wireglot.probe.run import WIRES, run_cases
+from wireglot.probe.run import WIRES, cases_for, run_cases
 from wireglot.probe.talk import ProbeLedger
 
 KEY: Final = "wg-key-of-the-probe-0123456789"

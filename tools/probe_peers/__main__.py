@@ -34,10 +34,9 @@ from tools.probe_peers.recipe import (
 )
 from wireglot.demo.service import serve, target_of
 from wireglot.http.transport import Timeouts
-from wireglot.probe.cases.listed import cases_for
 from wireglot.probe.endpoint import HttpEndpoint
 from wireglot.probe.reply import Verdict
-from wireglot.probe.run import WIRES, ProbeFinding, run_cases
+from wireglot.probe.run import WIRES, ProbeFinding, cases_for, run_cases
 from wireglot.probe.talk import ProbeLedger
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded

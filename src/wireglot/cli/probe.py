@@ -24,12 +24,21 @@ from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, 
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 from wireglot.probe.case import ProbeCase
-from wireglot.probe.cases.listed import CASES, THEMES, cases_for
 from wireglot.probe.endpoint import Got, HttpEndpoint, UnusableEndpoint, patience, root_of
 from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
 from wireglot.probe.report import ProbeReport, ProbeRow, page, rows_of, score_of, tally
-from wireglot.probe.run import WIRES, Part, ProbeFinding, Rehearsal, rehearse, run_cases
+from wireglot.probe.run import (
+    CASES,
+    THEMES,
+    WIRES,
+    Part,
+    ProbeFinding,
+    Rehearsal,
+    cases_for,
+    rehearse,
+    run_cases,
+)
 from wireglot.probe.suggestion import catalog_entry
 from wireglot.probe.talk import ProbeLedger, Talk
 from wireglot.providers.list_price import ListPrice

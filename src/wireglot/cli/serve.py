@@ -27,7 +27,7 @@ from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
 from wireglot.gateway.observe.running import find_running
-from wireglot.gateway.run import Place, Process
+from wireglot.gateway.run import Process, WorkerPlace
 from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 
@@ -98,7 +98,7 @@ def _supervised(
 
     key = _new_key()
 
-    def work(shared: Settings, place: Place) -> int:
+    def work(shared: Settings, place: WorkerPlace) -> int:
         return _serve(shared, path, overrides, why_not, place, record_until, key)
 
     supervisor = Supervisor(settings, work)
@@ -116,7 +116,7 @@ def _serve(
     path: Path | None,
     overrides: dict[str, Any],
     why_not: Callable[[bytes], str] | None,
-    place: Place | None,
+    place: WorkerPlace | None,
     record_until: float,
     operator_key: str,
 ) -> int:

@@ -40,7 +40,7 @@ GRACE_SECONDS = 5.0
 """For the rest of the process to end after that."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class WorkerPlace(msgspec.Struct, frozen=True):
     """Where a worker stands among its siblings; `directory` is where they find one another."""
 
     index: int = 0
@@ -66,7 +66,7 @@ class Process:
         path: Path | None = None,
         overrides: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] = os.environ,
-        place: Place | None = None,
+        place: WorkerPlace | None = None,
         log_fd: int = 2,
         pace: Pace | None = None,
         settle: float = SETTLE_SECONDS,
@@ -129,7 +129,7 @@ class Process:
                 self._place.directory, self._place.index, self.observer.metrics.render
             )
             await self.gateway.siblings.start()
-        place = self._place or Place()
+        place = self._place or WorkerPlace()
         await self.gateway.traces.start(place.directory, place.index, self._record_until)
         server = settings.server
         self.address = await self.server.listen(server.host, server.port, reuse_port=self._place is not None)

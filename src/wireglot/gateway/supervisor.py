@@ -16,7 +16,7 @@ import msgspec
 
 from wireglot.gateway.config.handed_down import HandedDown
 from wireglot.gateway.observe.workers import shared_directory
-from wireglot.gateway.run import Place, ignore_reloads
+from wireglot.gateway.run import WorkerPlace, ignore_reloads
 from wireglot.gateway.settings import ServerSettings, Settings
 
 _LIVED = 10.0
@@ -30,7 +30,7 @@ _LOOK = 0.05
 class Supervisor:
     """`work(settings, place)` is what each worker process runs, to its exit status."""
 
-    def __init__(self, settings: Settings, work: Callable[[Settings, Place], int]) -> None:
+    def __init__(self, settings: Settings, work: Callable[[Settings, WorkerPlace], int]) -> None:
         self._settings = settings
         self._work = work
         self._workers: dict[int, tuple[int, float]] = {}
@@ -81,7 +81,7 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_SETMASK, {*before, signal.SIGHUP})
         status = 1
         try:
-            place = Place(index, self._directory, self._lifeline, again, self._handed_down)
+            place = WorkerPlace(index, self._directory, self._lifeline, again, self._handed_down)
             status = self._work(self._settings, place)
         finally:
             # Neither the parent's cleanup nor its exit handlers are this child's to run.

@@ -10,9 +10,8 @@ import msgspec
 
 from wireglot.http.redaction import Redactor
 from wireglot.probe.case import Cost, Level, ProbeCase
-from wireglot.probe.cases.listed import THEMES
 from wireglot.probe.reply import VERDICTS, Verdict
-from wireglot.probe.run import ProbeFinding
+from wireglot.probe.run import THEMES, ProbeFinding
 from wireglot.probe.talk import ProbeExchange
 
 

@@ -11,6 +11,12 @@ import msgspec
 from wireglot.demo.service import refused, serve, target_of
 from wireglot.ir.errors import ApiError
 from wireglot.probe.case import ProbeCase
+from wireglot.probe.cases.answers import ANSWERS, STOPS, TEXTS, USAGE
+from wireglot.probe.cases.errors import ERRORS, FIELDS, LISTS
+from wireglot.probe.cases.reasoning import REASONING
+from wireglot.probe.cases.schemas import SCHEMAS
+from wireglot.probe.cases.streams import STREAMS
+from wireglot.probe.cases.tools import RESULTS, TOOLS
 from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, root_of
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Verdict
 from wireglot.probe.talk import ProbeExchange, ProbeLedger, Talk
@@ -150,3 +156,24 @@ def rehearse(cases: Iterable[ProbeCase], wire: Wire, model: str) -> Rehearsal:
 WIRES: Final[dict[str, Wire]] = {
     wire.name: wire for wire in (AnthropicWire(), ChatWire(), ResponsesWire(), GeminiWire())
 }
+
+
+THEMES: Final = (
+    ANSWERS,
+    STREAMS,
+    TOOLS,
+    RESULTS,
+    STOPS,
+    USAGE,
+    REASONING,
+    SCHEMAS,
+    TEXTS,
+    FIELDS,
+    ERRORS,
+    LISTS,
+)
+CASES: Final[tuple[ProbeCase, ...]] = tuple(case for theme in THEMES for case in theme.cases)
+
+
+def cases_for(dialect: str) -> tuple[ProbeCase, ...]:
+    return tuple(case for case in CASES if dialect in case.dialects)

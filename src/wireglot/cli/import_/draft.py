@@ -117,9 +117,6 @@ class ImportReport:
         """Not carried over: why, and what there is instead."""
         self._tell(node, "left", said)
 
-    def is_told(self, leaf: SourceNode) -> bool:
-        return leaf in self._found
-
     def begin(self) -> None:
         """Tell of what says nothing, and of what does not hold."""
         for node in self._beside:

@@ -16,7 +16,6 @@ from wireglot.cli.terminal import one_line
 _GENERIC: Final = "*"
 _SPREAD: Final = "LiteLLM spread requests over these; here the first is asked, and the next if it fails:"
 _SHOWN_NAMES: Final = 6
-_WHERE: Final = ("catalog", "dialect", "base_url", "variables")
 
 
 class LitellmRoutes:
