@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.blocks import table
-from wireglot.probe.case import DIALECTS
 from wireglot.probe.run import CASES, THEMES
+from wireglot.probe.talk import DIALECTS
 
 _FIGURES: Final = Path(__file__).parents[1] / "docs" / "figures" / "probe-peers.json"
 _NAMED: Final = 8

@@ -20,9 +20,8 @@ from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure, Start
 from wireglot.ir.trail import Trail
 from wireglot.ir.verdict import NoAnswer, Watch, accept
-from wireglot.providers.aliases import Aliases
+from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.carried import MinterNamer, brought_back, with_minter
-from wireglot.providers.event_restorer import EventRestorer
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for, may_reason

@@ -10,10 +10,9 @@ import pytest
 from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, MODEL, Breakage, Served, server
 from tests.tiers import rows
-from wireglot.probe.case import ProbeCase
 from wireglot.probe.endpoint import HttpEndpoint, root_of
 from wireglot.probe.run import CASES, WIRES, ProbeFinding, cases_for, run_cases
-from wireglot.probe.talk import ProbeLedger
+from wireglot.probe.talk import ProbeCase, ProbeLedger
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 ALL = [(case, dialect) for case in CASES for dialect in case.dialects]

@@ -23,8 +23,7 @@ from wireglot.ir.request import (
     Tool,
 )
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
-from wireglot.providers.aliases import Aliases
-from wireglot.providers.event_restorer import EventRestorer
+from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.limits import Limits
 
 

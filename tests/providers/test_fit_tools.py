@@ -21,7 +21,7 @@ from wireglot.ir.request import (
     ToolChoice,
 )
 from wireglot.ir.stream import Delta, PartEnd, PartStart
-from wireglot.providers.event_restorer import EventRestorer
+from wireglot.providers.aliases import EventRestorer
 from wireglot.providers.limits import Limits, ThinkingStyle
 from wireglot.providers.spec import limits_for
 

@@ -23,11 +23,10 @@ from wireglot.cli.remote_gateway import UnusableKey, usable_key
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line, say
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
-from wireglot.probe.case import ProbeCase
 from wireglot.probe.endpoint import Got, HttpEndpoint, UnusableEndpoint, patience, root_of
 from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
-from wireglot.probe.report import ProbeReport, ProbeRow, page, rows_of, score_of, tally
+from wireglot.probe.report import ProbeReport, ProbeRow, catalog_entry, page, rows_of, score_of, tally
 from wireglot.probe.run import (
     CASES,
     THEMES,
@@ -39,8 +38,7 @@ from wireglot.probe.run import (
     rehearse,
     run_cases,
 )
-from wireglot.probe.suggestion import catalog_entry
-from wireglot.probe.talk import ProbeLedger, Talk
+from wireglot.probe.talk import ProbeCase, ProbeLedger, Talk
 from wireglot.providers.list_price import ListPrice
 from wireglot.providers.prices import cost, list_price
 from wireglot.providers.spec import names, provider

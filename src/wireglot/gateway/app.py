@@ -17,9 +17,9 @@ from wireglot.gateway.entry.gates import Gates, shed
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.inspector.access import SecuredReply, secured
 from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most, inspector_handlers
 from wireglot.gateway.inspector.replay_page import ReplayPage
-from wireglot.gateway.inspector.secured_reply import SecuredReply, secured
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings

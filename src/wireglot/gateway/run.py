@@ -18,9 +18,8 @@ from wireglot import __version__
 from wireglot.demo.service import DemoTransport
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.config import ConfigError, Watcher
-from wireglot.gateway.config.handed_down import HandedDown
 from wireglot.gateway.config.problems import NotApproved
-from wireglot.gateway.config.watch import SETTLE_SECONDS, check_reload
+from wireglot.gateway.config.watch import SETTLE_SECONDS, HandedDown, check_reload
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.running import RunningGateway, announced
 from wireglot.gateway.observe.workers import Siblings

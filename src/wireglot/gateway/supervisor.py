@@ -14,7 +14,7 @@ from types import FrameType
 
 import msgspec
 
-from wireglot.gateway.config.handed_down import HandedDown
+from wireglot.gateway.config.watch import HandedDown
 from wireglot.gateway.observe.workers import shared_directory
 from wireglot.gateway.run import WorkerPlace, ignore_reloads
 from wireglot.gateway.settings import ServerSettings, Settings

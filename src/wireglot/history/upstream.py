@@ -12,8 +12,7 @@ from wireglot.dialects.faults import broken
 from wireglot.dialects.registry import dialect
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.stream import Event, Failure, unfold
-from wireglot.providers.aliases import Aliases
-from wireglot.providers.event_restorer import EventRestorer
+from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.wire.json import BadJson, decode
 
 

@@ -19,7 +19,7 @@ from wireglot.kimi.carrier import CarriedReply, opened
 from wireglot.kimi.options import LIMITS, CallArguments
 from wireglot.kimi.question import CompletionResult, Question, result_of
 from wireglot.kimi.setup import DIALECT, Setup
-from wireglot.providers.event_restorer import EventRestorer
+from wireglot.providers.aliases import EventRestorer
 from wireglot.wire.json import BadJson, decode
 
 _CHAT = dialect(DIALECT)

@@ -10,7 +10,6 @@ import msgspec
 
 from wireglot.demo.service import refused, serve, target_of
 from wireglot.ir.errors import ApiError
-from wireglot.probe.case import ProbeCase
 from wireglot.probe.cases.answers import ANSWERS, STOPS, TEXTS, USAGE
 from wireglot.probe.cases.errors import ERRORS, FIELDS, LISTS
 from wireglot.probe.cases.reasoning import REASONING
@@ -19,7 +18,7 @@ from wireglot.probe.cases.streams import STREAMS
 from wireglot.probe.cases.tools import RESULTS, TOOLS
 from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, root_of
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Verdict
-from wireglot.probe.talk import ProbeExchange, ProbeLedger, Talk
+from wireglot.probe.talk import ProbeCase, ProbeExchange, ProbeLedger, Talk
 from wireglot.probe.wires.anthropic import AnthropicWire
 from wireglot.probe.wires.gemini import GeminiWire
 from wireglot.probe.wires.openai_chat import ChatWire

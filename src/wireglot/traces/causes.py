@@ -34,8 +34,8 @@ from wireglot.ir.stream import (
     UsageReport,
 )
 from wireglot.ir.verdict import Watch
+from wireglot.providers.aliases import EventRestorer
 from wireglot.providers.carried import MinterNamer
-from wireglot.providers.event_restorer import EventRestorer
 from wireglot.traces.again import RequestAgain, withholding
 from wireglot.traces.target import TraceTarget
 from wireglot.traces.trace import TraceFrame, TraceMessage

@@ -20,8 +20,8 @@ from wireglot.ir.content import Origin
 from wireglot.ir.errors import ApiError, ErrorKind, WireglotError
 from wireglot.ir.stream import Event, StreamFailed, fold, unfold
 from wireglot.ir.verdict import Watch
+from wireglot.providers.aliases import EventRestorer
 from wireglot.providers.carried import MinterNamer
-from wireglot.providers.event_restorer import EventRestorer
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import (
     RequestAgain,

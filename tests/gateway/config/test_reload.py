@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from wireglot.gateway.config import ConfigError
-from wireglot.gateway.config.handed_down import HandedDown
-from wireglot.gateway.config.watch import check_reload
+from wireglot.gateway.config.watch import HandedDown, check_reload
 from wireglot.gateway.settings import ClientKey, ServerSettings, Settings
 
 OPEN = Settings()

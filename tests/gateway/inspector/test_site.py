@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, Answer, Visitor, configured, notes_of_start
+from wireglot.gateway.inspector.access import DATA_CSP, PAGE_CSP, secured
 from wireglot.gateway.inspector.inspector import Site
-from wireglot.gateway.inspector.secured_reply import DATA_CSP, PAGE_CSP, secured
 from wireglot.testing.live_gateway import LiveGateway
 
 

@@ -18,7 +18,7 @@ from wireglot.providers.list_price import ListPrice, Price
 from wireglot.providers.spec import ModelSpec
 from wireglot.stores import StoreDown
 from wireglot.stores.journal.disk import DISK, Disk
-from wireglot.stores.memory.ledger import MemoryLedger
+from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import UsageRow
 
 ORDERS: Final[tuple[SyncOrder, ...]] = get_args(SyncOrder)

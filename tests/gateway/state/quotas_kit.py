@@ -22,7 +22,7 @@ from wireglot.providers.list_price import Price
 from wireglot.providers.prices import PriceRule
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
-from wireglot.stores.memory.ledger import MemoryLedger
+from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import Denied, KeyQuotas, UsageRow
 
 NOON = 1_794_744_000.0

@@ -12,7 +12,7 @@ from wireglot.dialects.base import Context
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
-from wireglot.stores.memory.documents import MemoryDocuments
+from wireglot.stores.memory.engine import MemoryDocuments
 
 _WORKERS, _TURNS, _ITEMS = 5, 6, 3
 

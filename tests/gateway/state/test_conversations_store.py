@@ -16,7 +16,7 @@ from wireglot.gateway.state.conversations import store as conversations
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem
 from wireglot.stores import StoreDown
-from wireglot.stores.memory.documents import MemoryDocuments
+from wireglot.stores.memory.engine import MemoryDocuments
 
 CONTEXT = Context(seed="test")
 ID = "mine"

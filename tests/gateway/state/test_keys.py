@@ -19,7 +19,7 @@ from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, digest_of, new_key, told
 from wireglot.gateway.state.keys.table import TRUSTED_SECONDS, KeyTable
 from wireglot.stores.base import StoreDown
-from wireglot.stores.memory.documents import MemoryKeys
+from wireglot.stores.memory.engine import MemoryKeys
 from wireglot.stores.records import KeyRow
 
 DAY = 86_400

@@ -21,7 +21,7 @@ from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost, list_price
 from wireglot.providers.spec import names
 from wireglot.stores.memory import MemoryCounters
-from wireglot.stores.memory.ledger import MemoryLedger
+from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import KeyQuotas
 
 AT = int(NOON * 1000)

@@ -31,7 +31,7 @@ from wireglot.gateway.state.ledger.usage_ledger import completed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
-from wireglot.stores.memory.ledger import MemoryLedger
+from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import UsageRow
 
 

@@ -21,7 +21,7 @@ from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.ir.loss import Loss
 from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.memory import MemoryEngine
-from wireglot.stores.memory.documents import MemoryDocuments
+from wireglot.stores.memory.engine import MemoryDocuments
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream

@@ -22,7 +22,7 @@ from wireglot.gateway.state.responses.heartbeat import BEAT
 from wireglot.gateway.state.store_health import TRUSTED_SECONDS, StoreHealth
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
-from wireglot.stores.memory.documents import MemoryKeys
+from wireglot.stores.memory.engine import MemoryKeys
 from wireglot.stores.records import KeyRow, read_key
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

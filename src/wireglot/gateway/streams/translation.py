@@ -31,8 +31,8 @@ from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, Start, fold, unfold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
+from wireglot.providers.aliases import EventRestorer
 from wireglot.providers.carried import MinterNamer
-from wireglot.providers.event_restorer import EventRestorer
 
 
 class Translation:

@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.probe.case import Theme
 from wireglot.probe.cases.prompts import (
     EXACT,
     HELLO,
@@ -21,7 +20,7 @@ from wireglot.probe.cases.prompts import (
 )
 from wireglot.probe.question import Called, Midway, ProbeQuestion, ProbeResult, User, ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply, ProbeUsage
-from wireglot.probe.talk import Talk
+from wireglot.probe.talk import Talk, Theme
 
 ANSWERS: Final = Theme("answers", "Whole answers")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.probe.case import Theme
 from wireglot.probe.cases.answers import counted
 from wireglot.probe.cases.prompts import HELLO, LONG, must_speak
 from wireglot.probe.endpoint import Got
 from wireglot.probe.question import ProbeQuestion, ask
 from wireglot.probe.reply import Broken, NotApplicable
-from wireglot.probe.talk import Refused, Talk
+from wireglot.probe.talk import Refused, Talk, Theme
 from wireglot.wire.json import encode
 
 ERRORS: Final = Theme("errors", "Errors")

@@ -6,11 +6,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.probe.case import Theme
 from wireglot.probe.cases.prompts import HELLO, ONE_CITY, WEATHER, must_speak
 from wireglot.probe.question import Called, ProbeQuestion, ProbeResult, Results, Said, User, ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
-from wireglot.probe.talk import Talk
+from wireglot.probe.talk import Talk, Theme
 
 REASONING: Final = Theme("reasoning", "Reasoning over turns")
 _ASKED: Final = ask(ONE_CITY, tools=(WEATHER,))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.probe.case import Theme
 from wireglot.probe.cases.tools import arguments_of, forced
 from wireglot.probe.question import Offer, ask
 from wireglot.probe.reply import Broken, NotApplicable
-from wireglot.probe.talk import Talk
+from wireglot.probe.talk import Talk, Theme
 from wireglot.wire.json import BadJson, decode
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {

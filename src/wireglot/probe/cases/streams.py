@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.probe.case import Theme
 from wireglot.probe.cases.prompts import (
     EXACT,
     HELLO,
@@ -22,7 +21,7 @@ from wireglot.probe.cases.prompts import (
 )
 from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive
-from wireglot.probe.talk import Talk
+from wireglot.probe.talk import Talk, Theme
 
 STREAMS: Final = Theme("streams", "Streams")
 _SENDS: Final = "a short question, streamed"

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.probe.case import Theme
 from wireglot.probe.cases.prompts import (
     CITY_SCHEMA,
     CLOCK,
@@ -35,7 +34,7 @@ from wireglot.probe.question import (
     ask,
 )
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
-from wireglot.probe.talk import Talk
+from wireglot.probe.talk import Talk, Theme
 from wireglot.wire.json import decode
 
 TOOLS: Final = Theme("tools", "Tool calls")

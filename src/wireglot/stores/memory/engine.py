@@ -2,32 +2,350 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
+from wireglot.ir.usage import KINDS, kinds_of
 from wireglot.stores.base import Documents, Keys, Ledger, Vault
-from wireglot.stores.memory.documents import (
-    Clock,
-    MemoryDocuments,
-    MemoryKeys,
-    MemoryVault,
-    is_live,
-    wall_clock,
-)
-from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import (
     Document,
+    Grouping,
     KeyRow,
     KindLimits,
     KindStats,
+    Session,
     Stats,
     Swept,
+    UsageQuery,
     UsageRow,
+    UsageTotal,
     VaultEntry,
+    gives_way,
+    model_of,
 )
+
+Clock = Callable[[], int]
+"""Unix milliseconds."""
+
+_LACKING_MOST: Final = 4096
+"""Callers."""
+
+
+def wall_clock() -> int:
+    return int(time.time() * 1000)
+
+
+class MemoryDocuments:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._shelves: dict[tuple[str, str], dict[str, Document]] = {}
+        self._pieces: dict[tuple[str, str, str], dict[str, None]] = {}
+
+    async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
+        if new and any(self._live(d.caller, d.kind, d.id) for d in documents):
+            return False
+        for document in documents:
+            self.insert(document)
+        return True
+
+    async def replace(self, document: Document) -> bool:
+        if self._live(document.caller, document.kind, document.id) is None:
+            return False
+        self.insert(document)
+        return True
+
+    async def append(self, documents: Sequence[Document]) -> int:
+        first = documents[0]
+        last = max((p.number for p in self._of(first.caller, first.kind, first.parent)), default=0)
+        for number, document in enumerate(documents, last + 1):
+            self.insert(msgspec.structs.replace(document, number=number))
+        return last + 1
+
+    async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        found = (self._live(caller, kind, id) for id in dict.fromkeys(ids))
+        return [document for document in found if document is not None]
+
+    async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        document = self._live(caller, kind, id)
+        if document is None:
+            return False
+        self.insert(msgspec.structs.replace(document, created=created, expires=expires))
+        return True
+
+    async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
+        for piece in self._of(caller, kind, parent):
+            self.insert(msgspec.structs.replace(piece, expires=expires))
+
+    async def pieces(
+        self,
+        caller: str,
+        kind: str,
+        parent: str,
+        *,
+        after: int = 0,
+        before: int = 0,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Document]:
+        found = [
+            piece
+            for piece in self._of(caller, kind, parent)
+            if piece.number > after and (not before or piece.number < before)
+        ]
+        found.sort(key=lambda piece: piece.number, reverse=newest_first)
+        return found[:limit] if limit else found
+
+    async def recent(
+        self, caller: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[Document]:
+        now = self._clock()
+        found = [
+            document
+            for document in self._shelves.get((caller, kind), {}).values()
+            if is_live(document, now) and (before is None or (document.created, document.id) < before)
+        ]
+        found.sort(key=lambda document: (document.created, document.id), reverse=True)
+        return found[:limit]
+
+    async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
+        now = self._clock()
+        gone = [self.remove(caller, kind, id) for id in ids]
+        return sum(document is not None and is_live(document, now) for document in gone)
+
+    async def delete_pieces(self, caller: str, kind: str, parent: str) -> int:
+        return await self.delete(caller, kind, list(self._pieces.get((caller, kind, parent), {})))
+
+    def insert(self, document: Document) -> None:
+        self.remove(document.caller, document.kind, document.id)
+        self._shelves.setdefault((document.caller, document.kind), {})[document.id] = document
+        if document.parent:
+            place = (document.caller, document.kind, document.parent)
+            self._pieces.setdefault(place, {})[document.id] = None
+
+    def remove(self, caller: str, kind: str, id: str) -> Document | None:
+        document = self._shelves.get((caller, kind), {}).pop(id, None)
+        if document is not None and document.parent:
+            place = (caller, kind, document.parent)
+            del self._pieces[place][id]
+            if not self._pieces[place]:
+                del self._pieces[place]
+        return document
+
+    def holds(self, document: Document) -> bool:
+        return document.id in self._shelves.get((document.caller, document.kind), {})
+
+    def everything(self) -> Iterator[Document]:
+        for shelf in list(self._shelves.values()):
+            yield from list(shelf.values())
+
+    def _live(self, caller: str, kind: str, id: str) -> Document | None:
+        document = self._shelves.get((caller, kind), {}).get(id)
+        return document if document is not None and is_live(document, self._clock()) else None
+
+    def _of(self, caller: str, kind: str, parent: str) -> list[Document]:
+        found = (self._live(caller, kind, id) for id in self._pieces.get((caller, kind, parent), {}))
+        return [piece for piece in found if piece is not None]
+
+
+def is_live(document: Document, now: int) -> bool:
+    return not document.expires or document.expires > now
+
+
+class MemoryVault:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.shelves: dict[str, dict[str, VaultEntry]] = {}
+        """By caller and name; none is empty."""
+        self.lacking: set[str] = set()
+        """Callers of whom there was nothing when it was last looked for, and nothing has come since."""
+        self.inserted = 0
+        """How many entries so far."""
+
+    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
+        until = self._clock() + seconds * 1000
+        for name, body in entries.items():
+            self.insert(VaultEntry(caller, name, body, until))
+
+    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
+        now = self._clock()
+        shelf = self.shelves.get(caller)
+        if shelf is None:
+            if len(self.lacking) >= _LACKING_MOST:
+                self.lacking.clear()
+            self.lacking.add(caller)
+            return {}
+        found = map(shelf.get, names)
+        return {entry.name: entry.body for entry in found if entry is not None and entry.expires > now}
+
+    def insert(self, entry: VaultEntry) -> None:
+        self.shelves.setdefault(entry.caller, {})[entry.name] = entry
+        self.lacking.discard(entry.caller)
+        self.inserted += 1
+
+    def holds(self, entry: VaultEntry) -> bool:
+        return entry.name in self.shelves.get(entry.caller, {})
+
+    def everything(self) -> list[VaultEntry]:
+        return [entry for shelf in self.shelves.values() for entry in shelf.values()]
+
+    def expire(self, now: int) -> int:
+        """How many were past their time."""
+        gone = [entry for entry in self.everything() if entry.expires <= now]
+        for entry in gone:
+            del self.shelves[entry.caller][entry.name]
+            if not self.shelves[entry.caller]:
+                del self.shelves[entry.caller]
+        return len(gone)
+
+
+class MemoryKeys:
+    def __init__(self) -> None:
+        self.rows: dict[str, KeyRow] = {}
+        self._version = 0
+
+    async def version(self) -> int:
+        return self._version
+
+    async def all(self) -> list[KeyRow]:
+        return sorted(self.rows.values(), key=lambda row: row.name)
+
+    async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
+        there = self.rows.get(row.name)
+        if (new and there is not None) or (over is not None and there != over):
+            return False
+        self.rows[row.name] = row
+        self._version += 1
+        return True
+
+    async def delete(self, name: str) -> bool:
+        if self.rows.pop(name, None) is None:
+            return False
+        self._version += 1
+        return True
+
+
+_GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
+    "caller": lambda row: row.caller,
+    "model": model_of,
+    "provider": lambda row: row.provider,
+    "day": lambda row: datetime.fromtimestamp(row.started // 1000, UTC).strftime("%Y-%m-%d"),
+    "session": lambda row: row.session,
+    "outcome": lambda row: row.outcome,
+    "operation": lambda row: row.operation,
+}
+
+
+class MemoryLedger:
+    def __init__(self, clock: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
+        """`clock` tells unix milliseconds."""
+        self._clock = clock
+        self.usage: dict[str, UsageRow] = {}
+        self.beats: dict[str, int] = {}
+
+    async def apply(self, rows: Sequence[UsageRow]) -> None:
+        for row in rows:
+            there = self.usage.get(row.id)
+            if there is None or gives_way(there, row):
+                self.usage[row.id] = row
+
+    async def totals(self, query: UsageQuery) -> list[UsageTotal]:
+        sums: dict[tuple[str, ...], list[UsageRow]] = {} if query.groups else {(): []}
+        for row in self._chosen(query):
+            sums.setdefault(tuple(_GROUPS[name](row) for name in query.groups), []).append(row)
+        return [_total(group, sums[group]) for group in sorted(sums)]
+
+    async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
+        found = sorted(self._chosen(query), key=lambda row: (row.started, row.id), reverse=newest_first)
+        return found[:limit]
+
+    async def spent(self, caller: str, since: int) -> tuple[int, int]:
+        rows = [
+            row
+            for row in self.usage.values()
+            if row.caller == caller and row.started >= since and row.outcome
+        ]
+        return sum(row.total for row in rows), sum(row.cost or 0 for row in rows)
+
+    async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
+        named: dict[str, list[UsageRow]] = {}
+        for row in self.usage.values():
+            if row.caller == caller and row.session:
+                named.setdefault(row.session, []).append(row)
+        found = [_session(id, rows) for id, rows in named.items()]
+        found = [session for session in found if not before or (session.last, session.id) < (before, beyond)]
+        found.sort(key=lambda session: (session.last, session.id), reverse=True)
+        return found[:limit]
+
+    async def forget_session(self, caller: str, session: str) -> int:
+        return self._unname(lambda row: row.caller == caller and row.session == session)
+
+    async def beat(self, instance: str) -> None:
+        self.beats[instance] = max(self._clock(), self.beats.get(instance, 0))
+
+    async def close_open(self, instances: Sequence[str], now: int) -> int:
+        return self.crash(lambda row: row.instance in instances, now)
+
+    def crash(self, gone: Callable[[UsageRow], bool], now: int) -> int:
+        rows = [row for row in self.usage.values() if not row.outcome and gone(row)]
+        for row in rows:
+            self.usage[row.id] = msgspec.structs.replace(row, outcome="crash", finished=now)
+        return len(rows)
+
+    def forget_caller(self, caller: str) -> int:
+        return self._unname(lambda row: row.caller == caller and row.session != "")
+
+    def _unname(self, chosen: Callable[[UsageRow], bool]) -> int:
+        rows = [row for row in self.usage.values() if chosen(row)]
+        for row in rows:
+            self.usage[row.id] = msgspec.structs.replace(row, session="")
+        return len(rows)
+
+    def _chosen(self, query: UsageQuery) -> list[UsageRow]:
+        return [row for row in self.usage.values() if query.chooses(row)]
+
+
+def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:
+    ended = [row for row in rows if row.outcome]
+    took = sorted(row.finished - row.started for row in ended)
+    return UsageTotal(
+        group=group,
+        requests=len(rows),
+        failed=sum(row.outcome != "ok" for row in ended),
+        open=len(rows) - len(ended),
+        tokens=dict(zip(KINDS, map(sum, zip(*map(kinds_of, rows), strict=True)), strict=True))
+        if rows
+        else dict.fromkeys(KINDS, 0),
+        cost=sum(row.cost or 0 for row in rows),
+        unpriced=sum(
+            row.cost is None and (row.total > 0 or (row.outcome == "ok" and row.source == "none"))
+            for row in ended
+        ),
+        milliseconds=sum(took),
+        p50=took[(len(took) - 1) // 2] if took else 0,
+        first=min((row.started for row in rows), default=0),
+        last=max((row.started for row in rows), default=0),
+    )
+
+
+def _session(id: str, rows: Sequence[UsageRow]) -> Session:
+    last = max(rows, key=lambda row: (row.started, row.id))
+    return Session(
+        id=id,
+        caller=last.caller,
+        requests=len(rows),
+        tokens=sum(row.total for row in rows),
+        cost=sum(row.cost or 0 for row in rows),
+        model=last.model,
+        dialects=tuple(sorted({row.dialect for row in rows if row.dialect})),
+        first=min(row.started for row in rows),
+        last=last.started,
+    )
+
 
 VERSION: Final = 1
 

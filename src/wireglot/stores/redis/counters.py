@@ -2,13 +2,73 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
+
+from wireglot.stores.base import StoreUnusable
 from wireglot.stores.records import Budget, Denied, Rate
 from wireglot.stores.redis import scripts
+from wireglot.stores.redis.address import read_address
 from wireglot.stores.redis.pool import RedisPool
-from wireglot.stores.redis.vault import RedisVault
+from wireglot.stores.servers import tls_fault
+
+
+class RedisVault:
+    def __init__(self, pool: RedisPool, prefix: str) -> None:
+        self._pool = pool
+        self._prefix = prefix
+
+    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
+        if not entries:
+            return
+        start = self._start(caller)
+
+        async def work() -> None:
+            # Each value stands for itself, so no transaction is needed: one journey is.
+            async with self._pool.client.pipeline(transaction=False) as journey:
+                for name, body in entries.items():
+                    journey.set(start + name, body, px=max(1, seconds * 1000))
+                await journey.execute()
+
+        await self._pool.run(work)
+
+    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
+        if not names:
+            return {}
+        start = self._start(caller)
+        values: list[Any] = await self._pool.run(
+            lambda: self._pool.client.mget([start + name for name in names])
+        )
+        return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+    async def forget(self, caller: str) -> int:
+        """Remove everything of a tenant. How many there were."""
+        # The prefix is the owner's own word: its stars are no wildcards.
+        pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", self._start(caller)) + "*"
+
+        async def work() -> int:
+            gone = 0
+            cursor = 0
+            while True:
+                cursor, names = await self._pool.client.scan(cursor, match=pattern, count=1000)
+                if names:
+                    gone += await self._pool.client.unlink(*names)
+                if not cursor:
+                    return gone
+
+        return await self._pool.run(work)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    def _start(self, caller: str) -> str:
+        """Of one length for every tenant: no name of one can be read as a name of another."""
+        return f"{self._prefix}v:{hashlib.sha256(caller.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}:"
 
 
 class RedisCounters:
@@ -94,3 +154,66 @@ class RedisCounters:
 
     def _key(self, sort: str, name: str = "") -> str:
         return f"{self._prefix}{sort}:{name}"
+
+
+_OLDEST_VERSION: Final = (6, 2)
+"""The first with ZADD GT and SET PXAT."""
+
+
+async def open_redis(
+    url: str, *, connect_seconds: float = 0.25, call_seconds: float = 0.25, vault_seconds: float = 2.0
+) -> tuple[RedisCounters, RedisVault]:
+    """`?prefix=` begins every key (`wireglot:`). One server, one address that follows a failover, or the
+    primary that Sentinels name: a Redis Cluster is not supported, since a limit's keys would lie on several
+    of its nodes.
+
+    Raises StoreUnusable where waiting would not help, StoreDown where it might.
+    """
+    address = read_address(url)
+    try:
+        pools = [
+            RedisPool(address, connect_seconds=connect, call_seconds=call)
+            for connect, call in ((connect_seconds, call_seconds), (vault_seconds, vault_seconds))
+        ]
+    except (ValueError, TypeError, AttributeError, RedisError):
+        # The driver's own words may repeat the URL, and with it the password.
+        raise StoreUnusable("store.shared: not a Redis URL the driver understands") from None
+    prefix = address.prefix
+    vault = RedisVault(pools[1], prefix)
+    counters = RedisCounters(pools[0], prefix, vault)
+    try:
+        await _meet(pools[1])
+    except BaseException:
+        await counters.close()
+        raise
+    return counters, vault
+
+
+async def _meet(pool: RedisPool) -> None:
+    """With the vault's patience: at the start there is time, and the first connection takes the longest."""
+    if pool.sentinels is not None:
+        await pool.sentinels.meet()
+    try:
+        found = await pool.run(lambda: _version(pool))
+    except TypeError:
+        raise StoreUnusable("store.shared: the Redis URL has an option the driver does not know") from None
+    if found and found < _OLDEST_VERSION:
+        raise StoreUnusable(f"store.shared: Redis {'.'.join(map(str, _OLDEST_VERSION))} or newer is needed")
+
+
+async def _version(pool: RedisPool) -> tuple[int, ...]:
+    try:
+        await pool.client.ping()
+    except (AuthenticationError, AuthorizationError):
+        raise StoreUnusable("store.shared: Redis refuses the user or the password") from None
+    except RedisError as problem:
+        if fault := tls_fault(problem):
+            raise StoreUnusable(f"store.shared: Redis: {fault}") from None
+        raise
+    try:
+        told = await pool.client.info("server")
+    except RedisError:
+        return ()  # some hosted servers keep it to themselves; the first command will tell
+    if told.get("redis_mode") == "cluster":
+        raise StoreUnusable("store.shared: a Redis Cluster is not supported; use one server with replicas")
+    return tuple(int(part) for part in str(told.get("redis_version", "")).split(".")[:2] if part.isdigit())
