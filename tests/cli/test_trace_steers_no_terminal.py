@@ -13,8 +13,8 @@ from wireglot.traces.trace import (
     Attempt,
     Link,
     Row,
-    SummaryCount,
     Trace,
+    TraceCounted,
     TracedLoss,
     TraceFrame,
     TraceMessage,
@@ -45,7 +45,7 @@ def _trace(said: str) -> Trace:
         answer=TraceMessage(status=200, frames=[TraceFrame(1.0, f"data: {S}\n\n")]),
         error=S,
         links=[Link("/messages/0", "/messages/0"), Link(f"/{S}", f"/{S}")],
-        summary=[SummaryCount(S, 1, 2)],
+        summary=[TraceCounted(S, 1, 2)],
     )
     row = Row(
         id="req_a", at=1.0, state="done", client=S, dialect="anthropic", path=S, asked=S, provider=S,

@@ -115,7 +115,8 @@ def _trace_schemas() -> dict[str, Schema]:
     """A row and a trace as they are declared, their parts under names of their own."""
     _, parts = msgspec.json.schema_components((Row, Trace), ref_template="#/components/schemas/{name}")
     named = {
-        name: name if name in ("Row", "Trace") else f"Trace{name.removeprefix('Traced')}" for name in parts
+        name: name if name == "Row" else f"Trace{name.removeprefix('Traced').removeprefix('Trace')}"
+        for name in parts
     }
     found = {named[name]: _renamed(schema, named) for name, schema in parts.items()}
     losses = listed(ref(named["TracedLoss"]))

@@ -13,7 +13,7 @@ from wireglot.cli.pairs import outline
 from wireglot.cli.terminal import Paint, count, grouped, one_line, what, why
 from wireglot.traces.bodies import UnreadableBody, payload
 from wireglot.traces.diff import Side, sides
-from wireglot.traces.trace import Attempt, Row, SummaryCount, Trace, TracedLoss, TraceFrame, TraceMessage
+from wireglot.traces.trace import Attempt, Row, Trace, TraceCounted, TracedLoss, TraceFrame, TraceMessage
 from wireglot.wire.json import BadJson, decode, encode
 
 _WIDEST: Final = 160
@@ -337,7 +337,7 @@ def _causes(frame: TraceFrame) -> str:
     return f" < {','.join(told)}{'…' if len(runs) > _RUNS_SHOWN else ''}" if told else ""
 
 
-def _counted(line: SummaryCount) -> str:
+def _counted(line: TraceCounted) -> str:
     if line.what.endswith("losses"):
         grade = line.what.removesuffix(" losses")
         return f"{line.client} {grade} {'loss' if line.client == 1 else 'losses'}"

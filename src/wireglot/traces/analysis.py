@@ -21,7 +21,7 @@ from wireglot.traces.causes import with_causes
 from wireglot.traces.links import answer_links, request_links
 from wireglot.traces.pointer import found, pointer_of
 from wireglot.traces.target import BadTarget, TraceTarget, target_of
-from wireglot.traces.trace import Attempt, Link, SummaryCount, Trace, TracedLoss, TraceMessage
+from wireglot.traces.trace import Attempt, Link, Trace, TraceCounted, TracedLoss, TraceMessage
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _GRADES: Final = ("serious", "degraded", "harmless")
@@ -32,7 +32,7 @@ def request_summary(
     target: TraceTarget,
     upstream: dict[str, Any],
     losses: Iterable[Loss | TracedLoss] | None = None,
-) -> list[SummaryCount]:
+) -> list[TraceCounted]:
     """`losses`: of this request; without them, those of its translation."""
     context = asked.context
     try:
@@ -40,15 +40,15 @@ def request_summary(
     except WireglotError:  # it is written for others, and may not be read here
         sent = asked.planned.upstream
     ours, theirs = counts(asked.own), counts(sent)
-    lines = [SummaryCount(what, ours[what], theirs[what]) for what in ours if ours[what] or theirs[what]]
+    lines = [TraceCounted(what, ours[what], theirs[what]) for what in ours if ours[what] or theirs[what]]
     ids = _rewritten_ids(asked)
     if ids:
-        lines.append(SummaryCount("tool ids rewritten", ids, ids))
+        lines.append(TraceCounted("tool ids rewritten", ids, ids))
     names = len(asked.planned.aliases.names)
     if names:
-        lines.append(SummaryCount("tool names rewritten", names, names))
+        lines.append(TraceCounted("tool names rewritten", names, names))
     grades = [loss.grade for loss in (asked.losses if losses is None else losses)]
-    lines += [SummaryCount(f"{grade} losses", grades.count(grade), 0) for grade in _GRADES if grade in grades]
+    lines += [TraceCounted(f"{grade} losses", grades.count(grade), 0) for grade in _GRADES if grade in grades]
     return lines
 
 

@@ -147,7 +147,7 @@ class TraceStep(msgspec.Struct, frozen=True):
     ended_ms: float
 
 
-class SummaryCount(msgspec.Struct, frozen=True):
+class TraceCounted(msgspec.Struct, frozen=True):
     """A line of the transformation's summary: `system blocks` 3 to 1, `tool ids rewritten` 2 to 2."""
 
     what: str
@@ -173,7 +173,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Between the requests."""
     answer_links: list[Link] = []
     """Between the answers: their documents, or what their streams amount to."""
-    summary: list[SummaryCount] = []
+    summary: list[TraceCounted] = []
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
