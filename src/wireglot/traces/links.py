@@ -1,7 +1,7 @@
 """What became of each part of a client's document: pairs of JSON pointers.
 
 They come of the translation itself. The trail of the fitting knows what became of each message, part and
-tool; marks in the fitted request show where its renderer put them (`marks.py`); the dialects' places say how
+tool; marks in the fitted request show where its renderer put them (`Marker`); the dialects' places say how
 both documents are cut. Nothing is found by comparing texts.
 """
 
