@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from wireglot.dialects.registry import surface
-from wireglot.gateway.steps import Kind, Parts, Pipeline
+from wireglot.gateway.steps import Pipeline, RequestKind, StepParts
 
 BARE = ["Admission", "Routing", "Queue", "Counted", "Accounted"]
 
 
 def chain(dialect: str, operation: str = "generate", **more: bool) -> list[str]:
     facts = dict.fromkeys(("has_key", "has_timeout", "is_idempotent", "is_conversation", "is_own"), False)
-    kind = Kind(surface(dialect), operation, **{**facts, **more})
+    kind = RequestKind(surface(dialect), operation, **{**facts, **more})
     part = SimpleNamespace(
         idempotency=0, compaction=0, background=0, quotas=0, continuing=0, chain=0, reasoning=0, ledger=0
     )
@@ -78,8 +78,9 @@ def test_a_request_of_the_gateway_itself_neither_waits_nor_is_admitted_again() -
 
 
 def test_a_chain_is_built_once() -> None:
-    kind = Kind(surface("openai-chat"), "generate", False, False, False, False, True)
+    own = {"has_key": False, "has_timeout": False, "is_idempotent": False, "is_conversation": False}
+    kind = RequestKind(surface("openai-chat"), "generate", **own, is_own=True)
     parts: Any = SimpleNamespace(state=SimpleNamespace(ledger=0), router=0, relay=None)
     pipeline = Pipeline(parts)
     assert pipeline.chain(kind) is pipeline.chain(kind)
-    assert set(Parts.__struct_fields__) == {"state", "router", "gates", "counting", "relay"}
+    assert set(StepParts.__struct_fields__) == {"state", "router", "gates", "counting", "relay"}

@@ -41,7 +41,7 @@ from wireglot.gateway.request.problems import error_of, is_final, redacted, tell
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
-from wireglot.gateway.steps import Parts, Pipeline
+from wireglot.gateway.steps import Pipeline, StepParts
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
@@ -102,7 +102,7 @@ class Gateway:
         self.sign_ins = SignIns(self._signed_in, observer.hide)
         self.relay = Relay(transports, self.health, self._count_error, self.sign_ins, self._submit)
         self.relay.delivery.is_gone = state.keys.is_gone
-        parts = Parts(
+        parts = StepParts(
             state=state,
             router=self._router,
             gates=self._gates,

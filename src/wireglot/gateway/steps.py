@@ -30,7 +30,7 @@ from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.routing import Router
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
+class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     """What the steps are made with."""
 
     state: State
@@ -40,7 +40,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     relay: Relay
 
 
-class Kind(NamedTuple):
+class RequestKind(NamedTuple):
     """What decides which steps a request can need."""
 
     surface: Surface
@@ -73,32 +73,32 @@ class Kind(NamedTuple):
         return self.surface.counts is not None and self.surface.counts.same_body
 
 
-class Step(NamedTuple):
-    around: Callable[[Answerer, Parts], Answerer]
-    applies: Callable[[Kind], bool]
+class PipelineStep(NamedTuple):
+    around: Callable[[Answerer, StepParts], Answerer]
+    applies: Callable[[RequestKind], bool]
 
 
 STEPS: Final = (
     # Around whole answers: the same one again, a summary in its place, or one that no client waits for.
-    Step(
+    PipelineStep(
         lambda inner, parts: IdempotentReplay(inner, parts.state.idempotency),
         lambda kind: not kind.is_own and kind.is_idempotent and kind.operation in ("generate", "compact"),
     ),
-    Step(
+    PipelineStep(
         lambda inner, parts: Summarizer(inner, parts.state.compaction),
         lambda kind: not kind.is_own and (kind.operation == "compact" or (kind.generates and kind.compacts)),
     ),
-    Step(
+    PipelineStep(
         lambda inner, parts: BackgroundStart(inner, parts.state.background),
         lambda kind: not kind.is_own and kind.generates and kind.stores,
     ),
     # Whether, and where to: the route before the quotas, which reserve by the first target's price.
-    Step(lambda inner, parts: Admission(inner, parts.gates), lambda kind: not kind.is_own),
-    Step(lambda inner, parts: Routing(inner, parts.router), lambda kind: True),
-    Step(lambda inner, parts: QuotaReservation(inner, parts.state.quotas), lambda kind: kind.has_key),
+    PipelineStep(lambda inner, parts: Admission(inner, parts.gates), lambda kind: not kind.is_own),
+    PipelineStep(lambda inner, parts: Routing(inner, parts.router), lambda kind: True),
+    PipelineStep(lambda inner, parts: QuotaReservation(inner, parts.state.quotas), lambda kind: kind.has_key),
     # What the client did not send and the model needs. The store is read before the queue: a request that
     # waits for it takes no place. Summaries are unsealed once the stored history is in front of them.
-    Step(
+    PipelineStep(
         lambda inner, parts: ConversationLoader(inner, parts.state.continuing),
         lambda kind: (
             not kind.is_own
@@ -107,52 +107,52 @@ STEPS: Final = (
             and (kind.generates or kind.counts_like_generate)
         ),
     ),
-    Step(
+    PipelineStep(
         lambda inner, parts: HistoryLoader(inner, parts.state.chain),
         lambda kind: not kind.is_own and kind.stores,
     ),
-    Step(
+    PipelineStep(
         lambda inner, parts: CompactionUnsealer(inner, parts.state.compaction),
         lambda kind: not kind.is_own and kind.compacts,
     ),
-    Step(
+    PipelineStep(
         lambda inner, parts: ReasoningRecall(inner, parts.state.reasoning),
         lambda kind: not kind.is_own and kind.generates and kind.surface.reasoning.returns != "all",
     ),
-    Step(
+    PipelineStep(
         lambda inner, parts: QuotaGrowth(inner, parts.state.quotas),
         lambda kind: not kind.is_own and kind.has_key,
     ),
     # Its turn, its account, its time.
-    Step(lambda inner, parts: Queue(inner, parts.gates), lambda kind: not kind.is_own),
-    Step(lambda inner, parts: Counted(inner, parts.counting), lambda kind: not kind.is_own),
-    Step(lambda inner, parts: Accounted(inner, parts.state.ledger), lambda kind: True),
-    Step(lambda inner, parts: TimeLimit(inner), lambda kind: kind.has_timeout),
+    PipelineStep(lambda inner, parts: Queue(inner, parts.gates), lambda kind: not kind.is_own),
+    PipelineStep(lambda inner, parts: Counted(inner, parts.counting), lambda kind: not kind.is_own),
+    PipelineStep(lambda inner, parts: Accounted(inner, parts.state.ledger), lambda kind: True),
+    PipelineStep(lambda inner, parts: TimeLimit(inner), lambda kind: kind.has_timeout),
 )
 
 
 class Pipeline:
     """The relay within the steps that a request can need."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: StepParts) -> None:
         self._parts = parts
-        self._chains: dict[Kind, Answerer] = {}
+        self._chains: dict[RequestKind, Answerer] = {}
 
     def of(self, exchange: Exchange) -> Answerer:
         job = exchange.job
         return self.chain(
-            Kind(
+            RequestKind(
                 job.surface,
                 job.asked.operation,
-                job.caller.key is not None,
-                job.timeout is not None,
-                HEADER in job.head.headers,
-                bool(job.conversation),
-                bool(exchange.record.within),
+                has_key=job.caller.key is not None,
+                has_timeout=job.timeout is not None,
+                is_idempotent=HEADER in job.head.headers,
+                is_conversation=bool(job.conversation),
+                is_own=bool(exchange.record.within),
             )
         )
 
-    def chain(self, kind: Kind) -> Answerer:
+    def chain(self, kind: RequestKind) -> Answerer:
         chain = self._chains.get(kind)
         if chain is None:
             chain = self._parts.relay
