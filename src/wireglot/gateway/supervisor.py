@@ -120,6 +120,8 @@ class Supervisor:
 
     def _pass_on(self, name: int, frame: FrameType | None) -> None:
         if name != signal.SIGHUP:
+            # Reloads change nothing any more, and a flood of them would call this handler within itself.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
             self._stopping += 1
             name = signal.SIGTERM  # workers ignore SIGINT
         for child in tuple(self._workers):
