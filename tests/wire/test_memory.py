@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -329,3 +330,23 @@ def test_equal_turns_are_two_values_also_where_there_is_no_room_for_them() -> No
             turns = Outline(body).document(128, memory, "turns")["turns"]
             assert turns == decode(body)["turns"]
             assert len({id(each) for each in turns}) == len(turns)
+
+
+def test_turns_met_before_are_looked_up_under_the_lock() -> None:
+    """Bodies of one caller are read in several threads."""
+    entered = []
+
+    class Watched(AbstractContextManager[None]):
+        def __enter__(self) -> None:
+            entered.append(True)
+
+        def __exit__(self, *problem: object) -> None:
+            entered.append(False)
+
+    class Frame:
+        def has_met(self, turn: msgspec.Raw) -> bool:
+            return entered == [True]
+
+    memory = Memory(1 << 20, Watched())
+    assert memory.has_met(cast(Any, Frame()), msgspec.Raw(b"{}"))
+    assert entered == [True, False]

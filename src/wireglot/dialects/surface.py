@@ -302,9 +302,11 @@ class Mender(Protocol):
     losses: list[Loss]
 
     def mend(self, data: bytes) -> bytes:
-        """Whole frames. What is not known yet to be right is held back, at most until the end is told. The
-        same object comes back where these stay as they are, and so do others that only have other words in
-        them."""
+        """Whole frames. What is not known yet to be right is held back, at most until the end is told."""
+        ...
+
+    def leaves(self, frames: bytes) -> bool:
+        """Whether these stay unchanged, and so do others that only have other words in them."""
         ...
 
 
@@ -428,8 +430,6 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Of streams that pass through; None: every frame is read, and so is every whole answer."""
     glance: Callable[[bytes], AnswerGlance]
     """Of a whole answer. Raises BadJson where the body is no JSON object."""
-    unwrap: Callable[[Any], Any] | None = None
-    """The answer or error in a whole document, where something may be around it."""
     reasoning: ReasoningState
     models: ModelLists
     counts: Counts | None = None

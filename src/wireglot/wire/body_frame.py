@@ -72,7 +72,8 @@ class BodyFrame:
         self.size: Final = sum([len(piece.text) for piece in (*self.head, *self.tail) if piece.text])
 
     def has_met(self, turn: msgspec.Raw) -> bool:
-        """Whether a conversation in this frame has begun with this turn before. From now on one has."""
+        """Whether a conversation in this frame has begun with this turn before. From now on one has. Called
+        under the memory's lock."""
         key = hash(bytes(turn))
         if key in self._met:
             return True

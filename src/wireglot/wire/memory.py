@@ -196,6 +196,11 @@ class Memory:
                 self._drop_last_run()
             self._make_room()
 
+    def has_met(self, frame: BodyFrame, turn: msgspec.Raw) -> bool:
+        """Whether a conversation in this frame has begun with this turn before."""
+        with self._lock:
+            return frame.has_met(turn)
+
     def drop_run(self, run: KnownRun) -> None:
         with self._lock:
             if run in self.runs:

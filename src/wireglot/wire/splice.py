@@ -93,7 +93,7 @@ class Outline:
                 known = grown if grown is not None and grown.frame.turns == turns else None
                 grows = learn
                 if known is not None and 2 * known.fresh > len(raw):  # another conversation, or a question
-                    grows = known.frame.has_met(known.rest[0]) and learn
+                    grows = memory.has_met(known.frame, known.rest[0]) and learn
                 if grows or (known is not None and known.turns):
                     document[key] = _decode_turns(raw, inside, memory, known, grows)
                 else:

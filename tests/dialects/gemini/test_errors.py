@@ -139,12 +139,3 @@ def test_param_and_request_id_have_their_place():
     again = DIALECT.parse_error(DIALECT.render_error(error, CONTEXT).value)
     assert again is not None
     assert (again.param, again.request_id) == ("$.tools", "req_1")
-
-
-def test_a_document_alone_in_an_array_is_unwrapped() -> None:
-    unwrap = DIALECT.surface.unwrap
-    assert unwrap is not None
-    error = {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}
-    assert unwrap([error]) == error
-    for other in (error, [], [error, error], "busy", None):
-        assert unwrap(other) == other

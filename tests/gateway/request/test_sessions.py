@@ -60,3 +60,7 @@ def test_a_name_in_the_body_goes_before_the_header() -> None:
     named = head(x_wireglot_session="by-header")
     assert conversation_name(named, outline(conversation={"id": "by-body"}), "conversation") == "by-body"
     assert conversation_name(named, outline(), "conversation") == "by-header"
+
+
+def test_an_empty_key_names_no_conversation_where_the_dialect_has_no_field() -> None:
+    assert conversation_name(head(), outline(**{"": "abc"}), "") == ""

@@ -14,6 +14,7 @@ from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot.wire.json import decode, encode
 
 EVENTS: list[Event] = [
     Start("id_1", "m"), PartStart(0, Text("")), Delta(0, "Good"), Delta(0, " day"), PartEnd(0), Finish(Stop("end")),
@@ -84,3 +85,36 @@ def test_the_end_does_not_wait_where_there_is_nothing_to_keep(name: str) -> None
     feeder, client, frames = fed(name, keeps=True, expects=False)
     assert not feeder.holds_end
     assert (written(client), client.seen[-1]) == (b"".join(frames), "end")
+
+
+@pytest.mark.parametrize("judged", [False, True])
+@pytest.mark.parametrize(
+    ("pieces", "meant"),
+    [
+        (['{"a"', ":1", "}", "}"], '{"a":1}'),
+        (['{"a"', ":[1", ",]", "}"], '{"a":[1]}'),
+        (['{"a":', '{"a":', "1}}"], '{"a":{"a":1}}'),
+    ],
+)
+def test_pieces_of_arguments_are_never_taken_for_frames_that_repeat(
+    pieces: list[str], meant: str, judged: bool
+) -> None:
+    """One read for each: what repairs them looks at every one, also of a vendor that no one judges."""
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": ""}
+    done = {**item, "arguments": "".join(pieces), "status": "completed"}
+    response = {"id": "r", "object": "response", "model": "m", "output": []}
+    delta = {"type": "response.function_call_arguments.delta", "item_id": "fc_1", "output_index": 0}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**response, "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+        *({**delta, "delta": piece} for piece in pieces),
+        {"type": "response.output_item.done", "output_index": 0, "item": done},
+        {"type": "response.completed", "response": {**response, "status": "completed", "output": [done]}},
+    ]
+    client = SeenClient()
+    feeder = passthrough("openai-responses", client, judged=judged, keeps=False, own_usage=False)
+    for number, event in enumerate(events):
+        data = encode({**event, "sequence_number": number})
+        feeder.feed(b"event: %b\ndata: %b\n\n" % (event["type"].encode(), data))
+    sent = [decode(line[6:]) for line in written(client).splitlines() if line.startswith(b"data: ")]
+    assert "".join(each["delta"] for each in sent if each["type"] == delta["type"]) == meant

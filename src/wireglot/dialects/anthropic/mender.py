@@ -52,6 +52,9 @@ class MessageMender:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
 
+    def leaves(self, frames: bytes) -> bool:
+        return not self._calls and frames.find(_CALL) < 0
+
     def _frame(self, whole: bytes) -> bytes:
         if not self._calls:
             return self._start(whole) if whole.find(_CALL) >= 0 else whole

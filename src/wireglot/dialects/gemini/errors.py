@@ -105,11 +105,6 @@ def _unsigned(body: Any) -> ApiError | None:
     return msgspec.structs.replace(error, extra=Extra(OWN, body, {}))
 
 
-def unwrap(document: Any) -> Any:
-    """What stands alone in an array, as Google wraps errors where a stream was asked for."""
-    return document[0] if type(document) is list and len(document) == 1 else document
-
-
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
     """The error in a body of any of the shapes Google and the proxies before it send."""
     listed = type(body) is list and bool(body)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.gemini.counts import COUNTS
-from wireglot.dialects.gemini.errors import owns_error, unwrap
+from wireglot.dialects.gemini.errors import owns_error
 from wireglot.dialects.gemini.generation import asks_thinking
 from wireglot.dialects.gemini.models import MODELS
 from wireglot.dialects.gemini.names import OWN
@@ -193,7 +193,6 @@ SURFACE: Final = Surface(
     tap=GeminiTap,
     marks=_MARKS,
     glance=glance,
-    unwrap=unwrap,
     # Gemini's command line leaves thoughts out.
     reasoning=ReasoningState(
         returns="own",

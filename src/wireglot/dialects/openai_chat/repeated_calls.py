@@ -61,6 +61,9 @@ class CallMender:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
 
+    def leaves(self, frames: bytes) -> bool:
+        return frames.find(_ARGUMENTS) < 0 and not self._waiting
+
     def _frame(self, whole: bytes) -> bytes:
         if whole.find(_ARGUMENTS) >= 0:
             fragments = list(_fragments(object_of(event_of(whole))))

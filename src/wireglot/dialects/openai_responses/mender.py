@@ -32,6 +32,9 @@ class ArgumentsMender:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
 
+    def leaves(self, frames: bytes) -> bool:
+        return frames.find(_SIGN) < 0
+
     def _frame(self, whole: bytes) -> bytes:
         if whole.find(_SIGN) < 0:
             return whole

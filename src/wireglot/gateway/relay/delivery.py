@@ -160,8 +160,8 @@ class Delivery:
         upstream = dialect(target.dialect)
         try:
             document = decode(body)
-            if upstream.surface.unwrap is not None:
-                document = upstream.surface.unwrap(document)
+            if isinstance(document, list) and len(document) == 1:
+                document = document[0]  # as some hosts send it, whatever dialect they speak
             error = upstream.parse_error(document)
             if error is not None:
                 raise failures.of_error(error, error.status)

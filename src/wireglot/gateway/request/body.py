@@ -205,7 +205,7 @@ def conversation_name(head: Head, outline: Outline, field: str) -> str:
     """By header, or in this field of the body: a name, or an object with an id. "": none."""
     name: Any = head.headers.get(_HELD_HEADER, "").strip()
     place = _HELD_HEADER
-    if field in outline.members:
+    if field and field in outline.members:
         said = outline.get(field)
         if said is not None:
             name, place = said.get("id") if isinstance(said, dict) else said, field

@@ -298,7 +298,7 @@ class Passthrough:
         if tap.ended and not self._buffer and not self.ended:  # half a line end may still be on its way
             self._over()
             self._complete()  # the client need not wait for the upstream to close
-        return is_known and out is frames
+        return is_known and out is frames and (self._mender is None or self._mender.leaves(frames))
 
     def _is_end(self, frame: bytes) -> bool:
         job = self._exchange.job
