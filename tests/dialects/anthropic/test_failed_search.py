@@ -2,7 +2,7 @@
 
 import pytest
 
-from wireglot.dialects.anthropic.failed_search import failed_search
+from wireglot.dialects.anthropic.surface import failed_search
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Foreign, Message, Text
 from wireglot.ir.request import HostedTool, Request, Tool

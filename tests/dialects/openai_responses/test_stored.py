@@ -9,8 +9,8 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.body import BadField
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.dialects.openai_responses.compaction import COMPACTION
-from wireglot.dialects.openai_responses.failed_search import failed_search
 from wireglot.dialects.openai_responses.stored import STORED
+from wireglot.dialects.openai_responses.surface import failed_search
 from wireglot.ir.content import (
     Extra,
     Foreign,

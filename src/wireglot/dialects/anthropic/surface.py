@@ -8,7 +8,6 @@ from typing import Final
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.counts import COUNTS
 from wireglot.dialects.anthropic.errors import owns_error
-from wireglot.dialects.anthropic.failed_search import failed_search
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
@@ -25,6 +24,7 @@ from wireglot.dialects.body import (
     session_in_metadata,
     whole_number,
 )
+from wireglot.dialects.context import Context
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import UPSTREAM_AUTH, own_status
@@ -41,7 +41,10 @@ from wireglot.dialects.surface import (
     in_every_answer,
 )
 from wireglot.dialects.usage_checks import REASONING, WRITTEN, Numbers, UsageFields
+from wireglot.ir.content import Foreign, Part, Text
 from wireglot.ir.errors import ApiError
+from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.turns import last_words
 
 VERSION: Final = "2023-06-01"
 
@@ -110,6 +113,28 @@ _MARKS: Final = StreamMarks(
 )
 
 _UNSERVED: Final = {"/v1/messages/batches": "batches", "/v1/skills": "skills"}
+
+
+_SEARCH_ERROR: Final = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+
+
+def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
+    """The blocks of a web search that failed: its call, its error (HTTP stays 200), and a word about it."""
+    asked = last_words(request.messages)
+    identifier = context.new_id("srvtoolu", asked)
+    fetches = all(isinstance(tool, HostedTool) and tool.kind == "web_fetch" for tool in request.tools)
+    name, given = ("web_fetch", "url") if fetches else ("web_search", "query")
+    call = {"type": "server_tool_use", "id": identifier, "name": name, "input": {given: asked}}
+    result = {
+        "type": f"{name}_tool_result",
+        "tool_use_id": identifier,
+        "content": {**_SEARCH_ERROR, "type": f"{name}_tool_result_error"},
+    }
+    return (
+        Foreign(NAME, "server_tool_use", call),
+        Foreign(NAME, f"{name}_tool_result", result),
+        Text(f"The web was not searched: {why}."),
+    )
 
 
 SURFACE: Final = Surface(

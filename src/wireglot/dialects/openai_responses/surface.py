@@ -13,9 +13,9 @@ from wireglot.dialects.body import (
     session_by_cache_key,
     whole_number,
 )
+from wireglot.dialects.context import Context
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.openai_responses.counts import COUNTS
-from wireglot.dialects.openai_responses.failed_search import failed_search
 from wireglot.dialects.openai_responses.mender import ArgumentsMender
 from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.spelling import NAME
@@ -34,7 +34,10 @@ from wireglot.dialects.surface import (
     in_every_answer,
 )
 from wireglot.dialects.usage_checks import UsageFields
+from wireglot.ir.content import Foreign, Part, Text
 from wireglot.ir.errors import ApiError
+from wireglot.ir.request import Request
+from wireglot.ir.turns import last_words
 
 _UNSIGNED: Final = b'"rs_wg'
 """Reasoning that nobody signed, under an id that only we know."""
@@ -97,6 +100,19 @@ _USAGE: Final = UsageFields(
     ),
     check_numbers,
 )
+
+
+def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
+    """The items of a web search that failed: its call, and a word about it."""
+    asked = last_words(request.messages)
+    call = {
+        "type": "web_search_call",
+        "id": context.new_id("ws", asked),
+        "status": "failed",
+        "action": {"type": "search", "query": asked, "queries": [asked]},
+    }
+    return Foreign(NAME, "web_search_call", call), Text(f"The web was not searched: {why}.")
+
 
 SURFACE: Final = Surface(
     name=NAME,
