@@ -31,7 +31,7 @@ examples:
 def _add_completion(commands: Commands) -> None:
     parser = commands.add_parser(
         "completion",
-        help="print what lets a shell complete the command line",
+        help="print a shell completion script",
         description="Print a script that lets a shell complete commands, options and their values.",
         epilog=_COMPLETION_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -93,16 +93,16 @@ def _run_demo(_: argparse.Namespace) -> int:
 def _add_doctor(commands: Commands) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="find what is wrong, and how to mend it",
+        help="diagnose problems and suggest fixes",
         description="Look at the configuration, keys, the way to each provider, the clock, the store, the "
         "port, versions, prices, unsafe settings and the clients on this machine. Each finding comes with "
-        "what mends it. Providers are asked once and no tokens are spent. The exit status is 1 if there are "
+        "its fix. Providers are asked once and no tokens are spent. The exit status is 1 if there are "
         "problems.",
     )
     parser.add_argument(
         "--fix",
         action="store_true",
-        help="mend what can be mended safely: modes of files, what was left over",
+        help="fix what can be fixed safely: file modes, leftover files",
     )
     parser.add_argument("--offline", action="store_true", help="ask nobody: nothing is sent")
     parser.add_argument("--json", action="store_true", help="print JSON lines, one a finding")
@@ -136,7 +136,7 @@ def _add_import(commands: Commands) -> None:
         "import",
         help="turn the configuration of another gateway into one of this",
         description="Turn the configuration of another gateway into a commented wireglot.toml. Every setting "
-        "of the source is carried over, or told why not and what there is instead: at the end of the file.",
+        "of the source is carried over, or listed at the end of the file with the reason and an alternative.",
         epilog=_IMPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -287,7 +287,7 @@ def _add_keys(commands: Commands) -> None:
     _add_key_name(update)
     _add_key_limits(update)
     actions.add_parser("list", help="all keys, and what they may do")
-    _add_key_name(actions.add_parser("revoke", help="let a key open nothing any more"))
+    _add_key_name(actions.add_parser("revoke", help="revoke a key"))
     delete = actions.add_parser("delete", help="forget a key and all that its caller stored")
     _add_key_name(delete)
     off = actions.add_parser("off", help="delete all stored keys: the gateway asks for none again")
@@ -452,8 +452,8 @@ def _add_probe(commands: Commands) -> None:
         "probe",
         help="test an endpoint that claims to speak a dialect",
         description="Put a provider, another gateway or this one to the test with a published list of cases: "
-        "streams, tool calls, ids, stop reasons, usage, reasoning over turns, errors, schemas, fields. What "
-        "it may cost is told before anything is sent. The exit status is 1 if a case failed that must hold.",
+        "streams, tool calls, ids, stop reasons, usage, reasoning over turns, errors, schemas, fields. The "
+        "possible cost is printed before anything is sent. The exit status is 1 if a required case failed.",
     )
     parser.add_argument(
         "base_url",
@@ -618,7 +618,7 @@ def _add_serve(commands: Commands) -> None:
         nargs="?",
         const=_TRACE_MINUTES,
         metavar="MINUTES",
-        help=f"record the bodies of all exchanges for so long (default: {_TRACE_MINUTES:g} minutes)",
+        help=f"record full request and response bodies for MINUTES (default: {_TRACE_MINUTES:g})",
     )
     parser.set_defaults(run=_run_serve)
 
@@ -663,7 +663,7 @@ def _rule(text: str) -> str:
 def _add_smoke(commands: Commands) -> None:
     parser = commands.add_parser(
         "smoke",
-        help="ask a gateway everything once",
+        help="send one test request to every endpoint",
         description="Exercise whole answers, streams, tools, model lists and token counts on every endpoint "
         "of a gateway, and print what passed, how long it took and what was lost. The exit status is the "
         "number of failures.",
@@ -701,8 +701,8 @@ def _add_store(commands: Commands) -> None:
     stats.add_argument("--json", action="store_true", help="as JSON")
     actions.add_parser(
         "prune",
-        help="remove what is past its time or too much, now",
-        description="Remove what is past its time or too much of its kind, as [store.keep] says. The gateway "
+        help="delete expired and over-limit data now",
+        description="Delete expired data and data over its limit, as [store.keep] says. The gateway "
         "does the same every few minutes.",
     )
     export = actions.add_parser(
@@ -861,7 +861,7 @@ def _run_trace(arguments: argparse.Namespace) -> int:
 _TRANSLATE_DESCRIPTION: Final = """\
 Translate one document from standard input to standard output, or, with --jsonl, a whole file of them.
 
-What could not cross as it was (the losses) is told on standard error, or written to --losses FILE as JSON.
+What could not be carried over (the losses) is printed on standard error, or written to --losses FILE as JSON.
 """
 
 _TRANSLATE_EXAMPLES: Final = """\

@@ -302,7 +302,7 @@ def print_report(report: ProbeReport, *, everything: bool) -> None:
     told = f"{score.passed} of {score.applicable} cases that apply passed: {score.percent:g} %{missing}"
     print(paint(told, "bold") + (f"; {others}" if others else ""))
     tokens = f"{report.input_tokens:,} tokens in, {report.output_tokens:,} out"
-    print(f"{count(report.requests, 'request')}, {tokens}, as told by the endpoint")
+    print(f"{count(report.requests, 'request')}, {tokens}, as reported by the endpoint")
 
 
 def _print_row(row: ProbeRow, paint: Paint) -> None:
