@@ -348,28 +348,30 @@ def test_layers_are_drawn_without_what_is_optional_and_not_there():
     }
     lines = architecture.contract_text(contract).splitlines()
     assert lines[0] == "**Down**"
-    assert "    floor0[cli]" in lines
-    assert [line.strip() for line in lines if "room" in line] == ["room1_0[wire]", "room1_1[ir]"]
-    assert [line.strip() for line in lines if "-->" in line] == ["floor0 --> floor1"]
+    assert "    layer0[cli]" in lines
+    assert [line.strip() for line in lines if "module" in line] == ["module1_0[wire]", "module1_1[ir]"]
+    assert [line.strip() for line in lines if "-->" in line] == ["layer0 --> layer1"]
 
 
 def test_layers_of_a_container_are_drawn_by_their_names_in_it():
     contract = {
-        "name": "Floors",
+        "name": "Layers",
         "type": "layers",
         "containers": ["wireglot.gateway"],
         "layers": ["app", "relay", "entry | observe"],
     }
     text = architecture.contract_text(contract)
-    assert text.startswith("**Floors** in `gateway`")
-    assert "floor0[app]" in text
-    assert "room2_0[entry]" in text
+    assert text.startswith("**Layers** in `gateway`")
+    assert "layer0[app]" in text
+    assert "module2_0[entry]" in text
 
 
-def test_every_file_stands_on_the_page_about_the_architecture():
-    rows = first_cells(PAGES["docs/architecture.md"])
-    assert "`relay/relay.py`" in rows
-    assert "`translate.py`" in rows
+def test_every_module_and_every_package_is_listed():
+    listed = first_cells(PAGES["docs/reference/modules.md"])
+    assert "`relay/relay.py`" in listed
+    assert "`translate.py`" in listed
+    packages = first_cells(PAGES["docs/architecture.md"])
+    assert "`gateway/relay`" in packages
 
 
 def test_the_dependencies_are_those_that_are_told():

@@ -1,4 +1,4 @@
-"""The generated parts of docs/architecture.md: pictures of the import contracts, and what every file is."""
+"""Documentation generated from the code: import contracts, packages, modules."""
 
 from __future__ import annotations
 
@@ -13,16 +13,54 @@ from tools.house import Module, broad_excepts, modules
 
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 _PACKAGE = "wireglot"
-_HEADS = ("file", "what it is")
+_HEADS = ("module", "purpose")
 
 
 def blocks() -> dict[str, str]:
-    contracts = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = _contracts()
     return {
         "contracts": "\n\n".join(contract_text(contract) for contract in contracts),
-        "files": "\n\n".join(room_texts(contracts)),
-        "broad-excepts": broad_excepts_table(),
+        "packages": packages_table(contracts),
     }
+
+
+def modules_page() -> Iterator[str]:
+    """Every module with the first paragraph of its docstring, and every broad `except`."""
+    yield "# Modules"
+    yield ""
+    yield "Every module of `src/wireglot`, described by its own docstring."
+    yield "[Architecture](../architecture.md) explains how they work together."
+    for text in package_sections(_contracts()):
+        yield ""
+        yield text
+    yield ""
+    yield "## Broad exception handlers"
+    yield ""
+    yield "Errors are caught by type. These handlers catch everything: one failure must not affect other work."
+    yield ""
+    yield broad_excepts_table()
+
+
+def packages_table(contracts: list[dict[str, Any]]) -> str:
+    """The packages in the order of their layers, and those of the gateway below it."""
+    rows: list[tuple[str, str]] = []
+    for package in _packages(contracts):
+        rows.append((f"**`{_short(package.name)}`**", package.title))
+        if _short(package.name) == "gateway":
+            inside = [module for module in modules().values() if module.is_package and _depth(module) == 2]
+            rows += [
+                (f"`{_short(module.name).replace('.', '/')}`", module.title)
+                for module in inside
+                if module.name.startswith(f"{package.name}.")
+            ]
+    return table(("package", "purpose"), rows)
+
+
+def _contracts() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    return found
 
 
 # Contracts.
@@ -45,28 +83,28 @@ def contract_text(contract: dict[str, Any]) -> str:
 
 
 def _drawn(name: str, container: str, layers: list[str]) -> str:
-    floors = [floor for layer in layers if (floor := _floor(layer, container))]
+    drawn = [found for layer in layers if (found := _layer(layer, container))]
     lines = ["flowchart TD"]
-    for number, floor in enumerate(floors):
-        lines += _drawn_floor(number, floor)
-    lines += [f"    floor{number} --> floor{number + 1}" for number in range(len(floors) - 1)]
+    for number, names in enumerate(drawn):
+        lines += _drawn_layer(number, names)
+    lines += [f"    layer{number} --> layer{number + 1}" for number in range(len(drawn) - 1)]
     where = f" in `{_short(container)}`" if container else ""
     return "\n".join([f"{name}{where}", "", "```mermaid", *lines, "```"])
 
 
-def _drawn_floor(number: int, rooms: list[str]) -> list[str]:
-    if len(rooms) == 1:
-        return [f"    floor{number}[{rooms[0]}]"]
-    inside = [f"        room{number}_{place}[{room}]" for place, room in enumerate(rooms)]
-    # Without it mermaid puts rooms that nothing joins on top of one another.
-    return [f'    subgraph floor{number}[" "]', "        direction TB", *inside, "    end"]
+def _drawn_layer(number: int, names: list[str]) -> list[str]:
+    if len(names) == 1:
+        return [f"    layer{number}[{names[0]}]"]
+    inside = [f"        module{number}_{place}[{name}]" for place, name in enumerate(names)]
+    # Without a direction mermaid stacks unconnected nodes.
+    return [f'    subgraph layer{number}[" "]', "        direction TB", *inside, "    end"]
 
 
-def _floor(layer: str, container: str) -> list[str]:
-    """The modules of a layer that there are: one in parentheses may be missing."""
-    rooms = re.findall(r"[\w.]+", layer)
-    full = {room: f"{container}.{room}" if container else room for room in rooms}
-    return [_short(room) for room in rooms if full[room] in modules()]
+def _layer(layer: str, container: str) -> list[str]:
+    """The existing modules of a layer: one in parentheses may be missing."""
+    names = re.findall(r"[\w.]+", layer)
+    full = {name: f"{container}.{name}" if container else name for name in names}
+    return [_short(name) for name in names if full[name] in modules()]
 
 
 def _short(module: str) -> str:
@@ -77,42 +115,43 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"`{_short(name)}`" for name in names)
 
 
-# Files.
+# Modules.
 
 
-def room_texts(contracts: list[dict[str, Any]]) -> Iterator[str]:
-    """A heading and a table for each package below `wireglot`, from the top floor down."""
-    packages = [module for module in modules().values() if _depth(module) == 1 and module.is_package]
-    floors = [_short(name).partition(".")[0] for name in _layered(contracts)]
-    order = {name: place for place, name in reversed(list(enumerate(floors)))}
-    for package in sorted(packages, key=lambda room: (order.get(_short(room.name), len(floors)), room.name)):
+def package_sections(contracts: list[dict[str, Any]]) -> Iterator[str]:
+    """A heading and a table for each package below `wireglot`, from the top layer down."""
+    for package in _packages(contracts):
         prefix = f"{package.name}."
         inside = [module for module in modules().values() if module.name.startswith(prefix)]
-        # Loose files stand before the rooms within the room.
+        # The package's own modules first, then its subpackages.
         inside.sort(key=lambda module: (module.path.parent, not module.is_package, module.name))
         rows = [_row(module, package) for module in inside]
         yield "\n\n".join(
-            [
-                f"### `{_short(package.name)}/`",
-                package.title,
-                *([table(("file", "what it is"), rows)] if rows else []),
-            ]
+            [f"## `{_short(package.name)}`", package.title, *([table(_HEADS, rows)] if rows else [])]
         )
     alone = [module for module in modules().values() if _depth(module) == 1 and not module.is_package]
     rows = [(f"`{module.file}`", module.title) for module in alone]
-    yield f"### Beside them\n\n{table(_HEADS, rows)}"
+    yield f"## Top-level modules\n\n{table(_HEADS, rows)}"
+
+
+def _packages(contracts: list[dict[str, Any]]) -> list[Module]:
+    """The packages below `wireglot`, from the top layer down."""
+    layers = list(_layered(contracts))
+    order = {name: place for place, name in reversed(list(enumerate(layers)))}
+    found = [module for module in modules().values() if _depth(module) == 1 and module.is_package]
+    return sorted(found, key=lambda module: (order.get(_short(module.name), len(layers)), module.name))
 
 
 def _layered(contracts: list[dict[str, Any]]) -> Iterator[str]:
     for contract in contracts:
-        if contract["type"] == "layers" and not contract.get("containers"):
+        if contract["type"] == "layers" and contract.get("containers", [_PACKAGE]) == [_PACKAGE]:
             for layer in contract["layers"]:
                 yield from re.findall(r"[\w.]+", layer)
 
 
-def _row(module: Module, room: Module) -> tuple[str, str]:
-    """A room within the room stands in bold before its files."""
-    place = module.path.relative_to(room.path.parent).as_posix()
+def _row(module: Module, package: Module) -> tuple[str, str]:
+    """A subpackage is a row in bold before those of its modules."""
+    place = module.path.relative_to(package.path.parent).as_posix()
     if module.is_package:
         return f"**`{place.removesuffix('__init__.py')}`**", f"**{module.title}**"
     return f"`{place}`", module.title
@@ -131,4 +170,4 @@ def broad_excepts_table() -> str:
         for module in modules().values()
         for found in broad_excepts(module)
     ]
-    return table(("file", "where", "why"), rows)
+    return table(("module", "function", "reason"), rows)

@@ -151,6 +151,7 @@ def stale(check: bool) -> Iterable[str]:
         docs / "reference" / "losses.md": losses_page(),
         docs / "reference" / "matrix.md": matrix_page(),
         docs / "reference" / "metrics.md": _page(*metric_table.page()),
+        docs / "reference" / "modules.md": _page(*architecture.modules_page()),
         docs / "reference" / "providers.md": _page(*provider_page.page()),
         docs / "reference" / "requirements.md": _page(*requirements_table.page()),
     }
@@ -166,6 +167,7 @@ def stale(check: bool) -> Iterable[str]:
     readme = ROOT / "README.md"
     pages[readme] = filled(readme.read_text(encoding="utf-8"), {"figures": readme_figures.block(figures)})
     pages[docs / "figures" / "readme.svg"] = readme_figures.chart(figures)
+    pages |= {docs / "figures" / name: badge for name, badge in readme_figures.badges().items()}
     yield from _differing(pages, check)
     # Last: it has the titles of all others.
     home = docs / navigation.HOME

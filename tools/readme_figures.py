@@ -1,10 +1,11 @@
-"""The README's figures: what an event and a request cost beside nginx and other gateways, and their picture.
+"""The README's badges, and its figures: what events and requests cost, compared with other servers.
 
 Made of docs/figures/peers.json (`make bench-peers`), or else of bench.json (`make bench`).
 """
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -16,13 +17,40 @@ from tools.bench.standing import Ratio
 from tools.bench.tables import NONE, number
 from tools.blocks import table
 
-FIGURES: Final = Path(__file__).parents[1] / "docs" / "figures"
+ROOT: Final = Path(__file__).parents[1]
+FIGURES: Final = ROOT / "docs" / "figures"
 ROWS: Final = {
     "P-cc": "an event of a stream, forwarded",
     "DP-ac": "an event of a stream, translated",
     "A-cc": "a request of 2 KB, forwarded",
     "D-ac": "a request of 2 KB, translated",
 }
+
+
+def badges() -> dict[str, str]:
+    """File names and pictures, from pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    values = {
+        "version": project["version"],
+        "python": f"{project['requires-python'].removeprefix('>=')}+",
+        "licence": project["license"],
+    }
+    return {f"{label}.svg": _badge(label, value) for label, value in values.items()}
+
+
+def _badge(label: str, value: str) -> str:
+    """The usual shape: a grey label, a blue value."""
+    left, right = 10 + 7 * len(label), 10 + 7 * len(value)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img">\n'
+        f"<title>{label}: {value}</title>\n"
+        "<style>text { font: 11px system-ui, sans-serif; fill: #fff; text-anchor: middle }</style>\n"
+        f'<rect width="{left + right}" height="20" rx="3" fill="#0969da"/>\n'
+        f'<path d="M3 0h{left - 3}v20H3a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z" fill="#555"/>\n'
+        f'<text x="{left / 2}" y="14">{label}</text>\n'
+        f'<text x="{left + right / 2}" y="14">{value}</text>\n'
+        "</svg>\n"
+    )
 
 
 def results() -> Results:
@@ -39,7 +67,7 @@ def block(found: Results) -> str:
     rows.append(("memory, idle", *(_memory(found, server) for server in servers)))
     versions = found.setting.get("versions", {})
     heads = [f"{server} {versions[server]}" if server in versions else server for server in servers]
-    return "\n\n".join([table(("processor time of", *heads), rows), _where(found)])
+    return "\n\n".join([table(("processor time", *heads), rows), _where(found)])
 
 
 def chart(found: Results) -> str:
@@ -80,10 +108,10 @@ def _where(found: Results) -> str:
     told = found.setting
     return (
         f"One worker on one core of {told['processor'].replace('(R)', '')}, {told['day']}, with client keys, "
-        f"ledger and log on; beside {BASE}, which forwards and does not translate. {_other(found)}"
+        f"ledger and log on, compared with {BASE}, which forwards without translating. {_other(found)}"
     ).rstrip()
 
 
 def _other(found: Results) -> str:
     others = [server for server in found.servers() if server not in (BASE, OURS)]
-    return f"{' and '.join(others)}: as they come from the package index, one worker." if others else ""
+    return f"{' and '.join(others)}: as installed from the package index, one worker." if others else ""

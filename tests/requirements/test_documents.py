@@ -47,7 +47,7 @@ def test_a_tool_call_is_followed_there_and_back():
 
 def test_the_architecture_is_drawn():
     """R-L-07: how a request flows, and how its parts are bent to a provider."""
-    told = section("architecture.md", "The walk of a translation")
+    told = section("architecture.md", "The flow of a translation")
     for word in ("parse_request", "fit to limits", "render_request", "stream_reader", "stream_writer"):
         assert word in told
 

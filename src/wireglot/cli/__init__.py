@@ -1,4 +1,4 @@
-"""The command line."""
+"""Command-line interface."""
 
 from wireglot.cli.entry import main
 

@@ -1,4 +1,4 @@
-"""The embedded demo provider: a scripted model that lives in the process and speaks every dialect.
+"""Built-in demo provider: a scripted model that runs in the process and speaks every dialect.
 
 It says what it is, repeats what it was told, thinks when thinking is asked for, calls tools when told to,
 quotes their results, fills JSON schemas, and fails on request. The same request always gets the same

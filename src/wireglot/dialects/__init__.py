@@ -1,1 +1,1 @@
-"""The dialects: each a package of codecs between its wire form and the IR. They never import one another."""
+"""One codec package per dialect, between its wire format and the IR. They do not import one another."""

@@ -1,1 +1,1 @@
-"""The gateway: the only place, with the stores, for async, sockets, clocks, logs and the environment."""
+"""The gateway. Only this package and `stores` use async I/O, sockets, clocks, logs and the environment."""

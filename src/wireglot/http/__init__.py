@@ -1,1 +1,1 @@
-"""HTTP/1.1 both ways: a server for clients, a client for upstreams. Knows no LLM and no settings."""
+"""HTTP/1.1 server and client. Generic: no knowledge of LLMs or settings."""

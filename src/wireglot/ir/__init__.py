@@ -1,1 +1,1 @@
-"""Values of a conversation, its outcome and its stream. Knows no wire format."""
+"""The intermediate representation: conversations, outcomes, stream events, losses. No wire formats."""

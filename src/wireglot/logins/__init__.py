@@ -1,1 +1,1 @@
-"""Signing in to a cloud: what opens it for a while, obtained, renewed for everybody, and signed with."""
+"""Cloud authentication: obtain, renew and use short-lived credentials."""

@@ -1,1 +1,1 @@
-"""Who is out there, as data: the catalog, the limits of endpoints and models, and the one `fit`."""
+"""Provider data: the catalog, limits of endpoints and models, and `fit`, which adapts a request to them."""

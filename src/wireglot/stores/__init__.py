@@ -1,4 +1,4 @@
-"""Where the gateway keeps what it must remember: documents, a vault, a ledger, keys, counters."""
+"""Persistence: documents, vault, ledger, keys, counters."""
 
 from __future__ import annotations
 

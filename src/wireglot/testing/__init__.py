@@ -1,4 +1,4 @@
-"""For tests of your own: laws, strategies, recorded exchanges, a misbehaving upstream, a live gateway."""
+"""Test kit for extensions: laws, strategies, recorded exchanges, a scripted upstream, a live gateway."""
 
 from wireglot.testing.check_dialect import LawsBroken, Samples, check_dialect, samples_in
 from wireglot.testing.replayed import replay

@@ -1,1 +1,1 @@
-"""What passed through a gateway, kept to be looked at: a trace, its file, and what can be told from it."""
+"""Recorded exchanges: the trace, its file format, and analysis."""

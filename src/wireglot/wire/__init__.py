@@ -1,1 +1,1 @@
-"""Bytes, frames and JSON text. Nothing in here knows what a language model is."""
+"""Bytes, frames and JSON text. No knowledge of LLMs."""

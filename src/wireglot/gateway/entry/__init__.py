@@ -1,1 +1,1 @@
-"""Who may come in, and what the path means."""
+"""Access control and routing of paths."""

@@ -1,1 +1,1 @@
-"""Everything told about a request leaves here: log, metrics, telemetry, without secrets."""
+"""Log, metrics and telemetry, with secrets redacted."""

@@ -1,1 +1,1 @@
-"""Answers that need no relay of a conversation."""
+"""Endpoints that need no model call."""

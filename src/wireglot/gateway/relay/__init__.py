@@ -1,1 +1,1 @@
-"""One request to one provider after the other, until one answers."""
+"""Calls targets in order until one answers: retries, fallbacks, circuit breakers."""

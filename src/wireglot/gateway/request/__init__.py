@@ -1,1 +1,1 @@
-"""What was asked, read once; and what is still open of it."""
+"""The parsed request and everything that belongs to it until it ends."""

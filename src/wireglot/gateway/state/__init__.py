@@ -1,1 +1,1 @@
-"""What the gateway remembers beyond a request: usage, keys, limits, conversations, reasoning."""
+"""State that outlives a request: usage, keys, limits, conversations, reasoning."""

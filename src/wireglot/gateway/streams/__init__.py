@@ -1,1 +1,1 @@
-"""Bytes in, bytes out; nothing waits here."""
+"""Stream translation and pass-through, without waiting."""

@@ -1,1 +1,1 @@
-"""Who may be asked. Pure."""
+"""Resolves a model to targets. Pure."""

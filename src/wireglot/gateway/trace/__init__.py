@@ -1,1 +1,1 @@
-"""What passes through the gateway, to be looked at: rows of all exchanges, bodies where they are recorded."""
+"""Records exchanges for the inspector: a row for each, bodies where recording is on."""

@@ -1,1 +1,1 @@
-"""Conversations that the gateway holds, for every dialect, and the sessions they are listed as."""
+"""Conversations stored by the gateway, for every dialect, and their sessions."""

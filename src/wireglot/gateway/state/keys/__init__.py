@@ -1,1 +1,1 @@
-"""Client keys that are kept in the store."""
+"""Client keys in the store."""

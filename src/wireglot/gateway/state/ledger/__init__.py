@@ -1,1 +1,1 @@
-"""The account of every request, written down exactly once."""
+"""Usage of every request, recorded exactly once."""

@@ -1,1 +1,1 @@
-"""What could not cross of each request, for whoever asks within the hour."""
+"""Losses of recent requests, stored for one hour."""

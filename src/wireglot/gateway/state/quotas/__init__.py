@@ -1,1 +1,1 @@
-"""What a client key may use: reserved before, settled after."""
+"""Budgets and rate limits of client keys: reserved before a call, settled after it."""

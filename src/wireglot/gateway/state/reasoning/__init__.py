@@ -1,1 +1,1 @@
-"""The reasoning of old turns, kept for clients that do not send it back."""
+"""Reasoning of previous turns, stored for clients that do not send it back."""

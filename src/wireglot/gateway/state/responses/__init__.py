@@ -1,1 +1,1 @@
-"""Stored responses: what a request builds on, what is kept of its answer, how it is asked for again."""
+"""Stored responses: previous turns, storage and retrieval."""
