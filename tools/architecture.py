@@ -36,7 +36,7 @@ def modules_page() -> Iterator[str]:
     yield ""
     yield "## Broad exception handlers"
     yield ""
-    yield "Errors are caught by type. These handlers catch everything: one failure must not affect other work."
+    yield "Errors are caught by type. These handlers catch everything: one failure must not affect others."
     yield ""
     yield broad_excepts_table()
 
