@@ -21,7 +21,7 @@ on and knows them (the model's vendor before resellers).
 
 _NOTES = """\
 **home**: the dialect's own vendor; requests in it
-[go there as they are](../gateway.md#passed-through-or-translated).
+[go there as they are](../gateway.md#forwarded-or-translated).
 **read**, **named**: where its limits come from, and of which date: read for them, or the place where the
 provider documents such things.
 **price**: what the vendor publishes for a million tokens of input and of output, cached input in brackets;

@@ -200,7 +200,7 @@ class ProviderTable(Struct, frozen=True):
         bool | None,
         Meta(
             description="`true` for the dialect's own vendor: what clients say in it "
-            "[goes there as it is](gateway.md#passed-through-or-translated)",
+            "[goes there as it is](gateway.md#forwarded-or-translated)",
             extra={"default": _ENTRY},
         ),
     ] = None
