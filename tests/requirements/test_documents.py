@@ -18,8 +18,8 @@ def section(page: str, heading: str) -> str:
 
 def test_passing_through_and_translating_are_explained():
     """R-L-01, R-L-02, R-N-05: with a diagram, and for each what becomes of request and answer."""
-    assert "```mermaid" in section("gateway.md", "The walk of a request")
-    told = section("gateway.md", "Passed through or translated")
+    assert "```mermaid" in section("gateway.md", "The life of a request")
+    told = section("gateway.md", "Forwarded or translated")
     assert "| request | answer |" in told
     assert re.search(r"^\| same dialect.*bytes", told, flags=re.MULTILINE)
     assert re.search(r"^\| other dialect \| translated \| translated \|$", told, flags=re.MULTILINE)

@@ -48,7 +48,7 @@ def sections(results: Results) -> list[Section]:
         for server, starts in results.starts.items()
     ]
     return [
-        Section("Beside other gateways", " ".join([note, *reasons]), header, rows, "peers"),
+        Section("Compared with other gateways", " ".join([note, *reasons]), header, rows, "peers"),
         Section("Start and idle memory", "", ["", "start s", "RSS MiB", "PSS MiB"], process),
     ]
 

@@ -110,7 +110,7 @@ def _headlines(results: Results) -> Section:
         "Processor time of the server for one event or request, on one worker; the ratio is the median of "
         "the rounds, with the lowest and the highest. Cross: an Anthropic client and a Chat upstream."
     )
-    return Section("Cost beside nginx", _noted(note, reasons), header, rows, "ratios")
+    return Section("Cost compared with nginx", _noted(note, reasons), header, rows, "ratios")
 
 
 def _pairs(results: Results) -> Section:

@@ -14,8 +14,8 @@ LEAST_FINISHED = 20
 MOST_SPREAD = 0.5
 """From the lowest to the highest round, as a part of the median."""
 
-TOO_SHORT = "too short to tell"
-TOO_UNEVEN = "too uneven to tell"
+TOO_SHORT = "too short"
+TOO_UNEVEN = "too uneven"
 
 
 class Reading(NamedTuple):
