@@ -184,7 +184,7 @@ def test_a_crowd_of_conversations_is_held_against_itself_without_memory():
     section = _section(full_results(), "Many conversations")
     assert section.rows[0] == ["1", "1", "30.0", "12.0", "0.40 (0.40-0.40)"]
     assert section.rows[1][4] == TOO_SHORT
-    assert "500 x 1: too short to tell: 2 of 3 rounds" in section.note
+    assert "500 x 1: too short: 2 of 3 rounds" in section.note
 
 
 def test_lone_requests_many_streams_tools_bystanders_workers_and_stores_are_told():
@@ -224,7 +224,7 @@ def test_why_a_ratio_is_not_told_stands_under_the_table():
     results.runs["A-cc"]["nginx"] = [_round(0.0001, cpu_s=0.0)] * 3
     section = _section(results, "Cost beside nginx")
     assert any(row[3] == TOO_SHORT and row[5] == "" for row in section.rows)
-    assert "request of 2 KB (A): too short to tell: nginx took 0 ms" in section.note
+    assert "request of 2 KB (A): too short: nginx took 0 ms" in section.note
 
 
 def test_without_nginx_there_are_figures_and_no_verdicts():
