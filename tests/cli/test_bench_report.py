@@ -150,7 +150,7 @@ def _section(results, title):
 
 
 def test_paced_events_come_first_and_each_goal_has_a_verdict():
-    section = _section(full_results(), "Cost beside nginx")
+    section = _section(full_results(), "Cost compared with nginx")
     assert section.rows[0] == [
         "paced event, 20 streams (P)",
         "10.0",
@@ -222,14 +222,14 @@ def test_a_steeper_kilobyte_at_one_size_is_called_a_cliff():
 def test_why_a_ratio_is_not_told_stands_under_the_table():
     results = full_results()
     results.runs["A-cc"]["nginx"] = [_round(0.0001, cpu_s=0.0)] * 3
-    section = _section(results, "Cost beside nginx")
+    section = _section(results, "Cost compared with nginx")
     assert any(row[3] == TOO_SHORT and row[5] == "" for row in section.rows)
     assert "request of 2 KB (A): too short: nginx took 0 ms" in section.note
 
 
 def test_without_nginx_there_are_figures_and_no_verdicts():
     results = Results({"runs": {"A-cc": {"wireglot": [_round(90)] * 3}}})
-    (row,) = _section(results, "Cost beside nginx").rows
+    (row,) = _section(results, "Cost compared with nginx").rows
     assert row == ["request of 2 KB (A)", "-", "90.0", "-", "7", "", "0"]
 
 
@@ -306,7 +306,7 @@ def test_figures_of_a_file_are_reported_without_a_measurement(tmp_path, capsys, 
     path.write_text(full_results().as_json())
     monkeypatch.setattr("sys.argv", ["bench", "--from", str(path)])
     gateway.main()
-    assert "Cost beside nginx" in capsys.readouterr().out
+    assert "Cost compared with nginx" in capsys.readouterr().out
 
 
 def test_resuming_needs_a_file_to_go_on_with():
