@@ -1,4 +1,4 @@
-"""What could not cross, said out loud."""
+"""Losses: what a translation could not carry over."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ FEATURES: dict[Feature, str] = {
     "conversation_state": "Earlier turns that a provider holds: a previous response, a prompt, a cache.",
     "content.empty": "A message or text without content, which the target refuses.",
     "content.position": "The order of parts, where the target has a fixed one.",
-    "document": "A file in a message, or what is said about it (title, context).",
+    "document": "A file in a message, or its title and context.",
     "error.detail": "Details of an error beyond its kind and message.",
     "file_reference": "A file named by id or address that only its own provider can open.",
     "foreign_event": "A stream event only its own dialect knows.",
@@ -112,7 +112,7 @@ FEATURES: dict[Feature, str] = {
     "hosted_tool": "A tool the provider runs (web search, code execution), or its options.",
     "image": "A picture, which the target cannot take here or in this form.",
     "image.detail": "How closely a picture should be looked at.",
-    "logprobs": "Token probabilities, asked for or answered.",
+    "logprobs": "Token probabilities, requested or returned.",
     "max_tokens": "The output limit: invented where a target demands one, clamped, or dropped if negative.",
     "message.name": "The participant's name on a message.",
     "message.phase": "What a text is to the answer: commentary on the way, or the final answer.",
@@ -124,7 +124,7 @@ FEATURES: dict[Feature, str] = {
     "output_format.strict": "Whether the output schema is binding.",
     "parallel_tools": "The switch that forbids several tool calls in one turn.",
     "prefill": "An unfinished assistant turn at the end, for the model to continue.",
-    "reasoning.redacted": "Encrypted reasoning that only its minter can read.",
+    "reasoning.redacted": "Encrypted reasoning that only its provider can read.",
     "reasoning.signature": "The proof of origin of reasoning, or where it was bound.",
     "reasoning.text": "The visible reasoning of an earlier turn.",
     "refusal": "The mark that a text is the model's own refusal.",
@@ -138,10 +138,10 @@ FEATURES: dict[Feature, str] = {
     "sampling.top_p": "Nucleus sampling.",
     "service_tier": "The speed or price class of a request.",
     "stop_details": "Why exactly the provider stopped or refused.",
-    "stop_reason": "Why the answer ended, where the target has no word for it.",
+    "stop_reason": "Why the answer ended, if the target has no value for it.",
     "stop_sequence": "Which stop sequence matched.",
     "stop_sequences": "Texts at which the model should stop.",
-    "storage": "What the gateway was to remember of an answer: the response under its id, the turn of a "
+    "storage": "What the gateway should have stored of an answer: the response under its id, the turn of a "
     "conversation.",
     "system.position": "The place of a system text in the middle of a conversation.",
     "thinking.budget": "The token budget for thinking.",
@@ -150,15 +150,15 @@ FEATURES: dict[Feature, str] = {
     "thinking.mode": "Whether the model thinks: always, never, or as it sees fit.",
     "tool.custom": "A freeform tool, given to the target as a function with one string.",
     "tool.deferred": "A tool declared but kept out of the prompt until it is searched for, or that search.",
-    "tool.name": "A tool name outside the target's alphabet or length, renamed and turned back.",
-    "tool.namespace": "The group a tool belongs to, folded into its name and turned back.",
+    "tool.name": "A tool name outside the target's alphabet or length, renamed and restored.",
+    "tool.namespace": "The group a tool belongs to, folded into its name and restored.",
     "tool.native": "A vendor's own tool that the client runs (bash, shell), sent as a function.",
     "tool.position": "The place in the conversation from which on a tool is declared.",
     "tool.schema": "Parts of a tool's schema the target does not take: unions, references, strict bounds.",
     "tool.schema.hint": "Bounds and defaults of a tool that is not strict, kept as description text.",
     "tool.strict": "Whether a tool's schema is binding.",
-    "tool_call.arguments": "Arguments that are no JSON object, mended or wrapped where a target demands one.",
-    "tool_call.id": "A call id outside the target's alphabet or length, renamed and turned back.",
+    "tool_call.arguments": "Arguments that are not a JSON object, repaired or wrapped if required.",
+    "tool_call.id": "A call id outside the target's alphabet or length, renamed and restored.",
     "tool_choice": "Which tools the model may or must use.",
     "tool_result.error": "The mark that a tool failed, kept as text.",
     "tool_result.media": "A picture or file in a tool result, moved to where the target takes it.",
