@@ -60,7 +60,7 @@ function Help({ close }: { close: () => void }) {
       </dl>
       <h3>Signs</h3>
       <ul class="signs">
-        <li class="grade grade-kept">✓ kept, or went well</li>
+        <li class="grade grade-kept">✓ kept, or successful</li>
         <li class="grade grade-harmless">· harmless: the answer is the same, or as good</li>
         <li class="grade grade-degraded">≈ degraded: the answer may be different or worse</li>
         <li class="grade grade-serious">✕ serious, or failed</li>

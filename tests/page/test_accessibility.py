@@ -82,7 +82,7 @@ def test_axe_finds_nothing_wrong_on_a_phone(view, stand_in, opened, axe):
 def test_an_empty_list_and_the_sign_in_are_accessible(stand_in, opened, axe):
     stand_in.documents |= documents(time.time())
     page = opened(stand_in.origin + "/inspector")
-    page.get_by_role("heading", name="Nothing has come in yet").wait_for()
+    page.get_by_role("heading", name="No requests yet").wait_for()
     page.get_by_role("button", name="Ask the demo model").wait_for()
     assert found_by(axe, page) == []
     stand_in.documents["GET", "/session"] = {

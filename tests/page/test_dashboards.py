@@ -58,7 +58,7 @@ def test_without_prices_no_cost_is_told(stand_in, opened):
         "groups": groups,
     }
     shown = opened(stand_in.origin + "/inspector/dash")
-    expect(shown.get_by_text("No prices are known for what was asked in this time.")).to_be_visible()
+    expect(shown.get_by_text("No prices are known for these requests.")).to_be_visible()
     expect(shown.locator(".figure").filter(has_text="Cost")).to_have_text("Costnot known")
     expect(shown.get_by_text("$0")).to_have_count(0)
 

@@ -23,7 +23,7 @@ def test_an_event_that_is_chosen_marks_what_it_comes_of_on_the_other_side(stand_
     lit = upstream.locator(".event.lit")
     expect(lit).to_have_count(1)
     expect(lit.locator(".event-number")).to_have_text(str(cause + 1))
-    expect(client.locator(".event-partners")).to_contain_text("Comes of the provider's event")
+    expect(client.locator(".event-partners")).to_contain_text("Made from the provider's event")
     expect(page).to_have_url(re.compile("ev=client%3A5"))
     assert page.locator(".ticks-lit").get_attribute("d")
     client.locator(".event-partners").get_by_role("button").click()

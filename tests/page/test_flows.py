@@ -89,7 +89,7 @@ def test_a_stream_is_played_event_by_event_and_its_place_is_an_address(gateway, 
     expect(answer.get_by_text("Nothing yet.")).to_be_visible()
     for _ in range(2):
         before = place.input_value()
-        page.get_by_role("button", name="One event on").click()
+        page.get_by_role("button", name="One event forward").click()
         expect(place).not_to_have_value(before)
     expect(answer.locator(".pane-foot")).to_contain_text("of")
     # The address follows a moment after the page: what it tells must be where the second step went.
@@ -103,7 +103,7 @@ def test_a_stream_is_played_event_by_event_and_its_place_is_an_address(gateway, 
     answer.get_by_role("button", name="Events").click()
     answer.get_by_role("button", name="message_start").click()
     expect(answer.get_by_role("tree")).to_contain_text("message_start")
-    expect(answer.locator(".event-partners")).to_contain_text("Comes of the provider's event")
+    expect(answer.locator(".event-partners")).to_contain_text("Made from the provider's event")
 
 
 def test_a_stream_is_seen_while_it_runs(gateway, upstream, opened):
@@ -182,7 +182,7 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     expect(gemini).to_contain_text("cache_marker")
     source = page.get_by_role("region", name="Anthropic Messages")
     expect(source.locator(".cm-lintRange-info").first).to_have_text('"cache_control"')
-    gemini.get_by_role("button", name="Show where cache_marker stands").click()
+    gemini.get_by_role("button", name="Show the place of cache_marker").click()
     expect(page.get_by_label("Anthropic Messages, request")).to_be_focused()
     chat = page.get_by_label("OpenAI Chat, request")
     chat.press("ControlOrMeta+a")
@@ -195,7 +195,7 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     page.keyboard.press("Backspace")
     expect(page.get_by_role("region", name="OpenAI Chat")).to_contain_text("line 1")
     expect(gemini).to_contain_text("Hello there")
-    expect(gemini).to_contain_text("Of the last text that could be read.")
+    expect(gemini).to_contain_text("Of the last valid text.")
     for kind in ("Answer", "Stream"):
         page.get_by_role("button", name=kind, exact=True).click()
         expect(gemini).to_contain_text("Water them")
@@ -208,7 +208,7 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
         'data: {"type":"x_progress"}\n\ndata: {"type":"message_stop"}\n\n'
     )
     expect(source.locator(".cm-line:has(.cm-lintRange)").first).to_contain_text("x_progress")
-    gemini.get_by_role("button", name="Show where foreign_event stands").click()
+    gemini.get_by_role("button", name="Show the place of foreign_event").click()
     expect(typed).to_be_focused()
 
 
@@ -249,7 +249,7 @@ def test_no_letter_is_lost_however_quickly_one_types(gateway, opened):
 def test_a_newcomer_asks_the_demo_model_and_sees_the_exchange(opened):
     with LiveGateway() as fresh:
         page = opened(fresh.url + "/inspector")
-        expect(page.get_by_role("heading", name="Nothing has come in yet")).to_be_visible()
+        expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
         expect(page.get_by_text("ANTHROPIC_BASE_URL")).to_be_visible()
         page.get_by_role("button", name="Ask the demo model").click()
         expect(page.get_by_role("heading", name="No bodies of this exchange")).to_be_visible()
@@ -304,7 +304,7 @@ def test_with_keys_one_signs_in_and_a_key_sees_its_own_exchanges_only(opened):
         page.get_by_role("button", name="New key").click()
         page.get_by_label("Name").fill("team-a")
         page.get_by_label("Cost a day").fill("5")
-        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("button", name="Create").click()
         secret = page.locator(".secret").inner_text()
         expect(page.get_by_role("row", name="team-a")).to_contain_text("active")
         ask(closed, key=secret, model="demo")

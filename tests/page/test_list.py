@@ -63,10 +63,10 @@ def test_a_search_is_told_how_far_it_looked_and_goes_on(stand_in, opened):
     stand_in.documents["GET", "/exchanges"] = lambda query, _: pieces[query.get("before")]
     page = opened(stand_in.origin + "/inspector?q=deep")
     expect(page.get_by_role("heading", name="Nothing yet")).to_be_visible()
-    page.get_by_role("button", name="Look further back").click()
+    page.get_by_role("button", name="Load older").click()
     expect(page.locator("#row-req-000004")).to_be_visible()
     expect(page.get_by_text("2 recordings of other machines could not be searched here.")).to_be_visible()
-    expect(page.get_by_role("button", name="Look further back")).to_have_count(0)
+    expect(page.get_by_role("button", name="Load older")).to_have_count(0)
 
 
 def test_what_one_reads_stays_where_it_is_while_rows_come_above_it(stand_in, opened):
@@ -166,7 +166,7 @@ def test_an_empty_list_says_how_to_begin(stand_in, opened):
     stand_in.documents |= documents(time.time()) | {("POST", "/ask"): {"id": "req-trace"}}
     stand_in.traces["req-trace"] = trace(time.time())
     page = opened(stand_in.origin + "/inspector")
-    expect(page.get_by_role("heading", name="Nothing has come in yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
     expect(page.get_by_text("export ANTHROPIC_BASE_URL=")).to_be_visible()
     page.get_by_role("button", name="Ask the demo model").click()
     expect(page.get_by_role("region", name="Upstream request")).to_be_visible()

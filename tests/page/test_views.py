@@ -18,7 +18,7 @@ def test_a_running_exchange_says_that_it_runs_and_shows_its_bodies_at_the_end(st
     stand_in.traces["req-000001"] = {"row": running, "losses": []}
     page = opened(stand_in.origin + "/inspector/x/req-000001")
     expect(page.get_by_role("heading", name="It is still running")).to_be_visible()
-    expect(page.get_by_text("What was lost is told when it ends.")).to_be_visible()
+    expect(page.get_by_text("Losses are shown when it ends.")).to_be_visible()
     expect(page.get_by_text("Records all bodies")).to_be_visible()
     for early in ("nothing was lost", "none", "No bodies", "--trace"):
         expect(page.get_by_text(early)).to_have_count(0)

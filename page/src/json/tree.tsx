@@ -113,8 +113,8 @@ export function JsonTree({ value, label, losses, linked, lit = [], reveal = 0, c
           {hits.length ? `${hit + 1} of ${hits.length}${hits.length === 500 ? " or more" : ""}` : "not found"}
           {hits.length > 1 ? (
             <>
-              <button type="button" class="quiet" aria-label="The one before" onClick={() => setHit((hit - 1 + hits.length) % hits.length)}>↑</button>
-              <button type="button" class="quiet" aria-label="The next one" onClick={() => setHit((hit + 1) % hits.length)}>↓</button>
+              <button type="button" class="quiet" aria-label="Previous" onClick={() => setHit((hit - 1 + hits.length) % hits.length)}>↑</button>
+              <button type="button" class="quiet" aria-label="Next" onClick={() => setHit((hit + 1) % hits.length)}>↓</button>
             </>
           ) : null}
         </p>

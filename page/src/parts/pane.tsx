@@ -292,7 +292,7 @@ export function Pane(props: Props) {
                 />
               )}
             />
-            {streamed && !parts.length && !later ? <p class="faint nothing">{visible ? "No words yet." : "Nothing yet."}</p> : null}
+            {streamed && !parts.length && !later ? <p class="faint nothing">{visible ? "No text yet." : "Nothing yet."}</p> : null}
             {!streamed && !parts.length && parsed && !later ? <p class="faint nothing">No messages in it: see JSON.</p> : null}
           </div>
         )}

@@ -46,7 +46,7 @@ export function LossMark({ loss, show }: { loss: TracedLoss; show?: (() => void)
       <span aria-hidden="true">{GRADE_SIGN[loss.grade] ?? "·"}</span> <strong>{loss.feature}</strong> {loss.action} ({loss.grade})
       {loss.detail ? <>: {loss.detail}</> : null}
       {show ? (
-        <button type="button" class="quiet" aria-label={`Show where ${loss.feature} stands`} onClick={show}>
+        <button type="button" class="quiet" aria-label={`Show the place of ${loss.feature}`} onClick={show}>
           show
         </button>
       ) : null}

@@ -49,7 +49,7 @@ export function Status({ row }: { row: Row }) {
   if (state === "left")
     return (
       <span class="status status-left" title="the client went before its answer was whole">
-        <span aria-hidden="true">↯</span> client left
+        <span aria-hidden="true">↯</span> client disconnected
       </span>
     );
   const bad = state === "failed" || (row.status ?? 0) >= 400;

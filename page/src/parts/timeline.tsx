@@ -126,7 +126,7 @@ export function Timeline({ steps, total, client, upstream, at, lit }: Props) {
               {playing ? "❚❚ Pause" : "▶ Play"}
             </button>
             <button type="button" aria-label="One event back" title="[" onClick={() => step(-1)}>‹</button>
-            <button type="button" aria-label="One event on" title="]" onClick={() => step(1)}>›</button>
+            <button type="button" aria-label="One event forward" title="]" onClick={() => step(1)}>›</button>
             <label>
               <span class="unseen">Speed</span>
               <select value={String(speed)} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>

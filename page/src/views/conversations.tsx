@@ -44,7 +44,7 @@ export function Conversations() {
       {all && !all.length ? (
         <div class="card empty">
           <h2>No conversations yet</h2>
-          <p>Exchanges whose client names its session, or where it can be told, are grouped here, turn by turn.</p>
+          <p>Exchanges with a known session are grouped here, turn by turn.</p>
         </div>
       ) : null}
       <ul class="conversation-list">
@@ -129,7 +129,7 @@ function Turns({ session }: { session: string }) {
           {reads ? <Spoken key={last.id} row={last} /> : null}
         </>
       ) : (
-        <p class="faint">Its words were not recorded.</p>
+        <p class="faint">Its text was not recorded.</p>
       )}
     </div>
   );
@@ -170,7 +170,7 @@ function Spoken({ row }: { row: Row }) {
       {parts.slice(hidden).map((part, index) => (
         <PartCard key={index + hidden} part={part} picture={(pointer) => address(`/exchanges/${encodeURIComponent(row.id)}/image`, { part: "client", pointer })} />
       ))}
-      {!parts.length ? <p class="faint">No words are known of it.</p> : null}
+      {!parts.length ? <p class="faint">No text is known.</p> : null}
     </div>
   );
 }

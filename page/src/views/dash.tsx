@@ -155,10 +155,10 @@ function Charts({ page }: { page: Dashboard }) {
         <div class="charts">
           <Chart title="Requests" times={page.times} series={sets.requests} show="stack" format={count} whole />
           <Chart title="Failed" times={page.times} series={sets.errors} show="stack" format={count} whole nothing="✓ None failed in this time." />
-          <Chart title="Time to the last byte" times={page.times} series={sets.latency} format={duration} nothing="No request came to its end in this time." />
+          <Chart title="Time to the last byte" times={page.times} series={sets.latency} format={duration} nothing="No request ended in this time." />
           <Chart title="Time to the first token" times={page.times} series={sets.first} format={duration} nothing="Nothing was streamed in this time." />
-          <Chart title="Tokens" times={page.times} series={sets.tokens} show="stack" format={count} whole nothing="No usage is known of this time." />
-          <Chart title="Cost" times={page.times} series={sets.cost} show="stack" format={price} nothing={!priced(total) ? "No prices are known for what was asked in this time." : total.unpriced ? "What has a price cost nothing in this time." : "It cost nothing in this time."} />
+          <Chart title="Tokens" times={page.times} series={sets.tokens} show="stack" format={count} whole nothing="No usage in this time." />
+          <Chart title="Cost" times={page.times} series={sets.cost} show="stack" format={price} nothing={!priced(total) ? "No prices are known for these requests." : total.unpriced ? "Priced requests cost nothing in this time." : "It cost nothing in this time."} />
         </div>
       ) : (
         <div class="card empty">
@@ -274,7 +274,7 @@ function Health({ health }: { health: NonNullable<Dashboard["health"]> }) {
           const fine = !cooling.length && !broken.length && !rejected.length;
           return (
             <li key={each.name}>
-              <span class={fine ? "grade grade-kept" : broken.length ? "grade grade-serious" : "grade grade-degraded"}>{fine ? "✓ well" : broken.length ? "✕ breaker open" : rejected.length ? "✕ key refused" : "≈ cools down"}</span>
+              <span class={fine ? "grade grade-kept" : broken.length ? "grade grade-serious" : "grade grade-degraded"}>{fine ? "✓ Healthy" : broken.length ? "✕ breaker open" : rejected.length ? "✕ key refused" : "≈ cools down"}</span>
               <strong>{each.name}</strong>
               <span class="why">
                 {[...broken.map((route) => `breaker of ${route} is open`), ...cooling.map((one) => `${one.model ?? one.account ?? ""} for ${duration(one.seconds * 1000)}`), ...rejected.map((one) => `key ${one.account ?? ""} was refused, next try in ${duration(one.seconds * 1000)}`),

@@ -103,7 +103,7 @@ export function ExchangeView({ id }: { id: string }) {
         <h1>No such exchange</h1>
         <Problem>{problem}</Problem>
         <p>
-          The gateway remembers a limited number of them, and only those of the key that looks. <A href={to([])}>The list</A> has what there is.
+          The gateway keeps a limited number of them, and shows only those of your key. <A href={to([])}>The list</A> has all that are kept.
         </p>
       </section>
     );
@@ -168,11 +168,11 @@ function litTicks(focus: InFocus | null, partners: number[], client: StreamEvent
 const PARTNERS_TOLD = 8;
 
 function EventPartners({ side, links, found, show }: { side: Side; links: EventLinks | null; found: number[]; show: (index: number) => void }) {
-  if (!links) return <span class="faint">Which event comes of which is not known of these streams.</span>;
-  if (!found.length) return <span class="faint">{side === "client" ? "Nothing of the provider caused it: it is the gateway's own." : "The client got nothing of it."}</span>;
+  if (!links) return <span class="faint">How the events of these streams correspond is not known.</span>;
+  if (!found.length) return <span class="faint">{side === "client" ? "Created by the gateway, not by the provider." : "The client got nothing."}</span>;
   return (
     <>
-      {side === "client" ? "Comes of the provider's" : "Became the client's"} {found.length === 1 ? "event" : "events"}{" "}
+      {side === "client" ? "Made from the provider's" : "Translated to the client's"} {found.length === 1 ? "event" : "events"}{" "}
       {found.slice(0, PARTNERS_TOLD).map((index) => (
         <button key={index} type="button" class="quiet" onClick={() => show(index)}>
           {index + 1}
@@ -268,7 +268,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
         event={eventsFor(side)}
         mode={param(`m-${name}`) || "read"}
         setMode={(mode) => setQuery({ [`m-${name}`]: mode === "read" ? "" : mode }, true)}
-        missing={running ? "Not there yet." : side === "upstream" && !attempt ? "No provider was asked." : "There was none, or it was not recorded."}
+        missing={running ? "Not yet available." : side === "upstream" && !attempt ? "No provider was called." : "There was none, or it was not recorded."}
       />
     );
   };
@@ -292,16 +292,16 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
         <p class="facts">
           <Status row={row} />
           <span title={row.agent}>{row.client || "unknown client"}{row.dialect ? <span class="tag">{row.dialect}</span> : null}</span>
-          {row.asked && row.asked !== target(row) ? <span title="the model that was asked for">{row.asked}</span> : null}
+          {row.asked && row.asked !== target(row) ? <span title="the requested model">{row.asked}</span> : null}
           <span class="arrow" aria-label="to">→</span>
-          <span>{target(row) || "no provider"}{attempt?.dialect || row.upstream_dialect ? <span class="tag">{attempt?.dialect ?? row.upstream_dialect}</span> : null}{row.passthrough ? <span class="tag">as it is</span> : null}</span>
+          <span>{target(row) || "no provider"}{attempt?.dialect || row.upstream_dialect ? <span class="tag">{attempt?.dialect ?? row.upstream_dialect}</span> : null}{row.passthrough ? <span class="tag">pass-through</span> : null}</span>
           <Losses losses={lossesTold(row)} />
           <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
           {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
           {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
           <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
           {row.session ? <A href={to([], { session: row.session })}>conversation</A> : null}
-          {row.belongs_to ? <A href={to(["x", row.belongs_to])}>asked for by another exchange</A> : null}
+          {row.belongs_to ? <A href={to(["x", row.belongs_to])}>part of another exchange</A> : null}
         </p>
         {row.error ? <Problem>{row.error}</Problem> : null}
         {(trace.notes ?? []).map((note) => <p key={note} class="note">{note}</p>)}
@@ -332,7 +332,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
             </>
           ) : (
             <>
-              <h2>{trace.why ? "Its bodies cannot be shown here" : "No bodies of this exchange"}</h2>
+              <h2>{trace.why ? "Bodies cannot be shown here" : "No bodies of this exchange"}</h2>
               {trace.why ? <p>They were {trace.why}.</p> : null}
               <p>
                 Its row, times, usage and losses are known without them. To see both sides of what comes next, have bodies recorded for some minutes,
@@ -382,7 +382,7 @@ function Details({ trace, row, losses, attempt, recorded }: { trace: Trace; row:
 const clipped = (text: string) => (text.length > 100_000 ? text.slice(0, 100_000) + "\n… (Export has all of it)" : text);
 
 function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; recorded: boolean }) {
-  if (!losses.length && !lossesTold(row)) return <p class="faint">{(row.state ?? "running") === "running" ? "What was lost is told when it ends." : "It did not come so far that anything could be lost."}</p>;
+  if (!losses.length && !lossesTold(row)) return <p class="faint">{(row.state ?? "running") === "running" ? "Losses are shown when it ends." : "It ended before anything could be lost."}</p>;
   if (!losses.length)
     return (
       <p>
@@ -448,7 +448,7 @@ function Attempts({ attempts, shown }: { attempts: Attempt[]; shown: Attempt | u
 
 function Usage({ row }: { row: Row }) {
   const tokens = row.tokens;
-  if (!tokens) return <p class="faint">No usage is known of it.</p>;
+  if (!tokens) return <p class="faint">No usage is known.</p>;
   const lines: [string, string][] = [
     ["Input", whole(tokens.input ?? 0)],
     ["of which from a cache", whole(tokens.cached ?? 0)],
@@ -456,7 +456,7 @@ function Usage({ row }: { row: Row }) {
     ["Output", whole(tokens.output ?? 0)],
     ["of which reasoning", whole(tokens.reasoning ?? 0)],
     ["Cost", row.cost === null || row.cost === undefined ? "not known" : money(row.cost)],
-    ["Counted by", { provider: "the provider", partial: "the provider, in part", estimated: "us, an estimate" }[tokens.source ?? ""] ?? tokens.source ?? "the provider"],
+    ["Metric", { provider: "the provider", partial: "the provider, in part", estimated: "us, an estimate" }[tokens.source ?? ""] ?? tokens.source ?? "the provider"],
     ["Stop", row.stop ?? ""],
   ];
   const input = Math.max(1, (tokens.input ?? 0) + (tokens.output ?? 0));
@@ -515,8 +515,8 @@ const LONE = / (losses|rewritten)$/;
 
 function Summary({ attempt }: { attempt: Attempt | undefined }) {
   const lines = attempt?.summary ?? [];
-  if (attempt?.passthrough && !lines.length) return <p>Client and provider speak the same dialect: the bytes passed as they are.</p>;
-  if (!lines.length) return <p class="faint">Nothing is known of what was changed.</p>;
+  if (attempt?.passthrough && !lines.length) return <p>Client and provider speak the same dialect: the bytes passed unchanged.</p>;
+  if (!lines.length) return <p class="faint">The changes are not known.</p>;
   return (
     <table class="summary">
       <thead>

@@ -33,7 +33,7 @@ const LIMITS: [Limit, string][] = [
   ["tokens_per_month", "Tokens a month"],
   ["requests_per_minute", "Requests a minute"],
   ["tokens_per_minute", "Tokens a minute"],
-  ["concurrent", "At once"],
+  ["concurrent", "Concurrency"],
 ];
 
 function when(value: number | string | null | undefined): string {
@@ -93,7 +93,7 @@ export function Keys() {
     return (
       <section class="prose">
         <h1>Keys and budgets</h1>
-        <p>They are seen and changed with the admin secret.</p>
+        <p>The admin secret is required to view and change them.</p>
         <p class="note">{problem}</p>
         {session.value?.admin ? <SignInForm /> : <p>This gateway has none: set <code>server.admin_secret</code>, and keys can be made here and with <code>wireglot keys</code>.</p>}
       </section>
@@ -117,7 +117,7 @@ export function Keys() {
             <code class="secret">{made.key}</code> <Copy text={made.key} />
           </p>
           <button type="button" class="quiet" onClick={() => setMade(null)}>
-            I have it
+            Done
           </button>
         </div>
       ) : null}
@@ -125,7 +125,7 @@ export function Keys() {
       {page && !page.data.length ? (
         <div class="card empty">
           <h2>No keys</h2>
-          <p>While there are none, everybody who reaches this gateway may ask. A key has a name, budgets and limits.</p>
+          <p>Without keys, everyone who can reach this gateway may use it. A key has a name, budgets and limits.</p>
         </div>
       ) : null}
       {page?.data.length ? (
@@ -164,14 +164,14 @@ export function Keys() {
                   </td>
                   <td class="row-actions">
                     {key.stored === false ? (
-                      <span class="faint" title="it stands in the configuration file">in the configuration</span>
+                      <span class="faint" title="defined in the configuration file">in the configuration</span>
                     ) : (
                       <>
                         <button type="button" class="quiet" onClick={() => setEdited(key)}>Change</button>
                         {key.state === "active" ? (
                           <>
                             <Sure label="Renew" ask={`A new secret for ${key.name}; the old one holds for another hour.`} act={() => act(async () => setMade(await send<Key>("POST", `/keys/${encodeURIComponent(key.name)}/rotate`, { overlap: 3600 })))} />
-                            <Sure label="Revoke" ask={`Nobody can use ${key.name} any more.`} act={() => act(() => send("DELETE", `/keys/${encodeURIComponent(key.name)}`))} />
+                            <Sure label="Revoke" ask={`${key.name} stops working at once.`} act={() => act(() => send("DELETE", `/keys/${encodeURIComponent(key.name)}`))} />
                           </>
                         ) : null}
                       </>
@@ -213,7 +213,7 @@ function Sure({ label, ask, act }: { label: string; ask: string; act: () => Prom
       <dialog ref={dialog} class="sure">
         <p>{ask}</p>
         <form method="dialog" class="actions">
-          <button type="submit">Leave it</button>
+          <button type="submit">Cancel</button>
           <button type="submit" class="main" onClick={() => void act()}>
             {label}
           </button>
@@ -274,10 +274,10 @@ function KeyForm({ of, close, save }: { of: Key | "new"; close: () => void; save
         {problem ? <Problem>{problem}</Problem> : null}
         <div class="actions">
           <button type="button" onClick={() => dialog.current?.close()}>
-            Leave it
+            Cancel
           </button>
           <button type="submit" class="main">
-            {of === "new" ? "Make it" : "Change"}
+            {of === "new" ? "Create" : "Change"}
           </button>
         </div>
       </form>

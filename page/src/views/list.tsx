@@ -16,7 +16,7 @@ const MENUS: [Filter, string, [string, string][]][] = [
   ["dialect", "Dialect", []],
   ["model", "Model", []],
   ["provider", "Provider", []],
-  ["status", "Status", [["running", "running"], ["2xx", "2xx, went well"], ["4xx", "4xx, refused"], ["5xx", "5xx, failed"], ["failed", "failed"], ["left", "client left"]]],
+  ["status", "Status", [["running", "running"], ["2xx", "2xx, successful"], ["4xx", "4xx, rejected"], ["5xx", "5xx, failed"], ["failed", "failed"], ["left", "client disconnected"]]],
   ["loss", "Losses", [["serious", "✕ serious"], ["degraded", "≈ degraded"], ["harmless", "· harmless"]]],
   ["key", "Key", []],
 ];
@@ -30,7 +30,7 @@ function filtersOf(): Filters {
   return found;
 }
 
-const COLUMNS = ["Time", "Client", "Asked for", "Answered by", "Status", "First", "Total", "Tokens", "Cost", "Losses"];
+const COLUMNS = ["Time", "Client", "Requested", "Answered by", "Status", "First", "Total", "Tokens", "Cost", "Losses"];
 
 /** A row's cells are made once: it is drawn again whenever another one comes. */
 const made = new WeakMap<Row, { narrow: boolean; cells: ComponentChildren }>();
@@ -43,7 +43,7 @@ function cellsOf(row: Row, narrow: boolean): ComponentChildren {
     <time dateTime={new Date(row.at * 1000).toISOString()} title={moment(row.at)}>{clock(row.at)}</time>,
     <span title={row.agent}>{row.client || "unknown"}</span>,
     <span title={row.asked}>{row.asked || row.path}</span>,
-    <span title={target(row)}>{target(row) || <span class="faint">–</span>}{row.passthrough ? <span class="tag" title="client and provider speak the same dialect: the bytes pass through">as it is</span> : null}</span>,
+    <span title={target(row)}>{target(row) || <span class="faint">–</span>}{row.passthrough ? <span class="tag" title="client and provider speak the same dialect: the bytes pass through">pass-through</span> : null}</span>,
     <Status row={row} />,
     <span>{duration(row.first_ms)}</span>,
     <span>{duration(row.total_ms)}</span>,
@@ -204,15 +204,15 @@ export function LiveList() {
         </div>
       </div>
       {failed.value ? <Problem>{failed.value}</Problem> : null}
-      {dropped.value ? <p class="note" role="status">{dropped.value} changes were not told while the page was behind; reload for all.</p> : null}
+      {dropped.value ? <p class="note" role="status">{dropped.value} changes were skipped while the page was slow; reload to see all.</p> : null}
       {!all.length && !loading.value && !failed.value ? (
         filtered ? (
           <div class="empty card">
             <h2>{next.value ? "Nothing yet" : "Nothing matches"}</h2>
             {next.value ? (
-              <p>The newest exchanges do not fit these filters. <button type="button" onClick={() => void more()}>Look further back</button></p>
+              <p>The newest exchanges do not match these filters. <button type="button" onClick={() => void more()}>Load older</button></p>
             ) : (
-              <p>No exchange that the gateway remembers fits these filters.</p>
+              <p>No exchange matches these filters.</p>
             )}
             {unread.value ? <Unread /> : null}
             <button type="button" onClick={() => setQuery(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>Clear the filters</button>
@@ -255,7 +255,7 @@ export function LiveList() {
             {all.length.toLocaleString("en")} exchange{all.length === 1 ? "" : "s"}
             {next.value && !param("q") ? ", more as you scroll" : ""}
             {loading.value ? " …" : ""}
-            {next.value && param("q") && !loading.value ? <> · <button type="button" class="quiet" onClick={() => void more()}>Look further back</button></> : null}
+            {next.value && param("q") && !loading.value ? <> · <button type="button" class="quiet" onClick={() => void more()}>Load older</button></> : null}
           </p>
           {unread.value ? <Unread /> : null}
         </>

@@ -204,7 +204,7 @@ export function Playground() {
                     {fault.line ? ` (line ${fault.line}, column ${fault.column ?? 1})` : fault.path && fault.path !== "$" ? ` (${fault.path})` : ""}
                   </Problem>
                 ) : null}
-                {earlier ? <p class="faint">Of the last text that could be read.</p> : null}
+                {earlier ? <p class="faint">Of the last valid text.</p> : null}
                 {side?.broken ? <Problem>The stream breaks off.</Problem> : null}
                 {isSource && !fault && result ? <p class="grade grade-kept">✓ understood</p> : null}
                 {(side?.losses ?? []).map((loss, index) => (

@@ -145,7 +145,7 @@ export function Replay({ id }: { id: string }) {
           {dry ? (
             <>
               <p>
-                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. {dry.pays ? <>It is paid with the key {dry.pays === "config" ? "in the configuration" : <>of <strong>{dry.pays}</strong></>}</> : "It needs no key of a provider"}{dry.key ? <>, and is counted for <strong>{dry.key}</strong></> : ""}.
+                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. {dry.pays ? <>It is paid with the key {dry.pays === "config" ? "in the configuration" : <>of <strong>{dry.pays}</strong></>}</> : "No provider key needed"}{dry.key ? <>, and is counted for <strong>{dry.key}</strong></> : ""}.
               </p>
               <p class="faint">
                 {estimate?.input ? `About ${count(estimate.input)} tokens in` : "How many tokens go in is not known"}
@@ -154,7 +154,7 @@ export function Replay({ id }: { id: string }) {
               </p>
             </>
           ) : wanted && !problem ? (
-            <Waiting what="Asking what it may cost" />
+            <Waiting what="Estimating the cost" />
           ) : null}
         </div>
         <button
@@ -183,7 +183,7 @@ export function Replay({ id }: { id: string }) {
         <header>
           <h2>Body <span class="tag">{spoken}</span></h2>
           {changed ? <span class="grade grade-degraded">≈ changed</span> : <span class="faint">{translated ? "translated" : "as it was"}</span>}
-          {changed ? <button type="button" class="quiet" onClick={() => setBody(unchanged)}>{translated ? "As translated" : "As it was"}</button> : null}
+          {changed ? <button type="button" class="quiet" onClick={() => setBody(unchanged)}>{translated ? "Translated" : "Original"}</button> : null}
         </header>
         {unchanged === null ? (
           <p class="nothing faint">It is translated to {TITLES[spoken] ?? spoken} before it is sent.</p>

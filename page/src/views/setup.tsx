@@ -82,7 +82,7 @@ export function AskDemo({ models, demo }: { models: string[]; demo: boolean }) {
         </label>
       ) : null}
       <button type="submit" class="main" disabled={busy || !text.trim()}>
-        {busy ? "Asking …" : model ? "Ask it" : "Ask the demo model"}
+        {busy ? "Sending …" : model ? "Ask it" : "Ask the demo model"}
       </button>
       {problem ? <Problem>{problem}</Problem> : null}
     </form>
@@ -123,7 +123,7 @@ export function FirstSteps() {
   const [setup, problem] = useSetup();
   return (
     <div class="first-steps">
-      <h2>Nothing has come in yet</h2>
+      <h2>No requests yet</h2>
       <p class="lead">
         Point a client at <code>{setup?.base_url ?? location.origin}</code>, and every exchange shows up here as it happens: what the client said, what the
         provider was sent, and what was lost between them.
@@ -142,7 +142,7 @@ export function FirstSteps() {
               </>
             )}
             <p>
-              Or open the <A href={to(["play"])}>playground</A>: a request in one dialect, and in all others at once.
+              Or open the <A href={to(["play"])}>playground</A>: a request in one dialect, translated to all others.
             </p>
           </section>
           <section class="card">
@@ -150,10 +150,10 @@ export function FirstSteps() {
             <ClientSettings setup={setup} />
           </section>
           <section class="card">
-            <h3>3. Have a provider</h3>
+            <h3>3. Add a provider</h3>
             <Providers setup={setup} short />
             <p>
-              <A href={to(["setup"])}>All of the set-up</A>
+              <A href={to(["setup"])}>Complete setup</A>
             </p>
           </section>
         </div>
@@ -202,7 +202,7 @@ export function Setup() {
           </p>
           {setup.demo !== false || setup.models?.length ? (
             <section class="card">
-              <h2>Ask something</h2>
+              <h2>Send a request</h2>
               <p>{setup.demo !== false ? "The demo model answers without any account, on this machine. " : ""}You are shown the exchange. A provider's model costs what it costs.</p>
               <AskDemo models={setup.models ?? []} demo={setup.demo !== false} />
             </section>
@@ -214,7 +214,7 @@ export function Setup() {
           {setup.providers ? (
             <section class="card">
               <h2>Providers</h2>
-              <p class="faint">{setup.config ? <>From <code>{setup.config}</code>.</> : "Found by their keys in the environment: there is no configuration file."}</p>
+              <p class="faint">{setup.config ? <>From <code>{setup.config}</code>.</> : "Found by their keys in the environment; there is no configuration file."}</p>
               <Providers setup={setup} />
             </section>
           ) : null}
@@ -225,8 +225,8 @@ export function Setup() {
                 <table>
                   <thead>
                     <tr>
-                      <th>Asked for</th>
-                      <th>Answered by, in this order</th>
+                      <th>Requested</th>
+                      <th>Targets, in order</th>
                     </tr>
                   </thead>
                   <tbody>
@@ -245,7 +245,7 @@ export function Setup() {
           ) : null}
           {setup.models?.length ? (
             <section class="card">
-              <h2>Models to ask for</h2>
+              <h2>Available models</h2>
               <p class="names">
                 {setup.models.map((name) => (
                   <code key={name}>{name}</code>
