@@ -256,7 +256,7 @@ judges: $(VENV)/.dev ## Check answers against the vendors' OpenAPI documents wit
 		.venv-judges/bin/python -m pip install -q --disable-pip-version-check --root-user-action=ignore llm-comply; }
 	$(BIN)/python -m tools.judges .venv-judges/bin/llm-comply
 
-mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only vault")
+mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only wire")
 	$(BIN)/python -m tools.mutants $(ARGS)
 
 # Run it after every step of a change that must keep what the gateway does. Both sides run at once, each on real sockets.

@@ -25,6 +25,7 @@ from tools.blocks import filled
 from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 from tools.http_api.document import document as http_document
 from tools.http_api.page import page as http_page
+from tools.mutants import results as mutant_results
 from tools.sdk_fields.page import pages as field_pages
 from tools.site import navigation
 from wireglot.ir.grades import GRADE_MEANINGS, GRADES
@@ -152,6 +153,7 @@ def stale(check: bool) -> Iterable[str]:
         docs / "reference" / "matrix.md": matrix_page(),
         docs / "reference" / "metrics.md": _page(*metric_table.page()),
         docs / "reference" / "modules.md": _page(*architecture.modules_page()),
+        docs / "reference" / "mutants.md": _page(*mutant_results.page()),
         docs / "reference" / "providers.md": _page(*provider_page.page()),
         docs / "reference" / "requirements.md": _page(*requirements_table.page()),
     }

@@ -1,6 +1,8 @@
-"""Make deliberate defects and count those that the tests of their room notice.
+"""Make deliberate defects and count those that the tests of their package notice.
 
-`python -m tools.mutants --count 25 --only vault,ledger --seed 1`
+`python -m tools.mutants --count 25 --only wire,http --seed 1`
+
+The counts go to docs/results/mutants.json, from which docs/reference/mutants.md is made; not with `--at`.
 
 With `--keep FOLDER` what the tests run is measured once and read from there the next time; take another
 folder when lines or tests have moved. `--at FILE:LINE` tries all defects of these lines and no others.
@@ -22,8 +24,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tools.mutants import results
 from tools.mutants.changes import Change, changes
-from tools.mutants.rooms import ROOMS, ROOT, SOURCES, Room
+from tools.mutants.packages import PACKAGES, ROOT, SOURCES, Package
 
 if TYPE_CHECKING:
     from tools.mutants.reach import Reach
@@ -53,12 +56,14 @@ def main() -> int:
     bench = _Bench(work, kept, options.seed)
     noticed = made = 0
     try:
-        for room in ROOMS:
-            if options.only and room.name not in options.only.split(","):
+        for package in PACKAGES:
+            if options.only and package.name not in options.only.split(","):
                 continue
-            survivors, tried = bench.room(room, options)
+            survivors, tried = bench.package(package, options)
             noticed, made = noticed + tried - len(survivors), made + tried
-            print(f"{room.name}: {tried - len(survivors)} of {tried} noticed", flush=True)
+            print(f"{package.name}: {tried - len(survivors)} of {tried} noticed", flush=True)
+            if tried and not options.at:
+                results.add(package.name, tried, tried - len(survivors))
             for mutant in survivors:
                 print(f"  survived: {mutant}", flush=True)
     finally:
@@ -69,11 +74,11 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
-    parser.add_argument("--count", type=int, default=30, help="defects for each room")
-    parser.add_argument("--only", default="", help="names of rooms, by commas")
+    parser.add_argument("--count", type=int, default=30, help="defects for each package")
+    parser.add_argument("--only", default="", help="names of packages, separated by commas")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--begin", type=int, default=0, help="leave out so many of each sample: tried before")
-    parser.add_argument("--keep", default="", help="a folder for what the tests run")
+    parser.add_argument("--begin", type=int, default=0, help="skip the first N of each sample")
+    parser.add_argument("--keep", default="", help="a folder for the measured coverage")
     parser.add_argument("--at", action="append", default=[], help="FILE:LINE below src/wireglot")
     return parser.parse_args()
 
@@ -88,15 +93,15 @@ class _Bench:
         self._seed = seed
         shutil.copytree(SOURCES, self._sources, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def room(self, room: Room, options: argparse.Namespace) -> tuple[list[Mutant], int]:
+    def package(self, package: Package, options: argparse.Namespace) -> tuple[list[Mutant], int]:
         from tools.mutants.reach import read
 
-        reach = read([self._measured(tests) for tests in room.tests])
-        # One's own for each room: the sample is the same whichever rooms are tried together.
-        chance = random.Random(f"{self._seed} {room.name}")
+        reach = read([self._measured(tests) for tests in package.tests])
+        # One generator for each package: its sample does not depend on the other packages.
+        chance = random.Random(f"{self._seed} {package.name}")
         candidates = [
             Mutant(file, change)
-            for file in room.files()
+            for file in package.files()
             for change in changes((self._sources / file).read_text(encoding="utf-8"))
         ]
         if options.at:
@@ -112,7 +117,7 @@ class _Bench:
             if by is None:
                 survivors.append(mutant)
             print(
-                f"  {room.name} {number}/{len(sample)} {mutant}: {by or 'SURVIVED'}"
+                f"  {package.name} {number}/{len(sample)} {mutant}: {by or 'SURVIVED'}"
                 f" ({len(tests)} tests, {time.monotonic() - began:.0f} s)",
                 flush=True,
             )

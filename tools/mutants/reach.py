@@ -12,7 +12,7 @@ from typing import NamedTuple
 import coverage
 import pytest
 
-from tools.mutants.rooms import LEFT_OUT, ROOMS
+from tools.mutants.packages import LEFT_OUT, PACKAGES
 
 QUIET = ("-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-p", "no:xdist")
 
@@ -26,7 +26,7 @@ class Reach(NamedTuple):
 
 
 class _Watch:
-    """Tells the tracer which test is running, and keeps how it ended."""
+    """Sets the running test as the tracer's context, and keeps its outcome."""
 
     def __init__(self, tracer: coverage.Coverage) -> None:
         self._tracer = tracer
@@ -48,7 +48,7 @@ class _Watch:
 
 def measure(tests: str, sources: Path, kept: Path) -> int:
     """Run some tests against unchanged sources and write what they run into a file."""
-    files = sorted({file for room in ROOMS for file in room.files()})
+    files = sorted({file for package in PACKAGES for file in package.files()})
     tracer = coverage.Coverage(
         data_file=None, include=[str(sources / file) for file in files], config_file=False
     )

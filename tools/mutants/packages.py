@@ -1,4 +1,4 @@
-"""The rooms whose tests are held against deliberate defects."""
+"""The packages under mutation testing, and the tests of each."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LEFT_OUT = (
     "tests/gateway/state/test_long_conversations.py",
     "tests/gateway/state/test_conversations_at_once.py",
 )
-"""Slow tests, which run a great many lines that others run too."""
+"""Slow tests that run many lines which other tests run too."""
 
 
-class Room(NamedTuple):
+class Package(NamedTuple):
     name: str
     sources: tuple[str, ...]
     """Globs below src/wireglot."""
@@ -30,6 +30,10 @@ class Room(NamedTuple):
                 yield path.relative_to(SOURCES).as_posix()
 
 
+def _gateway(name: str, *more: str) -> Package:
+    return Package(f"gateway/{name}", (f"gateway/{name}/**/*.py",), (f"tests/gateway/{name}", *more))
+
+
 _LAWS = ("tests/laws",)
 _WIRE = (
     "tests/dialects/test_surfaces.py",
@@ -38,9 +42,9 @@ _WIRE = (
     *_LAWS,
 )
 
-ROOMS = (
-    Room(
-        "vault",
+PACKAGES = (
+    Package(
+        "gateway/state/reasoning",
         ("gateway/state/reasoning/*.py", "dialects/envelope.py"),
         (
             "tests/gateway/state/test_reasoning.py",
@@ -56,8 +60,8 @@ ROOMS = (
             "tests/pains",
         ),
     ),
-    Room(
-        "ledger",
+    Package(
+        "gateway/state/ledger",
         ("gateway/state/ledger/*.py", "stores/journal/*.py"),
         (
             "tests/gateway/state/test_ledger.py",
@@ -73,26 +77,47 @@ ROOMS = (
             "tests/stores/test_ledger.py",
         ),
     ),
-    Room("anthropic", ("dialects/anthropic/*.py",), ("tests/dialects/anthropic", *_WIRE)),
-    Room("openai-chat", ("dialects/openai_chat/*.py",), ("tests/dialects/openai_chat", *_WIRE)),
-    Room(
-        "openai-responses",
+    Package("dialects/anthropic", ("dialects/anthropic/*.py",), ("tests/dialects/anthropic", *_WIRE)),
+    Package("dialects/openai_chat", ("dialects/openai_chat/*.py",), ("tests/dialects/openai_chat", *_WIRE)),
+    Package(
+        "dialects/openai_responses",
         ("dialects/openai_responses/*.py",),
         ("tests/dialects/openai_responses", "tests/gateway/state", *_WIRE),
     ),
-    Room(
-        "gemini",
+    Package(
+        "dialects/gemini",
         ("dialects/gemini/*.py",),
         ("tests/dialects/gemini", "tests/requirements/test_code_assist.py", *_WIRE),
     ),
-    Room(
-        "fit",
-        ("providers/fit/*.py", "ir/*.py"),
-        ("tests/providers", "tests/ir", "tests/test_translate.py", *_LAWS),
+    Package("dialects", ("dialects/*.py", "dialects/schema/*.py"), ("tests/dialects", *_LAWS)),
+    Package("ir", ("ir/*.py",), ("tests/ir", "tests/test_translate.py", *_LAWS)),
+    Package("providers", ("providers/**/*.py",), ("tests/providers", "tests/test_translate.py", *_LAWS)),
+    Package("wire", ("wire/*.py",), ("tests/wire", "tests/gateway/request")),
+    Package("http", ("http/**/*.py",), ("tests/http",)),
+    Package("stores", ("stores/*.py", "stores/memory/*.py", "stores/sqlite/*.py"), ("tests/stores",)),
+    Package("logins", ("logins/*.py",), ("tests/logins",)),
+    Package("history", ("history/*.py",), ("tests/history",)),
+    Package("kimi", ("kimi/*.py",), ("tests/kimi",)),
+    Package("traces", ("traces/*.py",), ("tests/traces", "tests/testing")),
+    Package("testing", ("testing/*.py",), ("tests/laws", "tests/testing")),
+    Package("demo", ("demo/*.py",), ("tests/demo",)),
+    Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
+    Package("cli", ("cli/**/*.py",), ("tests/cli",)),
+    _gateway("config"),
+    _gateway("entry"),
+    _gateway("observe"),
+    _gateway("targets"),
+    _gateway("request"),
+    _gateway("streams", "tests/gateway/relay"),
+    _gateway("relay", "tests/gateway/faults"),
+    _gateway("trace", "tests/gateway/inspector"),
+    _gateway("inspector"),
+    _gateway("pages", "tests/gateway/request"),
+    Package(
+        "gateway/state",
+        tuple(f"gateway/state/{name}" for name in ("*.py", "conversations/*.py", "keys/*.py", "quotas/*.py"))
+        + ("gateway/state/responses/*.py", "gateway/state/losses/*.py"),
+        ("tests/gateway/state",),
     ),
-    Room(
-        "laws",
-        ("testing/laws.py", "testing/codec_laws.py", "testing/conservation.py", "traces/canonical.py"),
-        ("tests/laws", "tests/testing"),
-    ),
+    Package("gateway", ("gateway/*.py",), ("tests/gateway",)),
 )

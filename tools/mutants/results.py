@@ -1,0 +1,47 @@
+"""How many deliberate defects the tests of each package notice: the counts, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from tools.blocks import table
+from tools.mutants.packages import PACKAGES, ROOT
+
+_FILE = ROOT / "docs" / "results" / "mutants.json"
+
+
+def add(package: str, made: int, noticed: int) -> None:
+    """Replace the counts of one package."""
+    counts = {**_read(), package: {"made": made, "noticed": noticed, "day": f"{datetime.now(UTC):%Y-%m-%d}"}}
+    _FILE.write_text(json.dumps(dict(sorted(counts.items())), indent=1) + "\n", encoding="utf-8")
+
+
+def page() -> Iterator[str]:
+    counts = {package.name: _read().get(package.name) for package in PACKAGES}
+    yield "# Test strength"
+    yield ""
+    yield "`make mutants` makes small defects in the code, one at a time (a comparison turned around, a constant"
+    yield "changed, a statement removed), and runs the tests of the package. A defect that a test notices counts."
+    yield "The sample is random with a fixed seed; a defect that changes no behaviour counts as not noticed."
+    yield ""
+    yield table(
+        ("package", "defects", "noticed", "share", "day"),
+        [(f"`{name}`", *_cells(count)) for name, count in counts.items()],
+    )
+
+
+def _cells(count: dict[str, Any] | None) -> tuple[str, str, str, str]:
+    if count is None:
+        return ("", "", "not measured", "")
+    share = f"{100 * count['noticed'] / count['made']:.0f} %"
+    return (str(count["made"]), str(count["noticed"]), share, count["day"])
+
+
+def _read() -> dict[str, Any]:
+    if not _FILE.exists():
+        return {}
+    counts: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return counts
