@@ -115,8 +115,10 @@ PACKAGES = (
     _gateway("pages", "tests/gateway/request"),
     Package(
         "gateway/state",
-        tuple(f"gateway/state/{name}" for name in ("*.py", "conversations/*.py", "keys/*.py", "quotas/*.py"))
-        + ("gateway/state/responses/*.py", "gateway/state/losses/*.py"),
+        tuple(
+            f"gateway/state/{name}*.py"
+            for name in ("", "conversations/", "keys/", "quotas/", "responses/", "losses/")
+        ),
         ("tests/gateway/state",),
     ),
     Package("gateway", ("gateway/*.py",), ("tests/gateway",)),

@@ -23,9 +23,9 @@ def page() -> Iterator[str]:
     counts = {package.name: _read().get(package.name) for package in PACKAGES}
     yield "# Test strength"
     yield ""
-    yield "`make mutants` makes small defects in the code, one at a time (a comparison turned around, a constant"
-    yield "changed, a statement removed), and runs the tests of the package. A defect that a test notices counts."
-    yield "The sample is random with a fixed seed; a defect that changes no behaviour counts as not noticed."
+    yield "`make mutants` makes small defects in the code, one at a time: a comparison reversed, a constant"
+    yield "changed, a statement removed. It runs the tests of the package and counts the defects that a test"
+    yield "notices. The sample is random with a fixed seed; a defect without effect counts as not noticed."
     yield ""
     yield table(
         ("package", "defects", "noticed", "share", "day"),
