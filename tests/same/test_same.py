@@ -9,7 +9,7 @@ import pytest
 
 from tools.lab.served import Tree
 from tools.same.__main__ import differences, report
-from tools.same.normalise import Normaliser
+from tools.same.normalise import Normaliser, step_names
 from tools.same.record import Recorder, Recording, record
 from tools.same.scenarios import addressed, said, setups, whole
 
@@ -83,3 +83,15 @@ def test_only_an_expected_difference_is_no_failure(
 def test_a_rule_hides_what_varies_and_nothing_else(one: str, other: str, equal: bool) -> None:
     texts: list[Any] = [Normaliser({}).text(text, "name", _NOW) for text in (one, other)]
     assert (texts[0] == texts[1]) is equal
+
+
+def test_steps_that_a_trace_may_leave_out_are_compared_by_their_names_alone() -> None:
+    store, retry, answer = (
+        f'{{"name":"{name}","began_ms":0.0,"ended_ms":0.051}}' for name in ("store", "retry wait", "answer")
+    )
+    shown = [
+        Normaliser({}).timed(f'"steps":[{",".join(steps)}]', "name", _NOW)
+        for steps in ([store, retry, answer], [store, answer, retry], [store, answer], [store])
+    ]
+    assert shown[0] == shown[1] == shown[2] != shown[3]
+    assert step_names(f"{store},{retry}") == {"store", "retry wait"}

@@ -33,8 +33,10 @@ _ELASTIC: Final = re.compile(
 )
 """Waits with jitter or a fraction, durations and sizes of files: the length of a body is theirs, too."""
 _LENGTH: Final = re.compile(r'(content-length: |"bytes":)\d+')
-_QUEUE_STEP: Final = re.compile(r'\{"name":"queue","began_ms":[0-9.]+,"ended_ms":[0-9.]+\},?')
-"""Only where a request had to wait a moment."""
+_STEP: Final = re.compile(r'\{"name":"([a-z ]+)","began_ms":[0-9.]+,"ended_ms":[0-9.]+\}')
+_STEPS: Final = re.compile(f"{_STEP.pattern}(?:,{_STEP.pattern})*")
+_SHORT_STEPS: Final = frozenset({"queue", "provider queue", "translation", "failed attempt", "retry wait"})
+"""A trace leaves out steps that take less than 0.05 ms, and these may take less or more."""
 _CAUSES: Final = re.compile(r'"causes":\[(?:\d+,)*(\d+)\]')
 """How many events of the upstream were read at once."""
 _DURATION: Final = re.compile(r'"((?:[a-z_]+_)?ms|first_byte)":-?[0-9.]+(?:e-?\d+)?')
@@ -43,6 +45,15 @@ _NOW_SECONDS: Final = 900
 """Longer than a run: a time within it of a request is the time of the request."""
 _HOUR: Final = 3600
 _YEARS: Final = 3 * 366 * 24 * _HOUR
+
+
+def step_names(trace: str) -> set[str]:
+    """The names of all steps of a trace."""
+    return set(_STEP.findall(trace))
+
+
+def _without_short_steps(steps: re.Match[str]) -> str:
+    return ",".join(step[0] for step in _STEP.finditer(steps[0]) if step[1] not in _SHORT_STEPS)
 
 
 class Normaliser:
@@ -75,7 +86,7 @@ class Normaliser:
     def timed(self, text: str, name: str, at: float, known: str = "") -> str:
         """The same for what the gateway says of an exchange: its durations, too."""
         text = _DRAINING.sub(r"\1<number>", text)
-        text = _QUEUE_STEP.sub("", text)
+        text = _STEPS.sub(_without_short_steps, text)
         text = _CAUSES.sub(r'"causes":<to \1>', text)
         return _DURATION.sub(r'"\1":<time>', self.text(text, name, at, known))
 

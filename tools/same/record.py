@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from tools.lab.served import Served, Tree
-from tools.same.normalise import Normaliser
+from tools.same.normalise import Normaliser, step_names
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 Facets = dict[str, str]
@@ -190,6 +190,7 @@ class Recorder:
     def _add_traces(self, whole: Facets) -> None:
         rows = self._settled_rows()
         unasked = [row for row in rows if row["id"] not in self._asked]
+        steps: set[str] = set()
         for row in rows:
             asked = self._asked.get(row["id"])
             if asked is None:
@@ -197,10 +198,12 @@ class Recorder:
             trace = _compact(row)
             if self._setup.traces:
                 trace += "\n" + self._get(f"/inspector/api/exchanges/{row['id']}").body.decode()
+            steps |= step_names(trace)
             self._add(asked, "trace", trace)
         whole["traces"] = "\n".join(
             self._normal.timed(_compact(row), self._setup.name, self._began) for row in unasked
         )
+        whole["steps"] = ", ".join(sorted(steps - {"queue", "provider queue"}))
 
     def _add_log(self, whole: Facets) -> None:
         other = []
