@@ -48,6 +48,8 @@ class Peer:
 
     async def send(self, *pieces: bytes) -> None:
         for piece in pieces:
+            if self.writer.is_closing():  # to write all the same is a RuntimeError on uvloop
+                raise ConnectionResetError("the client has closed")
             self.writer.write(piece)
             await self.writer.drain()
 
@@ -220,7 +222,7 @@ def run_on(loop: str, work: Coroutine[Any, Any, None]) -> None:
         complaints: list[dict[str, Any]] = []
         runner.get_loop().set_exception_handler(lambda _, context: complaints.append(context))
         runner.run(watched())
-        assert complaints == []
+        assert complaints == [], complaints
 
 
 def scenario(test: Scenario) -> Callable[..., None]:
