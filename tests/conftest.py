@@ -1,9 +1,12 @@
 """Hypothesis profiles: quick and the same each time by default, long and random with WIREGLOT_DEEP=1; what runs only
-in `make full`; the garbage collector; signals."""
+in `make full`; the garbage collector; signals; temporary folders in memory."""
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +27,20 @@ settings.load_profile("deep" if os.environ.get("WIREGLOT_DEEP") else "ci")
 # interrupt a command of ours would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_MEMORY = Path("/dev/shm")
+
+
+def _temporary_folders_in_memory() -> None:
+    """A gateway flushes its store to the disk twenty times from its start to its end, and there are thousands."""
+    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK | os.X_OK):
+        runs_programs = not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+        if runs_programs and shutil.disk_usage(_MEMORY).free > 4 << 30:
+            os.environ["TMPDIR"] = str(_MEMORY)
+            tempfile.tempdir = None
+
+
+_temporary_folders_in_memory()
 
 
 def pytest_configure(config: pytest.Config) -> None:
