@@ -8,6 +8,7 @@ import os
 import platform
 import struct
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -143,8 +144,12 @@ class KernelSync:
         return None if self._under_way else self._problem
 
     def close(self) -> None:
-        """When nothing is under way."""
-        if self._syscall(self._numbers[_IO_DESTROY], self._context) < 0:
+        """When nothing is under way. In a thread, because the kernel takes tens of milliseconds for it."""
+        threading.Thread(target=self._destroy, name="wireglot-journal-close", daemon=True).start()
+
+    def _destroy(self) -> None:
+        syscall = ctypes.CDLL(None, use_errno=True).syscall  # one that lets others run meanwhile
+        if syscall(self._numbers[_IO_DESTROY], self._context) < 0:
             raise _last_error()
         os.close(self.descriptor)
 
