@@ -43,7 +43,7 @@ def _temporary_folders_in_memory() -> None:
 _temporary_folders_in_memory()
 
 # Nothing here meets a server that a public authority vouches for; to load them all takes an SDK 30 ms for each client.
-os.environ.setdefault("SSL_CERT_FILE", str(Path(__file__).parent / "fixtures/authority.pem"))
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "fixtures/authority.pem")
 
 
 def pytest_configure(config: pytest.Config) -> None:
