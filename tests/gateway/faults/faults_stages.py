@@ -23,6 +23,7 @@ from tests.gateway.faults.faults_kit import (
     post,
     provider,
 )
+from wireglot.gateway.relay import after
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Recorded, ScriptedUpstream
 from wireglot.wire.json import encode
@@ -69,6 +70,12 @@ def stage_behind(toml: Callable[[ScriptedUpstream], str]) -> Any:
             yield both
 
     return stage
+
+
+@pytest.fixture
+def brief_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that a provider limits without saying for how long rests a moment and not a second."""
+    monkeypatch.setattr(after, "_RATE_UNADVISED_SECONDS", 0.01)
 
 
 # A gateway with a key, for clients that may be refused.

@@ -20,7 +20,15 @@ from tests.gateway.faults.faults_kit import (
     model_at,
     start,
 )
-from tests.gateway.faults.faults_stages import A, C, R, Stage, pair_name, stage_behind
+from tests.gateway.faults.faults_stages import (  # noqa: F401  # a fixture
+    A,
+    C,
+    R,
+    Stage,
+    brief_rests,
+    pair_name,
+    stage_behind,
+)
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Fault
@@ -86,6 +94,7 @@ def test_of_a_call_and_of_thoughts(stage: Stage, client: Client, text: str, stre
             ask(stage[0], client, "demo/demo-gemini", text, stream=stream)
 
 
+@pytest.mark.usefixtures("brief_rests")
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     "behaviour",

@@ -32,6 +32,7 @@ from tests.gateway.faults.faults_stages import (
     R,
     Stage,
     behind,
+    brief_rests,  # noqa: F401  # a fixture
     one,
     stage_behind,
 )
@@ -96,6 +97,7 @@ def test_whoever_was_kept_waiting_by_our_own_tries_for_a_minute_is_told_not_to_t
 
 
 @pytest.mark.sampled("client.name", "source")
+@pytest.mark.usefixtures("brief_rests")
 @EVERY
 @pytest.mark.parametrize("status", [429, 503, 529])
 @pytest.mark.parametrize("source", ["own", "foreign"])
