@@ -226,3 +226,18 @@ def test_what_looks_like_a_key_is_found_anywhere_in_megabytes(between: bytes) ->
 def test_a_long_text_without_secrets_is_the_same_object() -> None:
     text = b'{"task-key": [1, 2]}, ' * 20_000
     assert Redactor().data(text) is text
+
+
+WORDS = (
+    "sk-", "AIza", "gsk_", "xai-", "xoxb-", "ghp_", "gho_", "github_pat_", "hf_", "ya29.", "AKIA", "eyJ", "Bearer ",
+    "basic ", "?key=", "&access_token=", ";auth=", "X-Goog-Api-Key: ", 'authorization": "', "api_key=", "apikey",
+    "token", "a1B2c3D4e5F6g7H8i9J0", "ABCDEFGH01234567", ".", "-", " ", ",", '"', "is ", "%20", "=",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=30), st.integers(0, 300))
+def test_few_places_in_a_long_text_are_masked_as_many_in_a_short_one(words, padding):
+    """Of a long text only the places where a match may begin are looked at."""
+    text, around = "".join(words), ". " * padding * 10
+    short = Redactor().text(f". {text}. ")
+    assert Redactor().text(f"{around}. {text}. {around}") == f"{around}{short}{around}"

@@ -16,7 +16,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from struct import Struct
 from typing import Final
 from urllib.parse import quote, quote_plus
@@ -36,15 +36,15 @@ _PLACEHOLDERS: Final = frozenset({
 _GRAM_BYTES: Final = 6
 _STRIDE_BYTES: Final = PIECE_BYTES - _GRAM_BYTES + 1
 _PROBES: Final = 64
-_SPAN_BYTES: Final = _PROBES * _STRIDE_BYTES
 # _BLOCKS[n] takes n grams out of a text in one call.
 _BLOCKS: Final = tuple(
-    Struct(f"{_GRAM_BYTES}s{_STRIDE_BYTES - _GRAM_BYTES}x" * count) for count in range(_PROBES + 1)
+    Struct(f"{_STRIDE_BYTES - _GRAM_BYTES}x".join([f"{_GRAM_BYTES}s"] * count))
+    for count in range(_PROBES + 1)
 )
 
 _KEY: Final = rb"[A-Za-z0-9_\-]"
-_PATTERNS: Final[tuple[tuple[tuple[bytes, ...], re.Pattern[bytes]], ...]] = tuple(
-    (triggers, re.compile(pattern))
+_PATTERNS: Final = tuple(
+    (dict.fromkeys(triggers, 0), re.compile(pattern))
     for triggers, pattern in (
         ((b"sk-",), rb"(?<![A-Za-z0-9])sk-" + _KEY + rb"{16,}"),
         ((b"AIza",), rb"AIza" + _KEY + rb"{20,}"),
@@ -71,10 +71,9 @@ _NAMED: Final = re.compile(
     rb"(?!(?:token|tokens|auth|authentication|authorization|expected|is|was|or|and|key|keys|scheme|header)(?![\w-]))"
     rb"(?P<value>[^\s\"'&<>,;\\{}()]+)"
 )
-_NAMES: Final = (b"bearer", b"basic", b"key", b"authorization", b"token=", b"auth=")
-_NAMES_FROM: Final = {
-    b"bearer": 0, b"basic": 0, b"authorization": 0, b"key": len(b"x-goog-api-"), b"token=": len(b"?access_"),
-    b"auth=": len(b"?"),
+_NAMES: Final = {
+    b"bearer": 0, b"basic": 0, b"authorization": 0, b"api_key": len(b"?"), b"apikey": len(b"?"),
+    b"api-key": len(b"x-goog-"), b"key=": len(b"?"), b"token=": len(b"?access_"), b"auth=": len(b"?"),
 }  # fmt: skip
 """How far before each of them a name may begin."""
 _STRETCH_END: Final = re.compile(rb"[,{}()<>]")
@@ -96,6 +95,14 @@ class Redactor:
         # The longest first: one may be part of another.
         self._short = sorted((form for form in forms if len(form) < PIECE_BYTES), key=len, reverse=True)
 
+    def knowing(self, secrets: Iterable[str]) -> Redactor:
+        """Another, that knows these as well."""
+        more = Redactor(secrets)
+        more._pieces |= self._pieces
+        more._grams |= self._grams
+        more._short = sorted({*more._short, *self._short}, key=len, reverse=True)
+        return more
+
     def text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         clean = self.data(data)
@@ -108,51 +115,49 @@ class Redactor:
 
     def values(self, data: bytes) -> bytes:
         """Only the loaded secrets, for a text whose foreign parts have been through `text` already."""
-        if self._grams and self._suspicious(data):
-            data = self._without_pieces(data)
+        if self._grams and (suspects := self._suspects(data)):
+            data = self._without_pieces(data, suspects)
         for form in self._short:
             if form in data:
                 data = data.replace(form, MASK)
         return data
 
-    def _suspicious(self, data: bytes) -> bool:
-        grams, at, left = self._grams, 0, len(data)
-        while left >= _SPAN_BYTES:
-            if not grams.isdisjoint(_BLOCKS[_PROBES].unpack_from(data, at)):
-                return True
-            at += _SPAN_BYTES
-            left -= _SPAN_BYTES
-        count = left // _STRIDE_BYTES
-        if not grams.isdisjoint(_BLOCKS[count].unpack_from(data, at)):
-            return True
-        at += count * _STRIDE_BYTES
-        return data[at : at + _GRAM_BYTES] in grams
+    def _suspects(self, data: bytes) -> list[int]:
+        """Where a gram of a secret is, of those that are looked at: each piece holds one of these."""
+        grams, found = self._grams, list[int]()
+        for at in range(0, len(data) - _GRAM_BYTES + 1, _PROBES * _STRIDE_BYTES):
+            count = min(_PROBES, (len(data) - at + _STRIDE_BYTES - _GRAM_BYTES) // _STRIDE_BYTES)
+            probes = _BLOCKS[count].unpack_from(data, at)
+            if not grams.isdisjoint(probes):
+                found += [at + n * _STRIDE_BYTES for n, gram in enumerate(probes) if gram in grams]
+        return found
 
-    def _without_pieces(self, data: bytes) -> bytes:
+    def _without_pieces(self, data: bytes, suspects: list[int]) -> bytes:
         pieces, end = self._pieces, 0
         out: list[bytes] = []
-        for at in range(len(data) - PIECE_BYTES + 1):
-            if data[at : at + PIECE_BYTES] in pieces:
-                if at > end or not out:  # otherwise it goes on where the last one ended
-                    out += (data[end:at], MASK)
-                end = at + PIECE_BYTES
+        for suspect in suspects:
+            for at in range(max(0, suspect - _STRIDE_BYTES + 1), suspect + 1):
+                if data[at : at + PIECE_BYTES] in pieces:
+                    if at > end or not out:  # otherwise it goes on where the last one ended
+                        out += (data[end:at], MASK)
+                    end = at + PIECE_BYTES
         return b"".join((*out, data[end:])) if out else data
 
 
 def _without_patterns(data: bytes) -> bytes:
-    if len(data) > _LONG_BYTES:
-        return _long_without_patterns(data)
-    return _all_patterns(data)
+    return _long_without_patterns(data) if len(data) > _LONG_BYTES else _stretch_without_patterns(data)
 
 
-def _all_patterns(data: bytes) -> bytes:
+def _stretch_without_patterns(data: bytes) -> bytes:
     for triggers, pattern in _PATTERNS:
         for trigger in triggers:
             if trigger in data:
-                data = pattern.sub(MASK, data)
+                data = _replaced(data, pattern, data, triggers, lambda found: MASK)
                 break
     lower = data.lower()
-    return _NAMED.sub(_mask_value, data) if any(name in lower for name in _NAMES) else data
+    if not any(name in lower for name in _NAMES):
+        return data
+    return _replaced(data, _NAMED, lower, _NAMES, _mask_value)
 
 
 def _long_without_patterns(data: bytes) -> bytes:
@@ -164,45 +169,35 @@ def _long_without_patterns(data: bytes) -> bytes:
         cut = _STRETCH_END.search(data, at + _LONG_BYTES // 2)
         end = cut.end() if cut is not None else len(data)
         stretch = data[at:end]
-        out.append(_without_patterns(stretch) if len(stretch) <= _LONG_BYTES else _unbroken(stretch))
+        out.append(_stretch_without_patterns(stretch))
         at = end
     clean = b"".join(out)
     return data if clean == data else clean
-
-
-def _unbroken(data: bytes) -> bytes:
-    """A long stretch is a picture, mostly: it is looked at only where a match may begin."""
-    lower = data.lower()
-    places = sum(data.count(trigger) for triggers, _ in _PATTERNS for trigger in triggers)
-    if (places + sum(map(lower.count, _NAMES))) * _BYTES_OF_A_PLACE > len(data):
-        return _all_patterns(data)
-    for triggers, pattern in _PATTERNS:
-        for trigger in triggers:
-            data = _replaced(data, pattern, data, trigger, 0, lambda found: MASK)
-    for name, before in _NAMES_FROM.items():
-        data = _replaced(data, _NAMED, data.lower(), name, before, _mask_value)
-    return data
 
 
 def _replaced(
     data: bytes,
     pattern: re.Pattern[bytes],
     looked_in: bytes,
-    trigger: bytes,
-    before: int,
+    triggers: Mapping[bytes, int],
     instead: Callable[[re.Match[bytes]], bytes],
 ) -> bytes:
-    """What begins at most `before` in front of a trigger."""
+    """What `pattern.sub` gives, looked for only where a match may begin: at most so many bytes before a
+    trigger. A search of its own tries every letter."""
+    if sum(map(looked_in.count, triggers)) * _BYTES_OF_A_PLACE > len(data):
+        return pattern.sub(instead, data)
+    starts: set[int] = set()
+    for trigger, before in triggers.items():
+        at = looked_in.find(trigger)
+        while at >= 0:
+            starts.update(range(max(0, at - before), at + 1))
+            at = looked_in.find(trigger, at + 1)
     out: list[bytes] = []
     end = 0
-    at = looked_in.find(trigger)
-    while at >= 0:
-        begin = max(end, at - before)
-        found = next(filter(None, (pattern.match(data, start) for start in range(begin, at + 1))), None)
-        if found is not None:
-            out += (data[end : found.start()], instead(found))
+    for start in sorted(starts):
+        if start >= end and (found := pattern.match(data, start)) is not None:
+            out += (data[end:start], instead(found))
             end = found.end()
-        at = looked_in.find(trigger, max(at + 1, end))
     return b"".join((*out, data[end:])) if out else data
 
 

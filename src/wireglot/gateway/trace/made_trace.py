@@ -70,17 +70,16 @@ class Scrubber:
             brought |= {_SCHEME.sub("", value) for value in _for_servers(body)}
         except TooManyParts:
             self.unsearched = True
-        self._redactor = redactor
-        self._own = Redactor({value for value in brought if value})
+        self._redactor = redactor.knowing(value for value in brought if value)
 
     def data(self, data: bytes) -> bytes:
         """The same object where there is nothing to hide."""
         if b"u00" in data or b"\\/" in data:  # a secret may be spelled with escapes: as \u0071 for q
             read = _ESCAPED.sub(_unescaped, data)
-            clean = self._redactor.data(self._own.values(read))
+            clean = self._redactor.data(read)
             if clean is not read:
                 return clean
-        return self._redactor.data(self._own.values(data))
+        return self._redactor.data(data)
 
     def text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
@@ -334,26 +333,23 @@ def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
 def _attempt(
     asked: RecordedAttempt, scrub: Scrubber, redactor: Redactor, started: float, notes: list[str]
 ) -> Attempt:
-    target, prepared = asked.target, asked.prepared
+    target = asked.target
     return Attempt(
         provider=target.provider.name,
         model=scrub.text(target.model),
         dialect=target.dialect,
         began_ms=_ms(asked.began, started),
-        passthrough=prepared.raw,
+        passthrough=asked.passthrough,
         request=_message(asked.request, scrub, started),
         answer=_message(asked.answer, scrub, started) if asked.answer is not None else None,
         error=scrub.text(asked.error),
         limits=_limits(asked, scrub, notes),
-        losses=told_losses(prepared.losses, redactor),
+        losses=told_losses(asked.losses, redactor),
     )
 
 
 def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[str, Any]:
-    prepared = asked.prepared
-    known = recorded_target(
-        limits=asked.target.limits, stream=prepared.stream, account=prepared.context.account
-    )
+    known = recorded_target(limits=asked.target.limits, stream=asked.stream, account=asked.account)
     if asked.differing is None:
         return known
     whole = msgspec.json.encode(asked.differing)

@@ -89,24 +89,31 @@ class RecordedSide:
 
 
 class RecordedAttempt:
-    """One attempt."""
+    """One attempt, without what it was made of: the conversation as values takes several times its bytes."""
 
-    __slots__ = ("answer", "began", "differing", "error", "prepared", "request", "target")
+    __slots__ = (
+        "account", "answer", "began", "differing", "error", "losses", "passthrough", "request", "stream",
+        "target",
+    )  # fmt: skip
 
     def __init__(
         self, recording: Recording, target: Target, prepared: Prepared, differing: Request | None
     ) -> None:
+        outbound = prepared.outbound
         self.began = time.monotonic()
         self.target = target
-        self.prepared = prepared
-        self.differing = differing
+        self.stream = prepared.stream
+        self.passthrough = prepared.raw
+        self.account = prepared.context.account
+        self.losses = prepared.losses
         self.error = ""
-        outbound = prepared.outbound
         self.request = RecordedSide(recording)
         self.request.method, self.request.url = outbound.method, outbound.url
         self.request.head(0, outbound.headers)
         self.request.data(outbound.body)
         self.answer: RecordedSide | None = None
+        # What was translated, where that is not just what the client's body says. It is written as JSON.
+        self.differing = differing if differing is None or recording.hold(len(outbound.body)) else None
 
 
 class KeepsRecordings(Protocol):
@@ -160,6 +167,8 @@ class Recording:
         """Nothing is held any more."""
         for side in self._sides():
             side.pieces = []
+        for attempt in self.attempts:
+            attempt.differing = None
         self._room.held -= self.held
         self.held = 0
 
