@@ -17,9 +17,8 @@ from wireglot.gateway.entry.gates import Gates, shed
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import SecuredReply, secured
+from wireglot.gateway.inspector.access import InspectorSessions, SecuredReply, secured
 from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most, inspector_handlers
-from wireglot.gateway.inspector.replay_page import ReplayPage
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
@@ -46,7 +45,6 @@ from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.recording import RecordedReply, Recording
-from wireglot.gateway.trace.search import RowsBetween
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply
@@ -93,7 +91,8 @@ class Gateway:
         self._state = state
         self._routes = Routes(surfaces())
         self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
-        self.traces = Traces(settings, observer, state.sealer, state.fleet_log)
+        sessions = InspectorSessions()
+        self.traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
         self._gates = Gates(settings.limits)
         self.account = ByteAccount(settings.limits.buffered, _no_room)
         """Bytes held by all requests, in both directions."""
@@ -114,18 +113,19 @@ class Gateway:
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
         self._state_pages.admin.forget_traces = self.traces.forget
-        exchanges = RowsBetween(self.traces)
         self._inspector = Inspector(
             self._routes.match,
             self._gatekeeper,
             lambda: self.settings,
             observer.note,
-            self.traces,
-            inspector_handlers(
-                state, self._state_pages.admin, self.health, self._scrape, self._submit, exchanges
-            ),
-            {"replay": ReplayPage(self._submit, self.traces).replay},
-            TracePages(self.traces, state.losses.find, lambda: self.draining).handlers(),
+            sessions,
+            self.traces.command,
+            {
+                **inspector_handlers(
+                    state, self._state_pages.admin, self.health, self._scrape, self._submit, self.traces
+                ),
+                **TracePages(self.traces, state.losses.find, lambda: self.draining).handlers(),
+            },
         )
         health.publish(observer, self._gates, self.health, lambda: self.relay.waiting)
         state.ledger.publish(observer.metrics)
@@ -277,7 +277,7 @@ class Gateway:
             self.observer.begin(record)
         exchange: Exchange | None = None
         recording: Recording | None = None
-        if self.traces.active:
+        if self.traces.policy.active:
             recording = self.traces.begin(incoming, body, record)
             if recording is not None:
                 reply = RecordedReply(reply, recording.answer)

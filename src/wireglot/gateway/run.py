@@ -329,7 +329,7 @@ class Process:
         yield f"point your client at {self.url}: `wireglot run CLIENT` does, docs/clients.md tells how"
         if self.gateway.settings.server.inspector != "off":
             yield f"see what passes through it at {self.url}/inspector"
-        if recorded := self.gateway.traces.announcement():
+        if recorded := self.gateway.traces.policy.announcement():
             yield recorded
         if self.gateway.asks_for_keys:
             yield "every request needs a client key: make one with `wireglot keys create NAME`"

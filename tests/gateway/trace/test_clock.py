@@ -6,10 +6,8 @@ import time
 
 import pytest
 
-from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.settings import Settings
-from wireglot.gateway.trace.traces import Traces
-from wireglot.stores.seal import Sealer
+from wireglot.gateway.setting_tables import TraceSettings
+from wireglot.gateway.trace.policy import RecordingPolicy
 
 HOUR = 3600.0
 
@@ -22,16 +20,16 @@ def test_so_many_minutes_are_recorded_whatever_the_clock_is_set_to(
     shift, passed = 0.0, 0.0
     monkeypatch.setattr(time, "time", lambda: wall + shift + passed)
     monkeypatch.setattr(time, "monotonic", lambda: since + passed)
-    settings = Settings()
-    traces = Traces(settings, Observer(settings), Sealer(b"s" * 32), None)
-    traces.record_until(time.time() + 15 * 60)
-    assert traces.active
+    settings = TraceSettings()
+    policy = RecordingPolicy(settings)
+    policy.record_until(time.time() + 15 * 60)
+    assert policy.active
     shift = moved
-    traces.adopt(settings)
-    assert traces.active
+    policy.adopt(settings)
+    assert policy.active
     passed = 14 * 60
-    traces.adopt(settings)
-    assert traces.active
+    policy.adopt(settings)
+    assert policy.active
     passed = 16 * 60
-    traces.adopt(settings)
-    assert not traces.active
+    policy.adopt(settings)
+    assert not policy.active

@@ -12,6 +12,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.fleet_entries import KEPT_SECONDS, ROWS, packed, told_rows
 from wireglot.gateway.trace.fleet_traces import FleetRows, RowSender
 from wireglot.gateway.trace.rows import ExchangeRows
+from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores import StoreDown
 from wireglot.stores.document_log import DocumentLog
 from wireglot.stores.memory import MemoryEngine
@@ -67,11 +68,11 @@ class Process:
         await self.sender.turn()
 
     async def ids(self) -> list[str]:
-        await self.seen.refresh()
-        return [row.id for row in self.rows()]
+        return [row.id for row in await self.rows()]
 
-    def rows(self) -> list[Row]:
-        return self.seen.unpacked(self.seen.snapshot(), set())
+    async def rows(self) -> list[Row]:
+        """The oldest first."""
+        return (await self.seen.listed(Wanted()))[::-1]
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -85,11 +86,11 @@ def test_a_row_is_told_while_it_runs_and_again_when_it_is_over() -> None:
         record = one.began("req_1")
         await one.tell()
         assert await two.ids() == ["req_1"]
-        assert two.rows()[0].state == "running"
+        assert (await two.rows())[0].state == "running"
         one.ended(record)
         await one.tell()
         assert await two.ids() == ["req_1"]
-        assert (two.rows()[0].state, two.rows()[0].worker) == ("done", "one")
+        assert ((await two.rows())[0].state, (await two.rows())[0].worker) == ("done", "one")
 
     run(trial())
 
@@ -102,7 +103,7 @@ def test_what_ran_on_a_machine_that_says_nothing_more_has_failed() -> None:
         await one.tell()
         await two.ids()
         two.now += 60
-        (row,) = two.rows()
+        (row,) = await two.rows()
         assert row.state == "failed"
         assert "one" in row.error
         found = two.seen.find("req_1")
@@ -141,10 +142,10 @@ def test_words_of_an_error_are_sealed_in_the_store_and_a_row_comes_without_them_
         await DocumentLog(store).tell(ROWS, body, seconds=KEPT_SECONDS, most=100)
         same, other = Process(store, "two"), Process(store, "three", sealer=Sealer(b"another secret"))
         await same.ids()
-        assert same.rows()[0].error == "you said: my diary"
+        assert (await same.rows())[0].error == "you said: my diary"
         await other.ids()
-        assert other.rows()[0].state == "failed"
-        assert other.rows()[0].error == ""
+        assert (await other.rows())[0].state == "failed"
+        assert (await other.rows())[0].error == ""
 
     run(trial())
 

@@ -297,7 +297,7 @@ def test_without_a_place_for_data_recordings_live_as_long_as_the_process() -> No
         with LiveGateway(toml) as gateway:
             look = Look(gateway.port)
             assert look.trace(id_of(ask(gateway, A, "gemini-up/m1")))["request"]
-            folder = gateway.process.gateway.traces._temporary
+            folder = gateway.process.gateway.traces.shelf.folder
             assert folder is not None
             assert folder.exists()
         assert not folder.exists()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from wireglot.gateway.trace.siblings import PeerRequest, PeerResponse, RowSiblings
+from tests.waiting import DEADLINE_SECONDS
+from wireglot.gateway.trace.peers import PeerCommand, PeerRequest, PeerResponse, SiblingWorkers
+from wireglot.gateway.trace.rows import Listener
 from wireglot.traces.trace import Row
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="several workers are Unix's")
@@ -21,35 +21,64 @@ def test_what_ran_in_a_worker_that_has_gone_is_told_as_failed(tmp_path: Path) ->
 
 
 async def _one_goes(folder: Path) -> None:
+    theirs = Listener()
 
     async def answer(question: PeerRequest) -> PeerResponse:
-        assert question.rows is not None
-        assert question.rows.status == "running"
-        return PeerResponse(rows=[Row(id="before", at=1.0)])
+        running = question.rows is not None and question.rows.status == "running"
+        return PeerResponse(rows=[Row(id="before", at=1.0)] if running else [])
 
-    async def stream(tell: Callable[[PeerResponse], Coroutine[Any, Any, None]]) -> None:
-        await tell(PeerResponse(rows=[Row(id="since", at=2.0), Row(id="over", at=3.0)]))
-        await tell(PeerResponse(rows=[Row(id="over", at=3.0, state="done")]))
-        await asyncio.Event().wait()
+    async def obey(command: PeerCommand, is_new: bool) -> None:
+        raise AssertionError(f"nothing was ordered: {command}")
 
-    other = RowSiblings(str(folder), 1, answer, stream)
-    mine = RowSiblings(str(folder), 0, answer, stream)
-    await other.start()
-    heard: asyncio.Queue[Row] = asyncio.Queue()
-
-    def hear(told: PeerResponse) -> None:
-        for row in told.rows:
-            heard.put_nowait(row)
-
-    listening = asyncio.create_task(mine.listen(hear))
+    other = SiblingWorkers(str(folder), 1, answer, lambda: theirs)
+    mine = SiblingWorkers(str(folder), 0, answer, lambda: theirs)
+    await other.start(obey)
+    heard = Listener()
+    mine.listen(heard)
     try:
-        first = [await heard.get() for _ in range(3)]
-        assert [(row.id, row.state) for row in first] == [
-            ("since", "running"), ("over", "running"), ("over", "done")
-        ]  # fmt: skip
+        for row in (Row(id="since", at=2.0), Row(id="over", at=3.0)):
+            theirs.tell(row)
+        assert [(row.id, row.state) for row in await heard.heard(DEADLINE_SECONDS)] == [
+            ("since", "running"),
+            ("over", "running"),
+        ]
+        theirs.tell(Row(id="over", at=3.0, state="done"))
+        assert [(row.id, row.state) for row in await heard.heard(DEADLINE_SECONDS)] == [("over", "done")]
         await other.close()  # as the kernel closes the sockets of whoever is killed
-        ended = [await heard.get() for _ in range(2)]
+        ended = await heard.heard(DEADLINE_SECONDS)
         assert {(row.id, row.state) for row in ended} == {("before", "failed"), ("since", "failed")}
         assert all("has gone" in row.error for row in ended)
     finally:
-        listening.cancel()
+        heard.close()
+
+
+def test_a_worker_that_begins_obeys_what_holds_already(tmp_path: Path) -> None:
+    asyncio.run(_one_comes(tmp_path))
+
+
+async def _one_comes(folder: Path) -> None:
+    standing = [PeerCommand(1.0, record_until=99.0), PeerCommand(1.0, ended="nonce", ends=99.0)]
+    given: list[tuple[PeerCommand, bool]] = []
+
+    async def answer(question: PeerRequest) -> PeerResponse:
+        if question.command is not None:
+            given.append((question.command, True))
+        return PeerResponse(dropped=3, standing=standing)
+
+    async def obey(command: PeerCommand, is_new: bool) -> None:
+        given.append((command, is_new))
+
+    other, mine = (SiblingWorkers(str(folder), index, answer, Listener) for index in (1, 0))
+    try:
+        await other.start(obey)
+        assert given == []
+        await mine.start(obey)
+        assert given == [(command, False) for command in standing]
+        given.clear()
+        order = PeerCommand(2.0, record_until=0.0)
+        assert await mine.command(order) == ""
+        assert given == [(order, True)]
+        assert await mine.dropped() == [3]
+    finally:
+        await mine.close()
+        await other.close()

@@ -8,6 +8,7 @@ import hmac
 import re
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -17,9 +18,9 @@ from wireglot.gateway.entry.callers import ADMIN, LOCAL, Caller, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form, host_name, is_loopback
 from wireglot.gateway.entry.routes import INSPECTOR_API
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey, Settings
+from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.stores.seal import Sealer, Unreadable
 
@@ -30,6 +31,7 @@ _SEALED_FOR: Final = "\0inspector"
 _KIND: Final = "session"
 _TOKEN_LETTERS_MOST: Final = 1024
 _COOKIES_TRIED_MOST: Final = 4
+_ENDED_MOST: Final = 10_000
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
 _OPEN: Final = "open"
 _PASSING: Final = secrets.token_bytes(32)
@@ -46,10 +48,13 @@ class InspectorSession(msgspec.Struct, frozen=True, array_like=True):
 
 
 class InspectorSessions:
-    def __init__(self, wall: Callable[[], float] = time.time, *, ended: EndedSessions | None = None) -> None:
+    """Implements `Commanded`: those that end before their time, here or in another process."""
+
+    def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
         self._sealers: dict[bytes, Sealer] = {}
-        self._ended = ended if ended is not None else EndedSessions(wall)
+        self._ended: OrderedDict[str, float] = OrderedDict()
+        """By their nonces, with when each would have ended by itself."""
 
     def begin(self, who: Caller, settings: Settings) -> tuple[InspectorSession, str]:
         """A new one, and its token."""
@@ -76,9 +81,15 @@ class InspectorSessions:
             return False
         return session.by != "admin" or _is_same(session.mark, _admin_mark(settings))
 
-    def end(self, session: InspectorSession) -> None:
-        """Here; others are told by whoever has it ended."""
-        self._ended.add(session.nonce, session.ends)
+    def obey(self, command: PeerCommand, *, is_new: bool) -> None:
+        if command.ends > self._wall():
+            self._ended[command.ended] = command.ends
+            if len(self._ended) > _ENDED_MOST:
+                self._ended.popitem(last=False)
+
+    def standing(self) -> list[PeerCommand]:
+        now = self._wall()
+        return [PeerCommand(now, ended=nonce, ends=ends) for nonce, ends in self._ended.items() if ends > now]
 
     def csrf(self, session: InspectorSession | None, settings: Settings) -> str:
         """What a page of ours sends with every change, and no other page can know. Without a session it is

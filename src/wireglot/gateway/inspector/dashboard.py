@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -26,9 +26,11 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.report import BadParameter, moment
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.targets.health import Health
+from wireglot.gateway.trace.traces import Traces
+from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.base import Ledger
-from wireglot.stores.records import MICRO, UsageQuery, UsageRow, model_of
-from wireglot.traces.trace import Row
+from wireglot.stores.records import MICRO, Outcome, UsageQuery, UsageRow, model_of
+from wireglot.traces.trace import Row, State, Tokens
 
 By = Literal["model", "provider", "key"]
 BY: Final[tuple[By, ...]] = ("model", "provider", "key")
@@ -200,14 +202,33 @@ _WAITING_MOST: Final = 16
 _WAITING_SECONDS: Final = 30.0
 
 
-class Rows(Protocol):
-    async def listed(self, since: float, until: float) -> Sequence[Row]:
-        """The exchanges that are still in the list, of all workers and machines."""
-        ...
+_OUTCOMES: dict[State, Outcome] = {"running": "", "done": "ok", "failed": "error", "left": "client_abort"}
 
-    async def unbooked(self, since: float, until: float) -> Sequence[UsageRow]:
-        """What machines of a fleet answered that keep books of their own, this one among them."""
-        ...
+
+def usage_of(row: Row) -> UsageRow:
+    """What is added up of it."""
+    started, tokens = round(row.at * 1000), row.tokens or Tokens()
+    usage = UsageRow(
+        id=row.id,
+        caller=row.key,
+        started=started,
+        finished=started + round(row.total_ms or 0),
+        model=row.asked,
+        provider=row.provider,
+        upstream_model=row.model,
+        outcome=_OUTCOMES[row.state],
+        first_byte=round(row.first_ms or 0),
+        cost=row.cost,
+        losses=tuple(row.features),
+    )
+    return msgspec.structs.replace(
+        usage,
+        input=tokens.input - tokens.cached - tokens.cache_written,
+        cache_read=tokens.cached,
+        cache_write=tokens.cache_written,
+        output=tokens.output - tokens.reasoning,
+        reasoning=tokens.reasoning,
+    )
 
 
 class DashboardPage:
@@ -217,14 +238,14 @@ class DashboardPage:
         ledger: Ledger,
         health: Health,
         scrape: Callable[[], Awaitable[bytes]],
-        rows: Rows | None = None,
+        traces: Traces,
     ) -> None:
         """`scrape`: the metrics of all workers, as Prometheus reads them."""
         self._usage = usage
         self._ledger = ledger
         self._health = health
         self._scrape = scrape
-        self._rows = rows
+        self._traces = traces
         self._gate = Gate(1, _WAITING_MOST, _WAITING_SECONDS)
 
     async def dashboard(self, page: PageRequest, viewer: Viewer) -> None:
@@ -258,9 +279,11 @@ class DashboardPage:
     ) -> dict[str, Any]:
         query = _query(page, span, viewer)
         found = await self._ledger.rows(query, limit=ROWS_MOST + 1)
-        if self._rows is not None and (more := await self._rows.unbooked(span.since, span.until)):
+        # What machines of a fleet answered that keep books of their own, this one among them.
+        if more := await self._traces.fleet.unbooked(span.since, span.until):
             known = {row.id for row in found}
-            found += [row for row in more if row.id not in known and query.chooses(row)]
+            booked = (usage_of(self._traces.told(row)) for row in more if row.booked)
+            found += [row for row in booked if row.id not in known and query.chooses(row)]
             found.sort(key=lambda row: -row.started)
         is_cut = len(found) > ROWS_MOST
         rows = found[:ROWS_MOST]
@@ -276,9 +299,7 @@ class DashboardPage:
         }
 
     async def _grades(self, span: TimeSpan, viewer: Viewer) -> dict[str, int]:
-        if self._rows is None:
-            return {}
-        rows = await self._rows.listed(span.since, span.until)
+        rows = await self._traces.listed(Wanted(since=span.since, until=span.until))
         return graded(row for row in rows if viewer.sees(row.key, row.at))
 
     async def _condition(self, settings: Settings) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -29,15 +30,14 @@ from wireglot.gateway.inspector.access import (
     is_behind_tls,
     set_cookie,
 )
-from wireglot.gateway.inspector.dashboard import DashboardPage, Rows
+from wireglot.gateway.inspector.dashboard import DashboardPage
 from wireglot.gateway.inspector.key_pages import KeyPages
 from wireglot.gateway.inspector.playground import TranslatePage
-from wireglot.gateway.inspector.replay_page import AskPage, Submit
+from wireglot.gateway.inspector.replay_page import AskPage, ReplayPage, Submit
 from wireglot.gateway.inspector.setup_page import setup
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.request.aside import aside
-from wireglot.gateway.request.ended_sessions import EndedSessions
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.viewer import InspectorHandler
@@ -45,6 +45,8 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.keys.admin import AdminPages
 from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.health import Health
+from wireglot.gateway.trace.peers import PeerCommand
+from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Head, Headers
 from wireglot.stores import StoreDown
 
@@ -168,14 +170,8 @@ def _is_known(tags: str, tag: str) -> bool:
 _SECRET_LETTERS_MOST: Final = 4096
 
 
-class Endings(Protocol):
-    """All processes that know a session."""
-
-    ended: EndedSessions
-
-    async def end_session(self, nonce: str, ends: float) -> str:
-        """Why only this machine heard of it, "" where all did."""
-        ...
+Command = Callable[[PeerCommand], Awaitable[str]]
+"""To all processes that know a session. Why only this machine heard of it, "" where all did."""
 
 
 class SignInPages:
@@ -185,9 +181,9 @@ class SignInPages:
         sessions: InspectorSessions,
         gatekeeper: Gatekeeper,
         note: Note,
-        endings: Endings,
+        command: Command,
     ) -> None:
-        self._endings = endings
+        self._command = command
         self._access = access
         self._sessions = sessions
         self._gatekeeper = gatekeeper
@@ -234,8 +230,7 @@ class SignInPages:
         page.send(told, more=[gone])
 
     async def _ended(self, session: InspectorSession) -> str:
-        self._sessions.end(session)
-        return await self._endings.end_session(session.nonce, session.ends)
+        return await self._command(PeerCommand(time.time(), ended=session.nonce, ends=session.ends))
 
     def _told(self, page: PageRequest, seen: SeenVisitor) -> dict[str, Any]:
         viewer = seen.viewer
@@ -272,25 +267,25 @@ class Inspector:
         gatekeeper: Gatekeeper,
         settings: Callable[[], Settings],
         note: Note,
-        endings: Endings,
-        *handlers: Mapping[str, InspectorHandler],
+        sessions: InspectorSessions,
+        command: Command,
+        handlers: Mapping[str, InspectorHandler],
     ) -> None:
-        """`endings`: tells other processes of sessions that end. `handlers`: verb -> who answers it."""
+        """`handlers`: verb -> who answers it."""
         self._match = match
-        sessions = InspectorSessions(ended=endings.ended)
         self._access = Access(gatekeeper, sessions, settings)
         site = Site()
         self._files: Final[dict[str, Callable[[PageRequest], Awaitable[None]]]] = {
             "page": site.page,
             "asset": site.asset,
         }
-        pages = SignInPages(self._access, sessions, gatekeeper, note, endings)
+        pages = SignInPages(self._access, sessions, gatekeeper, note, command)
         self._signing: Final[dict[str, Callable[[PageRequest, SeenVisitor], Awaitable[None]]]] = {
             "session.get": pages.get,
             "session.begin": pages.begin,
             "session.end": pages.end,
         }
-        self._handlers: Final = {verb: handler for each in handlers for verb, handler in each.items()}
+        self._handlers: Final = handlers
 
     def admit(self, head: Head, settings: Settings) -> Incoming:
         """Raises NoRoute and RequestError, before a body is read."""
@@ -331,13 +326,14 @@ def inspector_handlers(
     health: Health,
     scrape: Callable[[], Awaitable[bytes]],
     submit: Submit,
-    rows: Rows | None = None,
+    traces: Traces,
 ) -> Mapping[str, InspectorHandler]:
     ledger = state.engine.ledger
     return {
         "translate": TranslatePage().translate,
         "setup": setup,
         "ask": AskPage(submit).ask,
-        "dashboard": DashboardPage(state.ledger, ledger, health, scrape, rows).dashboard,
+        "replay": ReplayPage(submit, traces).replay,
+        "dashboard": DashboardPage(state.ledger, ledger, health, scrape, traces).dashboard,
         **KeyPages(admin, state.engine).handlers,
     }

@@ -153,7 +153,7 @@ class ReplayPage:
         row = await self._traces.find(id)
         if row is None or not viewer.sees(row.key, row.at):
             raise RequestError("not_found", f"no exchange {id}", code="exchange_not_found")
-        trace = await self._traces.trace(id)
+        trace, _ = await self._traces.opened(row)
         if trace is None or trace.request.truncated:
             told = f"the request of {id} was not recorded, or not to its end"
             raise RequestError("not_found", told, code="not_recorded")

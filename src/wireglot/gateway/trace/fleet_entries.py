@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from wireglot.gateway.trace.peers import PeerCommand
+from wireglot.stores.base import FleetLog
 from wireglot.stores.records import LogEntry
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.traces.trace import Row
@@ -20,7 +22,8 @@ ORDERS: Final = "orders"
 """The names of the logs."""
 KEPT_SECONDS: Final = 24 * 3600.0
 """Of both: a log's entries all stay for the same time."""
-ENTRIES_MOST: Final = 10_000
+_ROWS_MOST: Final = 10_000
+_ORDERS_MOST: Final = 1_000
 ROWS_AT_ONCE: Final = 100
 """In one entry: so the log takes 100 MB at most, and mostly a tenth of it."""
 _SEALED_FOR: Final = "\0fleet"
@@ -44,31 +47,28 @@ class RowsTold(msgspec.Struct, frozen=True, omit_defaults=True):
     """A caller, whose rows up to then nobody shall show."""
 
 
-class FleetCommand(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What every process of the fleet shall do. Any of these, one at a time."""
-
-    at: float
-    record_until: float | None = None
-    ended: str = ""
-    """A session of the inspector."""
-    ends: float = 0.0
-    forgotten: str | None = None
-
-
 _pack = msgspec.msgpack.Encoder().encode
 _RowsDecoder: Final = msgspec.msgpack.Decoder(RowsTold)
-_OrderDecoder: Final = msgspec.msgpack.Decoder(FleetCommand)
+_OrderDecoder: Final = msgspec.msgpack.Decoder(PeerCommand)
 
 
-def told_rows(machine: str, worker: str, at: float, rows: Sequence[Row], sealer: Sealer) -> RowsTold:
+def told_rows(
+    machine: str, worker: str, at: float, rows: Sequence[Row], sealer: Sealer, dropped: int = 0
+) -> RowsTold:
     errors = {row.id: row.error for row in rows if row.error}
     sealed = sealer.seal(_SEALED_FOR, _ERRORS, "", msgspec.json.encode(errors)) if errors else b""
     bare = [msgspec.structs.replace(row, error="") if row.error else row for row in rows]
-    return RowsTold(machine, worker, at, bare, sealed)
+    return RowsTold(machine, worker, at, bare, sealed, dropped)
 
 
-def packed(value: RowsTold | FleetCommand) -> bytes:
+def packed(value: RowsTold | PeerCommand) -> bytes:
     return _FORM + zlib.compress(_pack(value), 1)
+
+
+async def tell(log: FleetLog, value: RowsTold | PeerCommand) -> None:
+    """Raises StoreDown."""
+    name, most = (ROWS, _ROWS_MOST) if type(value) is RowsTold else (ORDERS, _ORDERS_MOST)
+    await log.tell(name, packed(value), seconds=KEPT_SECONDS, most=most)
 
 
 def read_rows(entries: Sequence[LogEntry], sealer: Sealer) -> list[tuple[str, RowsTold]]:
@@ -83,7 +83,7 @@ def read_rows(entries: Sequence[LogEntry], sealer: Sealer) -> list[tuple[str, Ro
     return found
 
 
-def read_order(entry: LogEntry) -> FleetCommand | None:
+def read_order(entry: LogEntry) -> PeerCommand | None:
     try:
         return _OrderDecoder.decode(_unpacked(entry.body))
     except (ValueError, zlib.error, msgspec.MsgspecError):

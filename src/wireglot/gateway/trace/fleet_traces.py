@@ -18,20 +18,19 @@ from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.trace.fleet_entries import (
-    ENTRIES_MOST,
-    KEPT_SECONDS,
     ORDERS,
     ROWS,
     ROWS_AT_ONCE,
-    FleetCommand,
     RowsTold,
-    packed,
     read_order,
     read_rows,
+    tell,
     told_rows,
 )
-from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts
-from wireglot.gateway.trace.shelf import TraceShelf
+from wireglot.gateway.trace.peers import Obey, PeerCommand, Peers
+from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts, Listener
+from wireglot.gateway.trace.shelf import TraceShelf, file_name
+from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.base import FleetLog, StoreDown
 from wireglot.stores.records import LogEntry
 from wireglot.stores.seal import Sealer, Unreadable
@@ -52,6 +51,18 @@ _SILENT_SECONDS: Final = 30.0
 _pack = msgspec.msgpack.Encoder().encode
 
 _unpack = msgspec.msgpack.Decoder(Row).decode
+
+
+async def _trouble(work: Awaitable[None], seconds: float) -> str:
+    """Why the store did not do it in time, "" where it did."""
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except StoreDown as down:
+        return str(down) or "the store is away"
+    except TimeoutError:
+        return f"the store does not answer within {seconds:g} s"
+    return ""
 
 
 class FleetRows:
@@ -107,21 +118,17 @@ class FleetRows:
             pause = self._pause_seconds if self.trouble else self._fresh_seconds
             if time.monotonic() - self._looked < pause:
                 return
-            try:
-                async with asyncio.timeout(_CALL_SECONDS):
-                    if not self._is_begun:
-                        await self._begin()
-                    while True:
-                        entries = await self._log.heard(ROWS, self._place, _PAGE)
-                        await self._took(entries)
-                        if len(entries) < _PAGE:
-                            break
-                self.trouble = ""
-            except StoreDown as down:
-                self.trouble = str(down) or "the store is away"
-            except TimeoutError:
-                self.trouble = f"the store does not answer within {_CALL_SECONDS:g} s"
+            self.trouble = await _trouble(self._read(), _CALL_SECONDS)
             self._looked = time.monotonic()
+
+    async def _read(self) -> None:
+        if not self._is_begun:
+            await self._begin()
+        while True:
+            entries = await self._log.heard(ROWS, self._place, _PAGE)
+            await self._took(entries)
+            if len(entries) < _PAGE:
+                return
 
     async def _begin(self) -> None:
         """The newest, as many as are held."""
@@ -161,17 +168,11 @@ class FleetRows:
                 for tell in self._listeners:
                     tell(row)
 
-    def snapshot(self) -> list[bytes]:
-        return list(self._rows.values())
-
-    def unpacked(self, rows: list[bytes], known: set[str]) -> list[Row]:
-        """In any thread: those that are not known otherwise."""
-        found = map(_unpack, rows)
-        return [self._as_it_is(row) for row in found if row.id not in known]
-
-    def between(self, rows: list[bytes], since: float, until: float) -> list[Row]:
-        """In any thread: those of a stretch of time."""
-        return [self._as_it_is(row) for row in map(_unpack, rows) if since <= row.at < until]
+    async def listed(self, wanted: Wanted) -> list[Row]:
+        """The newest first."""
+        await self.refresh()
+        packed = list(self._rows.values())
+        return await asyncio.to_thread(lambda: wanted.page(self._as_it_is(_unpack(each)) for each in packed))
 
     def find(self, id: str) -> Row | None:
         found = self._rows.get(id)
@@ -205,7 +206,7 @@ class FleetBodies:
     def __init__(
         self,
         log: FleetLog,
-        shelf: Callable[[], TraceShelf],
+        shelf: TraceShelf,
         settings: Callable[[], TraceSettings],
         note: Note,
     ) -> None:
@@ -268,7 +269,7 @@ class FleetBodies:
 
     async def _hand_over(self, name: str, key: str, id: str) -> None:
         settings = self._settings()
-        data = await asyncio.to_thread(self._shelf().sealed, name)
+        data = await asyncio.to_thread(self._shelf.sealed, name)
         if data is None:
             return  # swept, or wiped, meanwhile
         if len(data) > min(BODY_BYTES_MOST, settings.fleet_bytes):
@@ -341,14 +342,7 @@ class RowSender:
         self._over.append(facts)
 
     async def _tell(self) -> None:
-        try:
-            async with asyncio.timeout(_SEND_SECONDS):
-                await self.turn()
-            self.trouble = ""
-        except StoreDown as down:
-            self.trouble = str(down)
-        except TimeoutError:
-            self.trouble = f"the store does not answer within {_SEND_SECONDS:g} s"
+        self.trouble = await _trouble(self.turn(), _SEND_SECONDS)
 
     async def turn(self) -> None:
         """Tell what is new. Raises StoreDown."""
@@ -357,10 +351,10 @@ class RowSender:
         is_due = bool(self._seen) and time.monotonic() - self._spoke > _BEAT_SECONDS
         if not running and not over and not is_due:
             return
-        bodies = await asyncio.to_thread(self._entries, running, over)
+        entries = await asyncio.to_thread(self._entries, running, over)
         try:
-            for body in bodies:
-                await self._log.tell(ROWS, body, seconds=KEPT_SECONDS, most=ENTRIES_MOST)
+            for entry in entries:
+                await tell(self._log, entry)
         except BaseException:
             # Told again with the next turn: the same row twice is one row.
             for each in reversed(over):
@@ -373,29 +367,24 @@ class RowSender:
             raise
         self._spoke = time.monotonic()
 
-    def _entries(self, running: list[Row], over: list[Facts]) -> list[bytes]:
+    def _entries(self, running: list[Row], over: list[Facts]) -> list[RowsTold]:
         """In a thread."""
         rows = [self._told(row) for row in (*running, *self._rows.formatted(over))]
         pages = [rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
-        return [packed(self._entry(page)) for page in pages]
-
-    def _entry(self, rows: list[Row]) -> RowsTold:
-        entry = told_rows(self._machine, self._worker, time.time(), rows, self._sealer)
-        return msgspec.structs.replace(entry, dropped=self.dropped)
+        now = time.time()
+        return [
+            told_rows(self._machine, self._worker, now, page, self._sealer, self.dropped) for page in pages
+        ]
 
 
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for orders."""
 _FOLLOW_SECONDS: Final = 1.0
 """Between two looks for rows, while somebody follows them."""
-_ORDERS_MOST: Final = 1_000
 _UNSAID_MOST: Final = 100
 
-Obey = Callable[[FleetCommand, bool], Awaitable[None]]
-"""Does what is ordered; whether it was ordered just now, or before this process began."""
 
-
-class FleetTraces:
+class FleetTraces(Peers):
     def __init__(
         self,
         log: FleetLog,
@@ -404,14 +393,14 @@ class FleetTraces:
         *,
         note: Note,
         told: Callable[[Row], Row],
-        shelf: Callable[[], TraceShelf],
+        shelf: TraceShelf,
         settings: Callable[[], Settings],
         machine: str,
         worker: str,
     ) -> None:
-        self.sender = RowSender(log, rows, sealer, note=note, told=told, machine=machine, worker=worker)
-        self.rows = FleetRows(log, sealer, machine=machine)
-        self.bodies = FleetBodies(log, shelf, lambda: settings().trace, note)
+        self._sender = RowSender(log, rows, sealer, note=note, told=told, machine=machine, worker=worker)
+        self._rows = FleetRows(log, sealer, machine=machine)
+        self._bodies = FleetBodies(log, shelf, lambda: settings().trace, note)
         self._guard = Guarded(note, "fleet: orders")
         self._log = log
         self._sealer = sealer
@@ -419,7 +408,7 @@ class FleetTraces:
         self._settings = settings
         self._machine = machine
         self._worker = worker
-        self._unsaid: deque[FleetCommand] = deque(maxlen=_UNSAID_MOST)
+        self._unsaid: deque[PeerCommand] = deque(maxlen=_UNSAID_MOST)
         """Orders that the store has not got yet."""
         self._place = ""
         self._is_caught_up = False
@@ -430,57 +419,66 @@ class FleetTraces:
         look = partial(self._look, obey)
         await self._guard.run(look)
         self._task = asyncio.create_task(self._guard.forever(look, lambda: _LOOK_SECONDS))
-        self.sender.start()
-        self.bodies.start()
+        self._sender.start()
+        self._bodies.start()
 
     async def close(self) -> None:
         await stop(self._task)
-        await self.bodies.close()
-        await self.sender.close()
+        await self._bodies.close()
+        await self._sender.close()
 
     @property
-    def trouble(self) -> str:
-        """Why not everything of the fleet is seen here, "" where it is."""
-        return self.rows.trouble or self.sender.trouble or self._trouble
+    def unsent(self) -> int:
+        return self._sender.dropped
 
     def status(self) -> dict[str, Any]:
         return {
-            "machines": self.rows.machines,
-            "trouble": self.trouble or None,
-            "untold": self.sender.dropped + self.rows.dropped,
-            "unshared": self.bodies.dropped,
+            "machines": self._rows.machines,
+            "trouble": self._rows.trouble or self._sender.trouble or self._trouble or None,
+            "untold": self._sender.dropped + self._rows.dropped,
+            "unshared": self._bodies.dropped,
         }
 
-    async def follow(self) -> None:
+    async def rows(self, wanted: Wanted) -> list[Row]:
+        return await self._rows.listed(wanted)
+
+    async def find(self, id: str) -> Row | None:
+        await self._rows.refresh()
+        return self._rows.find(id)
+
+    def listen(self, listener: Listener) -> None:
+        listener.when_closed(self._rows.listen(listener.tell))
+        listener.when_closed(asyncio.create_task(self._follow()).cancel)
+
+    async def _follow(self) -> None:
         """Keep the rows fresh, until it is cancelled."""
         while True:
-            await self.rows.refresh()
+            await self._rows.refresh()
             await asyncio.sleep(_FOLLOW_SECONDS)
 
     async def unbooked(self, since: float, until: float) -> list[Row]:
-        """What machines answered, where the usage of others is not in the store of this one."""
         if self._settings().store.url.value.startswith("postgres"):
             return []
-        await self.rows.refresh()
-        return await asyncio.to_thread(self.rows.between, self.rows.snapshot(), since, until)
+        return await self._rows.listed(Wanted(since=since, until=until))
 
     # Orders.
 
-    async def order(self, order: FleetCommand) -> str:
-        """To every process of the fleet, within seconds. Why it was not given, "" where it was: then it is as
-        soon as the store is back."""
-        self._unsaid.append(order)
-        return await self._tried(self._say())
+    async def command(self, command: PeerCommand) -> str:
+        """To every process of the fleet, within seconds; where it was not given, as soon as the store is
+        back."""
+        self._unsaid.append(command)
+        return await _trouble(self._say(), _CALL_SECONDS)
 
     async def _say(self) -> None:
         while self._unsaid:
             order = self._unsaid[0]
-            await self._log.tell(ORDERS, packed(order), seconds=KEPT_SECONDS, most=_ORDERS_MOST)
+            await tell(self._log, order)
             if self._unsaid and self._unsaid[0] is order:
                 self._unsaid.popleft()
 
     async def _look(self, obey: Obey) -> None:
-        self._trouble = await self._tried(self._say()) or await self._tried(self._obey_all(obey))
+        said = await _trouble(self._say(), _CALL_SECONDS)
+        self._trouble = said or await _trouble(self._obey_all(obey), _CALL_SECONDS)
 
     async def _obey_all(self, obey: Obey) -> None:
         while True:
@@ -494,21 +492,10 @@ class FleetTraces:
                 self._is_caught_up = True
                 return
 
-    async def _tried(self, work: Awaitable[None]) -> str:
-        try:
-            async with asyncio.timeout(_CALL_SECONDS):
-                await work
-        except StoreDown as down:
-            return str(down) or "the store is away"
-        except TimeoutError:
-            return f"the store does not answer within {_CALL_SECONDS:g} s"
-        return ""
-
     # One caller's data goes.
 
     async def forget(self, key: str, until: float) -> int:
-        """Rows and bodies in the store, and in every machine. How many bodies there were. Raises
-        StoreDown."""
+        """In the store, and in every machine."""
         self.let_go(key, until)
         gone = await self._log.forget(key)
         before = ""
@@ -517,18 +504,14 @@ class FleetTraces:
             await self._without(key, until, entries)
             if len(entries) < _PAGE:
                 break
-        told = RowsTold(self._machine, self._worker, until, forgotten=key)
-        await self._log.tell(ROWS, packed(told), seconds=KEPT_SECONDS, most=ENTRIES_MOST)
-        await self._log.tell(
-            ORDERS, packed(FleetCommand(until, forgotten=key)), seconds=KEPT_SECONDS, most=_ORDERS_MOST
-        )
+        await tell(self._log, RowsTold(self._machine, self._worker, until, forgotten=key))
+        await tell(self._log, PeerCommand(until, forgotten=key))
         return gone
 
     def let_go(self, key: str, until: float) -> None:
-        """What this process holds of it."""
-        self.sender.forget(key)
-        self.bodies.forget(key)
-        self.rows.forget(key, until)
+        self._sender.forget(key)
+        self._bodies.forget(key)
+        self._rows.forget(key, until)
 
     async def _without(self, key: str, until: float, entries: list[LogEntry]) -> None:
         """Told once more without the caller's rows, where there are any: an entry has those of many."""
@@ -537,21 +520,24 @@ class FleetTraces:
             if len(left) == len(told.rows):
                 continue
             if left:
-                again = told_rows(told.machine, told.worker, told.at, left, self._sealer)
-                again = msgspec.structs.replace(again, dropped=told.dropped)
-                await self._log.tell(ROWS, packed(again), seconds=KEPT_SECONDS, most=ENTRIES_MOST)
+                await tell(
+                    self._log,
+                    told_rows(told.machine, told.worker, told.at, left, self._sealer, told.dropped),
+                )
             await self._log.remove(ROWS, [place])
 
     # A body.
 
+    def offer(self, row: Row) -> None:
+        self._bodies.offer(row.key, row.id, file_name(row))
+
     async def trace(self, row: Row) -> tuple[Trace | None, str]:
-        """What another machine recorded, or why it cannot be shown here."""
         where = f"recorded by {row.worker}"
         settings = self._settings()
         if not settings.trace.fleet_bytes:
             return None, f"{where}, and bodies stay where they are recorded (trace.fleet_bytes = 0)"
         try:
-            data = await self.bodies.find(row.key, row.id)
+            data = await self._bodies.find(row.key, row.id)
         except StoreDown as down:
             return None, f"{where}; the fleet's store is away: {down}"
         alone = settings.server.secret.source.startswith(("file:", "random"))
@@ -560,6 +546,6 @@ class FleetTraces:
             told = f"{where}, and not in the fleet's store: it is on its way, was too large, or is gone"
             return None, locked if alone else told
         try:
-            return await asyncio.to_thread(self._shelf().opened, data, row.key, row.id), ""
+            return await asyncio.to_thread(self._shelf.opened, data, row.key, row.id), ""
         except (Unreadable, ValueError, zlib.error, msgspec.MsgspecError):
             return None, locked

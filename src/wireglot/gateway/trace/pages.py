@@ -18,7 +18,6 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.rows import BEGINS, Listener
 from wireglot.gateway.trace.search import Limiter, Search, SearchResult
-from wireglot.gateway.trace.siblings import PeerResponse
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.http.application import Headers
@@ -66,23 +65,12 @@ class Live:
 
     async def tell(self, page: PageRequest, viewer: Viewer) -> None:
         self._enter(viewer.key)
-        listener, traces = self._traces.listen(), self._traces
-        others: list[asyncio.Task[None]] = []
-        unlisten = traces.fleet.rows.listen(listener.tell) if traces.fleet is not None else None
+        listener = self._traces.listen()
         try:
-            if traces.siblings is not None:
-                telling = traces.siblings.listen(lambda told: _pass_on(told, listener))
-                others.append(asyncio.create_task(telling))
-            if traces.fleet is not None:
-                others.append(asyncio.create_task(traces.fleet.follow()))
             await self._tell(page, viewer, listener)
         finally:
             self._inside[viewer.key] -= 1
             listener.close()
-            if unlisten is not None:
-                unlisten()
-            for task in others:
-                task.cancel()
 
     async def _tell(self, page: PageRequest, viewer: Viewer, listener: Listener) -> None:
         reply, loop = page.reply, asyncio.get_running_loop()
@@ -103,7 +91,7 @@ class Live:
             if listener.dropped > dropped:
                 dropped = listener.dropped
                 pieces.append(_event("dropped", {"count": dropped}))
-            now = self._traces.fleet.status() if self._traces.fleet is not None else None
+            now = self._traces.fleet.status()
             if now != fleet:
                 fleet = now
                 pieces.append(_event("fleet", fleet))
@@ -115,12 +103,6 @@ class Live:
             if news:
                 await asyncio.sleep(_GATHER_SECONDS)
         reply.end()
-
-
-def _pass_on(told: PeerResponse, listener: Listener) -> None:
-    for row in told.rows:
-        listener.tell(row)
-    listener.dropped += told.dropped
 
 
 def _event(name: str, document: Any) -> bytes:
@@ -242,8 +224,8 @@ class TracePages:
         told: dict[str, Any] = {"rows": found.rows, "next": found.next}
         if found.unread:
             told["unread"] = found.unread
-        if self._traces.fleet is not None:
-            told["fleet"] = self._traces.fleet.status()
+        if (fleet := self._traces.fleet.status()) is not None:
+            told["fleet"] = fleet
         _send(page, told)
 
     async def _before(self, page: PageRequest, viewer: Viewer) -> tuple[float, str] | None:

@@ -52,9 +52,9 @@ AT, CALLER = 0, 1
 class Listener:
     """One who hears of rows as they change: the newest of each exchange, in the order of their first news."""
 
-    def __init__(self, gone: Callable[[Listener], None]) -> None:
+    def __init__(self) -> None:
         self.dropped = 0
-        self._gone = gone
+        self._closing: list[Callable[[], object]] = []
         self._news: OrderedDict[str, Row] = OrderedDict()
         self._wake = asyncio.Event()
 
@@ -79,8 +79,12 @@ class Listener:
         self._news.clear()
         return news
 
+    def when_closed(self, call: Callable[[], object]) -> None:
+        self._closing.append(call)
+
     def close(self) -> None:
-        self._gone(self)
+        for call in self._closing:
+            call()
 
 
 class ExchangeRows:
@@ -161,7 +165,8 @@ class ExchangeRows:
         return found
 
     def listen(self) -> Listener:
-        listener = Listener(self._unlisten)
+        listener = Listener()
+        listener.when_closed(lambda: self._unlisten(listener))
         self._listeners.append(listener)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)

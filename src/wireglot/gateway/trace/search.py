@@ -12,9 +12,8 @@ import msgspec
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
-from wireglot.stores.records import Outcome, UsageRow
 from wireglot.traces.bodies import holds_text
-from wireglot.traces.trace import Row, State, Tokens
+from wireglot.traces.trace import Row
 
 T = TypeVar("T")
 
@@ -120,56 +119,9 @@ class Search:
         return look
 
     async def _elsewhere(self, row: Row, text: str, look: _Look) -> None:
-        fleet = self._traces.fleet
-        if fleet is None or self._traces.rows.find(row.id) is not None:
-            return  # it was recorded here, and is gone
-        trace, why = await fleet.trace(row)
+        trace, why = await self._traces.elsewhere(row)
         if trace is None:
             if why:
                 look.unread.add(row.id)
         elif await self._turn.do(lambda: holds_text(trace, text)):
             look.found.add(row.id)
-
-
-_OUTCOMES: dict[State, Outcome] = {"running": "", "done": "ok", "failed": "error", "left": "client_abort"}
-
-
-class RowsBetween:
-    def __init__(self, traces: Traces) -> None:
-        self._traces = traces
-
-    async def listed(self, since: float, until: float) -> list[Row]:
-        """Those that are still in the list, of all workers and machines."""
-        return await self._traces.listed(Wanted(since=since, until=until))
-
-    async def unbooked(self, since: float, until: float) -> list[UsageRow]:
-        """What all machines of the fleet answered, where each keeps books of its own."""
-        fleet = self._traces.fleet
-        rows = await fleet.unbooked(since, until) if fleet is not None else []
-        return [usage_of(self._traces.told(row)) for row in rows if row.booked]
-
-
-def usage_of(row: Row) -> UsageRow:
-    """What is added up of it."""
-    started, tokens = round(row.at * 1000), row.tokens or Tokens()
-    usage = UsageRow(
-        id=row.id,
-        caller=row.key,
-        started=started,
-        finished=started + round(row.total_ms or 0),
-        model=row.asked,
-        provider=row.provider,
-        upstream_model=row.model,
-        outcome=_OUTCOMES[row.state],
-        first_byte=round(row.first_ms or 0),
-        cost=row.cost,
-        losses=tuple(row.features),
-    )
-    return msgspec.structs.replace(
-        usage,
-        input=tokens.input - tokens.cached - tokens.cache_written,
-        cache_read=tokens.cached,
-        cache_write=tokens.cache_written,
-        output=tokens.output - tokens.reasoning,
-        reasoning=tokens.reasoning,
-    )

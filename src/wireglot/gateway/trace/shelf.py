@@ -12,7 +12,9 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import struct
+import tempfile
 import time
 import zlib
 from collections import OrderedDict
@@ -64,8 +66,10 @@ def file_name(row: Row) -> str:
 class TraceShelf:
     """Called in threads: none of it belongs to the loop."""
 
-    def __init__(self, folder: Path, sealer: Sealer, note: Note) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None, sealer: Sealer, note: Note) -> None:
+        """`folder`: None for one that is made when it is first needed, and goes with `close`."""
+        self.folder = folder
+        self._is_temporary = folder is None
         self._sealer = sealer
         self._note = note
         self._rows: OrderedDict[str, Row] = OrderedDict()
@@ -79,14 +83,16 @@ class TraceShelf:
         sealed_row = self._sealer.seal(owner, _ROW_KIND, row.id, msgspec.json.encode(row))
         sealed = self._sealer.seal(owner, _TRACE_KIND, row.id, msgspec.json.encode(trace))
         data = b"".join((_MARK, _LENGTH.pack(len(sealed_row)), sealed_row, sealed))
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.folder is None:
+            self.folder = Path(tempfile.mkdtemp(prefix="wireglot-traces-"))
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = file_name(row)
-        draft = self._folder / f".{name}.new"
+        draft = self.folder / f".{name}.new"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)
-            draft.replace(self._folder / name)
+            draft.replace(self.folder / name)
         except OSError:
             with contextlib.suppress(OSError):
                 draft.unlink()
@@ -105,7 +111,7 @@ class TraceShelf:
         if known is not None:
             return known
         try:
-            with (self._folder / kept.name).open("rb") as file:
+            with self._path(kept.name).open("rb") as file:
                 length = _row_length(file.read(len(_MARK) + _LENGTH.size))
                 sealed = file.read(length)
             row = msgspec.json.decode(self._sealer.open(kept.owner, _ROW_KIND, kept.id, sealed), type=Row)
@@ -117,7 +123,7 @@ class TraceShelf:
 
     def trace(self, kept: Kept) -> Trace | None:
         try:
-            return self._opened((self._folder / kept.name).read_bytes(), kept.owner, kept.id)
+            return self._opened(self._path(kept.name).read_bytes(), kept.owner, kept.id)
         except _UNREADABLE as fault:
             self._tell(kept, fault)
             return None
@@ -125,7 +131,7 @@ class TraceShelf:
     def sealed(self, name: str) -> bytes | None:
         """A file as it lies there, for another machine."""
         try:
-            return (self._folder / name).read_bytes()
+            return self._path(name).read_bytes()
         except OSError:
             return None
 
@@ -170,9 +176,19 @@ class TraceShelf:
     def bytes(self) -> int:
         return sum(kept.size for kept in self._files())
 
+    def close(self) -> None:
+        if self._is_temporary and self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, name: str) -> Path:
+        assert self.folder is not None, "a name is of a file that is there"
+        return self.folder / name
+
     def _files(self) -> Iterator[Kept]:
+        if self.folder is None:
+            return
         try:
-            entries = os.scandir(self._folder)
+            entries = os.scandir(self.folder)
         except OSError:  # nothing was ever recorded
             return
         with entries:
@@ -185,13 +201,15 @@ class TraceShelf:
 
     def _remove(self, name: str) -> None:
         with contextlib.suppress(OSError):
-            (self._folder / name).unlink()
+            self._path(name).unlink()
         with self._lock:
             self._rows.pop(name, None)
 
     def _remove_drafts(self) -> None:
+        if self.folder is None:
+            return
         with contextlib.suppress(OSError):
-            for draft in self._folder.glob(".*.trace.new"):
+            for draft in self.folder.glob(".*.trace.new"):
                 with contextlib.suppress(OSError):
                     if time.time() - draft.stat().st_mtime > _DRAFT_SECONDS:
                         draft.unlink()

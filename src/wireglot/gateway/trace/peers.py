@@ -1,0 +1,271 @@
+"""Other processes of the same gateway: none, the workers of one supervisor, or a fleet (`fleet_traces.py`).
+
+Workers answer questions about their own rows on a socket in their directory. A question is one line of JSON,
+and so is its answer; only a listener gets a line for each row as it changes. A worker that does not answer in
+time is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from wireglot.gateway.trace.rows import Listener
+from wireglot.gateway.trace.wanted import Wanted
+from wireglot.traces.trace import Row, Trace
+
+_TIMEOUT_SECONDS: Final = 2.0
+_LINE_BYTES_MOST: Final = 64 * 1024 * 1024
+_GONE: Final = "the worker that answered it has gone"
+_LOOK_SECONDS: Final = 2.0
+"""Between two looks for workers that have come or gone, while somebody listens."""
+_HEARD_SECONDS: Final = 5.0
+
+
+class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What every process of the gateway shall do. Any of these, one at a time."""
+
+    at: float
+    record_until: float | None = None
+    ended: str = ""
+    """A session of the inspector."""
+    ends: float = 0.0
+    """When it would have ended by itself."""
+    forgotten: str | None = None
+
+
+class Commanded(Protocol):
+    def obey(self, command: PeerCommand, *, is_new: bool) -> None:
+        """`is_new`: it was given just now, and not before this process began."""
+        ...
+
+    def standing(self) -> list[PeerCommand]:
+        """What a process that has just begun must know."""
+        ...
+
+
+Obey = Callable[[PeerCommand, bool], Awaitable[None]]
+"""Does what is ordered; whether it was ordered just now."""
+
+
+class Peers:
+    """There are none."""
+
+    @property
+    def unsent(self) -> int | None:
+        """Rows that the others will not hear of; None: there is nobody to tell."""
+        return None
+
+    async def close(self) -> None: ...
+
+    async def rows(self, wanted: Wanted) -> list[Row]:
+        return []
+
+    async def find(self, id: str) -> Row | None:
+        return None
+
+    async def trace(self, row: Row) -> tuple[Trace | None, str]:
+        """What another machine recorded, or why it cannot be shown here."""
+        return None, ""
+
+    async def unbooked(self, since: float, until: float) -> list[Row]:
+        """What machines answered, where the usage of others is not in the store of this one."""
+        return []
+
+    def listen(self, listener: Listener) -> None:
+        """Have it told what all others have to tell, until it is closed."""
+
+    async def command(self, command: PeerCommand) -> str:
+        """To all others. Why it was not given to them, "" where it was."""
+        return ""
+
+    async def forget(self, key: str, until: float) -> int:
+        """One caller's rows and bodies. How many bodies there were. Raises StoreDown."""
+        return 0
+
+    def let_go(self, key: str, until: float) -> None:
+        """The same, of what this process holds of the others."""
+
+    def offer(self, row: Row) -> None:
+        """An exchange has been recorded."""
+
+    async def dropped(self) -> list[int]:
+        """Of each that answers: exchanges that were to be recorded, and were not."""
+        return []
+
+    def status(self) -> dict[str, Any] | None:
+        """What is known of them, for people."""
+        return None
+
+
+class PeerRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Any of these, one at a time."""
+
+    rows: Wanted | None = None
+    find: str = ""
+    forget: str = ""
+    """A key, whose rows go."""
+    command: PeerCommand | None = None
+    live: bool = False
+
+
+class PeerResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    rows: list[Row] = []
+    dropped: int = 0
+    standing: list[PeerCommand] = []
+
+
+Answerer = Callable[[PeerRequest], Awaitable[PeerResponse]]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SiblingWorkers(Peers):
+    def __init__(self, directory: str, index: int, answer: Answerer, listen: Callable[[], Listener]) -> None:
+        """`answer`: what the others ask this one. `listen`: to its own rows."""
+        self._directory = Path(directory)
+        self._own = self._directory / f"rows-{index}.sock"
+        self._answer = answer
+        self._hear = listen
+        self._server: asyncio.Server | None = None
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    async def start(self, obey: Obey) -> None:
+        self._server = await asyncio.start_unix_server(self._serve, str(self._own), limit=_LINE_BYTES_MOST)
+        for said in await self._ask_all(PeerRequest()):
+            for command in said.standing:
+                await obey(command, False)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            self._own.unlink(missing_ok=True)
+        for task in list(self._streams):
+            task.cancel()
+
+    async def rows(self, wanted: Wanted) -> list[Row]:
+        return [row for said in await self._ask_all(PeerRequest(rows=wanted)) for row in said.rows]
+
+    async def find(self, id: str) -> Row | None:
+        found = [row for said in await self._ask_all(PeerRequest(find=id)) for row in said.rows]
+        return found[0] if found else None
+
+    async def command(self, command: PeerCommand) -> str:
+        await self._ask_all(PeerRequest(command=command))
+        return ""
+
+    async def forget(self, key: str, until: float) -> int:
+        await self._ask_all(PeerRequest(forget=key))
+        return 0  # all workers have the same folder of bodies
+
+    async def dropped(self) -> list[int]:
+        return [said.dropped for said in await self._ask_all(PeerRequest())]
+
+    def listen(self, listener: Listener) -> None:
+        listener.when_closed(asyncio.create_task(self._listen_all(listener)).cancel)
+
+    # What is asked of others.
+
+    def _others(self) -> list[Path]:
+        return [path for path in sorted(self._directory.glob("rows-*.sock")) if path != self._own]
+
+    async def _ask_all(self, question: PeerRequest) -> list[PeerResponse]:
+        """What the others say, each that answers."""
+        told = await asyncio.gather(*(self._ask(path, question) for path in self._others()))
+        return [each for each in told if each is not None]
+
+    async def _ask(self, path: Path, question: PeerRequest) -> PeerResponse | None:
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS), _line(path, question) as reader:
+                return msgspec.json.decode(await reader.readline(), type=PeerResponse)
+        except (OSError, ValueError, msgspec.MsgspecError):  # a timeout is an OSError too
+            return None
+
+    async def _listen_all(self, listener: Listener) -> None:
+        tasks: dict[Path, asyncio.Task[None]] = {}
+        try:
+            while True:
+                for path in self._others():
+                    if path not in tasks or tasks[path].done():
+                        tasks[path] = asyncio.create_task(self._listen(path, listener))
+                await asyncio.sleep(_LOOK_SECONDS)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+    async def _listen(self, path: Path, listener: Listener) -> None:
+        running: dict[str, Row] = {}
+        with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
+            async with _line(path, PeerRequest(live=True)) as reader:
+                before = await self._ask(path, PeerRequest(rows=Wanted(status="running")))
+                running = {row.id: row for row in before.rows} if before is not None else {}
+                while data := await reader.readline():
+                    told = msgspec.json.decode(data, type=PeerResponse)
+                    for row in told.rows:
+                        if row.state == "running":
+                            running[row.id] = row
+                        else:
+                            running.pop(row.id, None)
+                        listener.tell(row)
+                    listener.dropped += told.dropped
+        # Who ends in good order ends its exchanges first.
+        for row in running.values():
+            listener.tell(msgspec.structs.replace(row, state="failed", error=_GONE))
+
+    # What others ask.
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError, asyncio.CancelledError):
+                question = msgspec.json.decode(await reader.readline(), type=PeerRequest)
+                if question.live:
+                    await self._tell(reader, writer)
+                else:
+                    await _write(writer, await self._answer(question))
+        finally:
+            self._streams.discard(task)
+            writer.close()
+
+    async def _tell(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        telling = asyncio.create_task(self._stream(writer))
+        gone = asyncio.create_task(reader.read(1))
+        try:
+            await asyncio.wait((telling, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            telling.cancel()
+            gone.cancel()
+
+    async def _stream(self, writer: asyncio.StreamWriter) -> None:
+        listener, dropped = self._hear(), 0
+        try:
+            while True:
+                news = await listener.heard(_HEARD_SECONDS)
+                missed, dropped = listener.dropped - dropped, listener.dropped
+                if news or missed:
+                    await _write(writer, PeerResponse(rows=news, dropped=missed))
+        finally:
+            listener.close()
+
+
+async def _write(writer: asyncio.StreamWriter, told: PeerResponse) -> None:
+    writer.write(_encode(told) + b"\n")
+    await writer.drain()
+
+
+@contextlib.asynccontextmanager
+async def _line(path: Path, question: PeerRequest) -> AsyncIterator[asyncio.StreamReader]:
+    reader, writer = await asyncio.open_unix_connection(str(path), limit=_LINE_BYTES_MOST)
+    try:
+        writer.write(_encode(question) + b"\n")
+        yield reader
+    finally:
+        writer.close()
