@@ -8,7 +8,7 @@ from wireglot.demo import service
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name
 from wireglot.traces.analysis import traced
-from wireglot.traces.target import recorded_target
+from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage
 from wireglot.translate import StreamTranslator, translate_request, translate_response
 from wireglot.wire.json import encode
@@ -79,7 +79,7 @@ def recorded(source: str, target: str, body: dict[str, Any], *, stream: bool = F
                 dialect=target,
                 request=_whole(encode(sent.value), method="POST", url=path_of(target, stream)),
                 answer=came,
-                limits=recorded_target(limits=None, stream=stream),
+                limits=RecordedTarget(limits=None, stream=stream).written(),
                 losses=losses,
             )
         ],

@@ -10,7 +10,7 @@ from tests.tiers import rows
 from tests.traces.conversations import PAIRS, conversation
 from tests.traces.recorded import recorded
 from wireglot.traces.replay import replay
-from wireglot.traces.target import recorded_target
+from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Trace
 
 ASKED = ("And in Lima?", "[[demo:tool get_weather]]", "[[demo:think]]", "[[demo:tools 2]]")
@@ -73,7 +73,9 @@ def test_what_the_gateway_puts_in_is_no_difference_and_a_note_names_it() -> None
     again = replay(replace(trace, attempts=[attempt]))
     assert again.is_same
     assert again.notes == ["taken as set by the gateway itself: stream_options"]
-    told = recorded_target(limits=None, stream=False, fields={"stream_options": {"include_usage": True}})
+    told = RecordedTarget(
+        limits=None, stream=False, fields={"stream_options": {"include_usage": True}}
+    ).written()
     again = replay(replace(trace, attempts=[replace(attempt, limits=told)]))
     assert again.is_same
     assert again.notes == []

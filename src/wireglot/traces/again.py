@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context
+from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.faults import is_unsent
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import dialect
@@ -16,9 +18,10 @@ from wireglot.ir.errors import UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Folding
-from wireglot.ir.verdict import NoAnswer, accept
-from wireglot.providers.carried import with_minter
+from wireglot.ir.stream import Event, Folding
+from wireglot.ir.verdict import NoAnswer, Watch, accept
+from wireglot.providers.aliases import EventRestorer
+from wireglot.providers.carried import MinterNamer, with_minter
 from wireglot.providers.unasked import Unasked
 from wireglot.traces.target import TraceTarget
 from wireglot.translate import Plan, plan
@@ -147,6 +150,49 @@ def withholding(target: TraceTarget, client: str, context: Context) -> Unasked |
         return None
     minter = Origin(dialect(target.dialect).surface.family, context.provider, context.model)
     return Unasked(minter, signs=dialect(target.source or client).surface.reasoning.signs_texts)
+
+
+class StreamAgain:
+    """The client's stream, made again of the upstream's events as a gateway makes it."""
+
+    def __init__(self, client: str, target: TraceTarget, asked: RequestAgain) -> None:
+        told, answered = dialect(target.source or client), dialect(target.dialect)
+        request, context, family = asked.planned.client, asked.context, answered.surface.family
+        aliases = asked.planned.aliases
+        self.writer = told.stream_writer(context, request)
+        self._steps: list[Callable[[list[Event]], list[Event]]] = []
+        if told is not answered or target.leaks_calls:
+            watch = Watch(
+                request,
+                leaves_out=told.surface.client.leaves_out_calls,
+                leaks_calls=target.leaks_calls,
+                renamed=aliases.functions,
+            )
+            self._steps.append(watch.pass_on)
+        if aliases:
+            self._steps.append(EventRestorer(aliases).events)
+        if (hider := withholding(target, client, context)) is not None:
+            self._steps.append(hider.events)
+        if told.surface.family != family:
+            self._steps.append(MinterNamer(Origin(family, context.provider, context.model)).events)
+
+    def events(self, events: list[Event]) -> list[Event]:
+        """For `writer`."""
+        for step in self._steps:
+            events = step(events)
+        return events
+
+
+UNTOLD: Final = frozenset(
+    {"id", "created", "created_at", "completed_at", "model", "modelVersion", "responseId", "createTime"}
+)
+"""Of an answer: addresses and times, which belong to one exchange rather than to what was said."""
+USAGE: Final = frozenset({"usage", "usageMetadata"})
+
+
+def are_made_up(one: str, other: str) -> bool:
+    """Whether both are ids that we minted, or both are sealed with a secret that no trace holds."""
+    return (is_minted(one) and is_minted(other)) or (is_sealed(one) and is_sealed(other))
 
 
 class AnswerAgain(msgspec.Struct, frozen=True):

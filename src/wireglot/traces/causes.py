@@ -17,10 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import StreamWriter, is_minted
-from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Origin
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.stream import (
     Delta,
@@ -33,10 +30,7 @@ from wireglot.ir.stream import (
     Start,
     UsageReport,
 )
-from wireglot.ir.verdict import Watch
-from wireglot.providers.aliases import EventRestorer
-from wireglot.providers.carried import MinterNamer
-from wireglot.traces.again import RequestAgain, withholding
+from wireglot.traces.again import UNTOLD, USAGE, RequestAgain, StreamAgain, are_made_up
 from wireglot.traces.target import TraceTarget
 from wireglot.traces.trace import TraceFrame, TraceMessage
 from wireglot.wire.json import BadJson, decode
@@ -45,10 +39,7 @@ from wireglot.wire.sse import FrameTooLarge
 _GAP: Final = re.compile(r"\r\n\r\n|\n\n|\r\r")
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}]', re.DOTALL)
 _PING: Final = "event: ping"
-_UNTOLD: Final = frozenset({"id", "created", "created_at", "completed_at", "model", "modelVersion",
-                            "responseId", "createTime", "item_id", "obfuscation"})  # fmt: skip
-"""Addresses and times, which belong to one exchange rather than to what was said."""
-_USAGE: Final = frozenset({"usage", "usageMetadata"})
+_UNTOLD: Final = UNTOLD | USAGE | {"item_id", "obfuscation"}
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -130,8 +121,8 @@ def _agree(one: Any, other: Any) -> bool:
     while stack:
         left, right = stack.pop()
         if type(left) is dict and type(right) is dict:
-            names = left.keys() - _UNTOLD - _USAGE
-            if names != right.keys() - _UNTOLD - _USAGE:
+            names = left.keys() - _UNTOLD
+            if names != right.keys() - _UNTOLD:
                 return False
             stack += [(left[name], right[name]) for name in names]
         elif type(left) is list and type(right) is list:
@@ -139,15 +130,11 @@ def _agree(one: Any, other: Any) -> bool:
                 return False
             stack += zip(left, right, strict=True)
         elif type(left) is str and type(right) is str:
-            if left != right and not (_is_made_up(left) and _is_made_up(right)):
+            if left != right and not are_made_up(left, right):
                 return False
         elif not (_is_number(left) and _is_number(right)) and left != right:
             return False
     return True
-
-
-def _is_made_up(text: str) -> bool:
-    return is_minted(text) or is_sealed(text)
 
 
 def _is_number(value: Any) -> bool:
@@ -205,24 +192,9 @@ class _Translated:
     """The client's stream, made again of the upstream's."""
 
     def __init__(self, client: str, target: TraceTarget, asked: RequestAgain, model: str) -> None:
-        told, answered = dialect(target.source or client), dialect(target.dialect)
-        request, context, family = asked.planned.client, asked.context, answered.surface.family
-        self._reader = answered.stream_reader(context)
-        self._writer: StreamWriter = told.stream_writer(context, request)
-        self._watch = (
-            Watch(
-                request,
-                leaves_out=told.surface.client.leaves_out_calls,
-                leaks_calls=target.leaks_calls,
-                renamed=asked.planned.aliases.functions,
-            )
-            if told is not answered or target.leaks_calls
-            else None
-        )
-        self._restorer = EventRestorer(asked.planned.aliases) if asked.planned.aliases else None
-        self._hider = withholding(target, client, context)
-        minter = Origin(family, context.provider, context.model)
-        self._namer = MinterNamer(minter) if told.surface.family != family else None
+        told = dialect(target.source or client)
+        self._reader = dialect(target.dialect).stream_reader(asked.context)
+        self._stream = StreamAgain(client, target, asked)
         self._model = model if told.surface.client.asked_model is not None else ""
         self._pieces: list[MadeEvent] = []
         self._waiting: list[int] = []
@@ -251,13 +223,7 @@ class _Translated:
         return [self._pieces[unit.frame]._replace(text=unit.text) for unit in units]
 
     def _take(self, read: list[Event], now: list[int]) -> None:
-        events = self._watch.pass_on(read) if self._watch is not None else read
-        if self._restorer is not None:
-            events = self._restorer.events(events)
-        if self._hider is not None:
-            events = self._hider.events(events)
-        if self._namer is not None:
-            events = self._namer.events(events)
+        events = self._stream.events(read)
         passed = {id(event) for event in events}
         for event in read:
             if id(event) not in passed and type(event) is Delta:
@@ -266,7 +232,7 @@ class _Translated:
         for event in events:
             if type(event) is Start and self._model:
                 event = replace(event, model=self._model)
-            written = self._writer.write([event])
+            written = self._stream.writer.write([event])
             if written:
                 self._wrote(event, written.decode("utf-8", "replace"), now)
             else:

@@ -13,24 +13,22 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context, Dialect, is_minted
-from wireglot.dialects.envelope import is_sealed
+from wireglot.dialects.base import Context, Dialect
 from wireglot.dialects.registry import UnknownDialect, dialect
-from wireglot.ir.content import Origin
 from wireglot.ir.errors import ApiError, ErrorKind, WireglotError
 from wireglot.ir.stream import Event, StreamFailed, fold, unfold
-from wireglot.ir.verdict import Watch
-from wireglot.providers.aliases import EventRestorer
-from wireglot.providers.carried import MinterNamer
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import (
+    UNTOLD,
+    USAGE,
     RequestAgain,
+    StreamAgain,
     answer_again,
+    are_made_up,
     as_shown,
     ask_again,
     finished,
     folded,
-    withholding,
     without_error,
 )
 from wireglot.traces.analysis import context_of, traced_losses
@@ -130,11 +128,6 @@ def _kinds(was: ErrorKind, now: ErrorKind) -> list[Difference]:
 _FAULTS: Final = (WireglotError, UnreadableBody, BadTarget, UnknownDialect, UnknownProvider)
 _OK: Final = 200
 _BAD: Final = 300
-_UNTOLD: Final = frozenset(
-    {"id", "created", "created_at", "completed_at", "model", "modelVersion", "responseId", "createTime"}
-)
-"""Of an answer: addresses and times, which belong to one exchange rather than to what was said."""
-_USAGE: Final = frozenset({"usage", "usageMetadata"})
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -252,10 +245,14 @@ def _answers(
         return stream_error_differences(error, now, client)
     if heard.stops:
         return beginning_differences(told, now, client)
-    left = _UNTOLD
+    left = UNTOLD
     if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
-        left |= _USAGE  # which the gateway asks for, takes out or estimates itself
-    return [each for each in differences(_plain(told, left), _plain(now, left)) if not _is_made_up(each)]
+        left |= USAGE  # which the gateway asks for, takes out or estimates itself
+    return [
+        each
+        for each in differences(_plain(told, left), _plain(now, left))
+        if not are_made_up(each.before.strip('"'), each.after.strip('"'))
+    ]
 
 
 def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: RequestAgain) -> dict[str, Any]:
@@ -271,7 +268,8 @@ def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: Requ
     else:
         events = list(unfold(upstream.parse_response(document(came, "the upstream answer"), context)))
     if trace.answer.frames:
-        return folded(client.name, _stream(client, upstream, events, asked, target))
+        stream = StreamAgain(client.name, target, asked)
+        return folded(client.name, stream.writer.write(stream.events(events)))
     try:
         response = fold(events)
     except StreamFailed as failed:
@@ -279,33 +277,5 @@ def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: Requ
     return answer_again(client.name, response, replace(target, source=""), asked, context).document
 
 
-def _stream(
-    client: Dialect, upstream: Dialect, events: list[Event], asked: RequestAgain, target: TraceTarget
-) -> bytes:
-    """The client's stream, as a gateway writes it."""
-    request, context, family = asked.planned.client, asked.context, upstream.surface.family
-    leaks_calls = target.leaks_calls
-    writer = client.stream_writer(context, request)
-    if client is not upstream or leaks_calls:
-        drops = client.surface.client.leaves_out_calls
-        renamed = asked.planned.aliases.functions
-        watch = Watch(request, leaves_out=drops, leaks_calls=leaks_calls, renamed=renamed)
-        events = watch.pass_on(events)
-    if asked.planned.aliases:
-        events = EventRestorer(asked.planned.aliases).events(events)
-    hider = withholding(target, client.name, context)
-    if hider is not None:
-        events = hider.events(events)
-    if client.surface.family != family:
-        events = MinterNamer(Origin(family, context.provider, context.model)).events(events)
-    return writer.write(events)
-
-
 def _plain(answer: dict[str, Any], left: frozenset[str]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name not in left}
-
-
-def _is_made_up(found: Difference) -> bool:
-    """Whether both are ids that we minted, or both are sealed with another secret."""
-    one, other = found.before.strip('"'), found.after.strip('"')
-    return (is_minted(one) and is_minted(other)) or (is_sealed(one) and is_sealed(other))

@@ -16,11 +16,9 @@ class BadTarget(ValueError):
     """What stands in a trace's `limits` is not what a gateway writes there."""
 
 
-class TraceTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    dialect: str
-    provider: str = ""
-    model: str = ""
-    passthrough: bool = False
+class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an `Attempt` keeps as its `limits`."""
+
     limits: Limits | None = None
     """None: those of the catalog."""
     stream: bool | None = None
@@ -35,6 +33,17 @@ class TraceTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     reasoning that it remembers or has unsealed."""
     source: str = ""
     """The dialect it was translated from, where that is not the client's."""
+
+    def written(self) -> dict[str, Any]:
+        told: dict[str, Any] = msgspec.to_builtins(self)
+        return told
+
+
+class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True):
+    dialect: str
+    provider: str = ""
+    model: str = ""
+    passthrough: bool = False
     withholds: bool = False
     """The client was not shown the reasoning that it did not ask for: known from the answer that it got."""
 
@@ -43,44 +52,10 @@ class TraceTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.limits.leaks_calls if self.limits is not None else ()
 
 
-class _Recorded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    limits: Limits | None = None
-    stream: bool | None = None
-    account: str = ""
-    fields: dict[str, Any] = {}
-    without: list[str] = []
-    asked: Request | None = None
-    source: str = ""
-
-
-def recorded_target(
-    *,
-    limits: Limits | None,
-    stream: bool | None = None,
-    account: str = "",
-    fields: dict[str, Any] | None = None,
-    without: list[str] | None = None,
-    asked: Request | None = None,
-    source: str = "",
-) -> dict[str, Any]:
-    """What an `Attempt` keeps as its `limits`."""
-    recorded = _Recorded(
-        limits=limits,
-        stream=stream,
-        account=account,
-        fields=fields or {},
-        without=without or [],
-        asked=asked,
-        source=source,
-    )
-    told: dict[str, Any] = msgspec.to_builtins(recorded)
-    return told
-
-
 def target_of(attempt: Attempt) -> TraceTarget:
     """Raises BadTarget."""
     try:
-        recorded = msgspec.convert(attempt.limits, _Recorded)
+        recorded = msgspec.convert(attempt.limits, RecordedTarget)
     except (msgspec.ValidationError, UnicodeError) as fault:
         raise BadTarget(f"attempts[].limits: {fault}") from None
     return TraceTarget(
@@ -88,11 +63,5 @@ def target_of(attempt: Attempt) -> TraceTarget:
         provider=attempt.provider,
         model=attempt.model,
         passthrough=attempt.passthrough,
-        limits=recorded.limits,
-        stream=recorded.stream,
-        account=recorded.account,
-        fields=recorded.fields,
-        without=recorded.without,
-        asked=recorded.asked,
-        source=recorded.source,
+        **{name: getattr(recorded, name) for name in recorded.__struct_fields__},
     )

@@ -24,7 +24,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.traces import bodies
 from wireglot.traces.analysis import with_told
 from wireglot.traces.bodies import is_tangled
-from wireglot.traces.target import recorded_target
+from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def test_looking_at_one_says_why_it_is_not_linked(name: str) -> None:
         dialect="openai-chat",
         request=TraceMessage(body='{"model":"m","messages":[]}'),
         answer=message,
-        limits=recorded_target(limits=None, stream=False),
+        limits=RecordedTarget(limits=None, stream=False).written(),
     )
     row = Row(id="req_1", at=1.0, dialect="anthropic")
     trace = Trace(row=row, request=message, answer=message, attempts=[attempt])

@@ -18,7 +18,7 @@ from wireglot.gateway.trace.recording import RecordedAttempt, RecordedSide, Reco
 from wireglot.gateway.trace.rows import facts_of, mended, row_of, told, told_losses
 from wireglot.http.redaction import MASK, Redactor
 from wireglot.traces.bodies import is_tangled
-from wireglot.traces.target import recorded_target
+from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
 
 _SECRET_HEADER: Final = re.compile(
@@ -349,7 +349,8 @@ def _attempt(
 
 
 def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[str, Any]:
-    known = recorded_target(limits=asked.target.limits, stream=asked.stream, account=asked.account)
+    target = RecordedTarget(limits=asked.target.limits, stream=asked.stream, account=asked.account)
+    known = target.written()
     if asked.differing is None:
         return known
     whole = msgspec.json.encode(asked.differing)
