@@ -7,9 +7,8 @@ from typing import Any
 from wireglot.demo import service
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name
-from wireglot.traces.analysis import traced
 from wireglot.traces.target import RecordedTarget
-from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage
+from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, traced
 from wireglot.translate import StreamTranslator, translate_request, translate_response
 from wireglot.wire.json import encode
 

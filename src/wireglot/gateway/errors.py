@@ -87,6 +87,11 @@ class RequestError(Exception):
         return self
 
 
+def invalid_value(name: str, expected: str) -> RequestError:
+    """A field or parameter of a request that is not what it must be."""
+    return RequestError("bad", f"{name}: expected {expected}", code="invalid_value", param=name)
+
+
 def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
     """An upstream's error without what must not be told, in any of its fields."""
     return msgspec.structs.replace(

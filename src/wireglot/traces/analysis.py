@@ -21,7 +21,7 @@ from wireglot.traces.causes import with_causes
 from wireglot.traces.links import answer_links, request_links
 from wireglot.traces.pointer import found, pointer_of
 from wireglot.traces.target import BadTarget, TraceTarget, target_of
-from wireglot.traces.trace import Attempt, Link, Trace, TraceCounted, TracedLoss, TraceMessage
+from wireglot.traces.trace import Attempt, Link, Trace, TraceCounted, TracedLoss, TraceMessage, traced
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _GRADES: Final = ("serious", "degraded", "harmless")
@@ -109,18 +109,6 @@ def _rewritten_ids(asked: RequestAgain) -> int:
         type(part) is ToolCall and before.get(trail.of(part), part.id) != part.id
         for message in planned.upstream.messages
         for part in message.content
-    )
-
-
-def traced(loss: Loss) -> TracedLoss:
-    """A loss as it is told, before anybody has looked for its places."""
-    return TracedLoss(
-        feature=loss.feature,
-        action=loss.action,
-        grade=loss.grade,
-        document=loss.document,
-        path=loss.path,
-        detail=loss.detail,
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from wireglot.ir.loss import Loss
+
 State = Literal["running", "done", "failed", "left"]
 """`left`: the client went before its answer was whole."""
 
@@ -136,6 +138,18 @@ class TracedLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     upstream: str = ""
     """Its place in the upstream's document, where it has one."""
     detail: str = ""
+
+
+def traced(loss: Loss) -> TracedLoss:
+    """A loss as it is told, before anybody has looked for its places."""
+    return TracedLoss(
+        feature=loss.feature,
+        action=loss.action,
+        grade=loss.grade,
+        document=loss.document,
+        path=loss.path,
+        detail=loss.detail,
+    )
 
 
 class TraceStep(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from wireglot.gateway.entry.callers import ADMIN, LOCAL, Caller, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form, host_name, is_loopback
 from wireglot.gateway.entry.routes import INSPECTOR_API
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.collected_reply import PassedReply
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.trace.peers import PeerCommand
@@ -362,35 +363,15 @@ def secured(path: str, headers: Headers) -> Headers:
     return given + fixed
 
 
-class SecuredReply:
-    """Implements `Reply`: the same way back, with these headers."""
+class SecuredReply(PassedReply):
+    """The same way back, with these headers."""
 
-    def __init__(self, path: str, reply: Reply) -> None:
+    def __init__(self, path: str, behind: Reply) -> None:
+        super().__init__(behind)
         self._path = path
-        self._reply = reply
-
-    @property
-    def started(self) -> bool:
-        return self._reply.started
-
-    @started.setter
-    def started(self, value: bool) -> None:
-        self._reply.started = value
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
-        self._reply.send(status, secured(self._path, headers), body)
+        self.behind.send(status, secured(self._path, headers), body)
 
     def start(self, status: int, headers: Headers) -> None:
-        self._reply.start(status, secured(self._path, headers))
-
-    def write(self, data: bytes) -> None:
-        self._reply.write(data)
-
-    def end(self) -> None:
-        self._reply.end()
-
-    def abort(self) -> None:
-        self._reply.abort()
-
-    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        self._reply.on_pressure(pause, resume)
+        self.behind.start(status, secured(self._path, headers))

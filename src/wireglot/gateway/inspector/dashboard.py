@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from wireglot.gateway.entry.gates import Gate
-from wireglot.gateway.errors import RequestError
+from wireglot.gateway.errors import RequestError, invalid_value
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
@@ -252,7 +252,7 @@ class DashboardPage:
         span, by = _span(page), _by(page)
         form = page.query("format")
         if form not in ("", "json", "csv"):
-            raise RequestError("bad", "format: expected json or csv", code="invalid_value", param="format")
+            raise invalid_value("format", "json or csv")
         await self._usage.flush(_FLUSH_SECONDS)
         await self._gate.enter()
         try:
@@ -360,13 +360,10 @@ def _span(page: PageRequest) -> TimeSpan:
     except BadParameter as wrong:
         raise RequestError("bad", str(wrong), code="invalid_value", param=wrong.name) from None
     if until <= since:
-        raise RequestError("bad", "to: expected a time after from", code="invalid_value", param="to")
+        raise invalid_value("to", "a time after from")
     step = page.number("step", usual_step(since, until), 1, 366 * 86_400)
     if (until - since) / step > STEPS_MOST:
-        raise RequestError(
-            "bad", f"step: expected one that makes at most {STEPS_MOST} of it", code="invalid_value",
-            param="step",
-        )  # fmt: skip
+        raise invalid_value("step", f"one that makes at most {STEPS_MOST} of it")
     return TimeSpan(since, until, step)
 
 
@@ -374,7 +371,7 @@ def _by(page: PageRequest) -> By:
     asked = page.query("by") or BY[0]
     found = next((each for each in BY if each == asked), None)
     if found is None:
-        raise RequestError("bad", f"by: expected one of {', '.join(BY)}", code="invalid_value", param="by")
+        raise invalid_value("by", f"one of {', '.join(BY)}")
     return found
 
 

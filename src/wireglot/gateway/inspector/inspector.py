@@ -19,7 +19,7 @@ from wireglot.dialects.registry import COMMON
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.entry.routes import Asked, NoRoute
-from wireglot.gateway.errors import RequestError
+from wireglot.gateway.errors import RequestError, invalid_value
 from wireglot.gateway.inspector.access import (
     Access,
     InspectorSession,
@@ -196,12 +196,7 @@ class SignInPages:
         """Whoever has no session yet has no token to send: the secret itself is what no other page knows."""
         secret = page.document().get("secret")
         if type(secret) is not str or not secret.strip() or len(secret) > _SECRET_LETTERS_MOST:
-            raise RequestError(
-                "bad",
-                "secret: expected the admin secret or a client key",
-                code="invalid_value",
-                param="secret",
-            )
+            raise invalid_value("secret", "the admin secret or a client key")
         try:
             who = self._gatekeeper.known(page.head.peer, [secret.strip()], page.settings)
         except RequestError as refused:

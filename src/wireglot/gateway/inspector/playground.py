@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, UnknownDialect, dialect, dialect_name, names
-from wireglot.gateway.entry.gates import Gate
-from wireglot.gateway.errors import RequestError
+from wireglot.gateway.errors import invalid_value
 from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.trace.search import Limiter
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.stream import Failure
@@ -45,37 +43,29 @@ class ToTranslate(msgspec.Struct, frozen=True):
     """Where the document itself names none."""
 
 
-class BadQuestion(ValueError):
-    """A field of the question is wrong. `field` names it."""
-
-    def __init__(self, field: str, expected: str) -> None:
-        super().__init__(f"{field}: expected {expected}")
-        self.field = field
-
-
 def asked_of(document: dict[str, Any], letters_most: int) -> ToTranslate:
     known = {"dialect", "kind", "text", "request", "model"}
     for name in document:
         if name not in known:
-            raise BadQuestion(name, f"one of {', '.join(sorted(known))}")
+            raise invalid_value(name, f"one of {', '.join(sorted(known))}")
     for name in known:
         value = document.get(name, "")
         if type(value) is not str:
-            raise BadQuestion(name, "text")
+            raise invalid_value(name, "text")
         if len(value) > letters_most:
-            raise BadQuestion(name, f"at most {letters_most} letters")
+            raise invalid_value(name, f"at most {letters_most} letters")
     try:
         spoken = dialect_name(document.get("dialect", ""))
     except UnknownDialect:
-        raise BadQuestion("dialect", f"one of {', '.join(names())}") from None
+        raise invalid_value("dialect", f"one of {', '.join(names())}") from None
     kind = next((each for each in KINDS if each == document.get("kind")), None)
     if kind is None:
-        raise BadQuestion("kind", f"one of {', '.join(KINDS)}")
+        raise invalid_value("kind", f"one of {', '.join(KINDS)}")
     try:
         if document.get("request") and type(decode(document["request"])) is not dict:
-            raise BadQuestion("request", "a JSON object")
+            raise invalid_value("request", "a JSON object")
     except BadJson as bad:
-        raise BadQuestion("request", f"a JSON object: {bad}") from None
+        raise invalid_value("request", f"a JSON object: {bad}") from None
     return ToTranslate(
         spoken, kind, document.get("text", ""), document.get("request", ""), document.get("model", "")
     )
@@ -221,30 +211,15 @@ def _at(text: str, bad: BadJson) -> dict[str, Any]:
 LETTERS_MOST: Final = MIB
 _AT_ONCE_LETTERS: Final = 8 * KIB
 """A few milliseconds for all dialects together."""
-_WAITING_MOST: Final = 8
-_WAITING_SECONDS: Final = 10.0
 
 
 class TranslatePage:
     def __init__(self) -> None:
-        self._gate = Gate(1, _WAITING_MOST, _WAITING_SECONDS)
+        self._turn = Limiter(1, aside)
 
     async def translate(self, page: PageRequest, viewer: Viewer) -> None:
-        try:
-            asked = asked_of(page.document(), LETTERS_MOST)
-        except BadQuestion as wrong:
-            raise RequestError("bad", str(wrong), code="invalid_value", param=wrong.field) from None
-        work = partial(translated, asked)
+        asked = asked_of(page.document(), LETTERS_MOST)
         if len(asked.text) + len(asked.request) <= _AT_ONCE_LETTERS:
-            page.send(work())
-            return
-        await self._gate.enter()
-        task = asyncio.ensure_future(aside(lambda: msgspec.Raw(encode(work()))))
-        task.add_done_callback(self._done)
-        # Whoever leaves meanwhile does not end the work: the next one waits for it all the same.
-        page.send(await asyncio.shield(task))
-
-    def _done(self, task: asyncio.Task[msgspec.Raw]) -> None:
-        self._gate.leave()
-        if not task.cancelled():
-            task.exception()  # told to whoever still waits, and to nobody else
+            page.send(translated(asked))
+        else:
+            page.send(await self._turn.do(lambda: msgspec.Raw(encode(translated(asked)))))

@@ -13,7 +13,7 @@ from wireglot.dialects.registry import COMMON, dialect, dialect_name, names, sur
 from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
-from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.errors import RequestError, invalid_value, told
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
@@ -40,12 +40,8 @@ def text_field(fields: dict[str, Any], name: str, most: int) -> str:
     if value is None:
         return ""
     if type(value) is not str or len(value) > most:
-        raise wrong_field(name, f"text of at most {most} letters")
+        raise invalid_value(name, f"text of at most {most} letters")
     return value
-
-
-def wrong_field(name: str, expected: str) -> RequestError:
-    return RequestError("bad", f"{name}: expected {expected}", code="invalid_value", param=name)
 
 
 AGENT: Final = "wireglot-inspector"
@@ -70,9 +66,9 @@ class AskPage:
         text = text_field(fields, "text", _MAX_CHARACTERS) or _GREETING
         stream = fields.pop("stream", True)
         if type(stream) is not bool:
-            raise wrong_field("stream", "true or false")
+            raise invalid_value("stream", "true or false")
         for name in fields:
-            raise wrong_field(name, "nothing but model, text and stream")
+            raise invalid_value(name, "nothing but model, text and stream")
         asked = Request(model=model, messages=(Message("user", (Text(text),)),), stream=stream)
         body = encode(dialect(COMMON).render_request(asked, Context()).value)
         reply = CollectedReply(_MAX_ERROR_BYTES)
@@ -94,9 +90,7 @@ def _asked_by_page(page: PageRequest) -> Incoming:
 def _demo_model(settings: Settings) -> str:
     demo = settings.providers.get(DEMO)
     if demo is None:
-        raise RequestError(
-            "bad", "model: expected one, since the demo model is off", code="invalid_value", param="model"
-        )
+        raise invalid_value("model", "one, since the demo model is off")
     return f"{demo.name}/{demo.spec.models[0].match}"
 
 
@@ -121,13 +115,13 @@ class ReplayPage:
         id, to, spoken = (text_field(fields, name, _NAME_LETTERS) for name in ("id", "to", "dialect"))
         changed, dry, stream = fields.pop("body", None), fields.pop("dry", False), fields.pop("stream", None)
         if type(dry) is not bool:
-            raise wrong_field("dry", "true or false")
+            raise invalid_value("dry", "true or false")
         if stream is not None and type(stream) is not bool:
-            raise wrong_field("stream", "true or false")
+            raise invalid_value("stream", "true or false")
         for name in fields:  # one that is misspelled must not cost anything
-            raise wrong_field(name, "nothing but id, to, dialect, body, stream and dry")
+            raise invalid_value(name, "nothing but id, to, dialect, body, stream and dry")
         if spoken and spoken not in names():
-            raise wrong_field("dialect", f"one of {', '.join(names())}")
+            raise invalid_value("dialect", f"one of {', '.join(names())}")
         if id:
             trace = await self._recorded(id, viewer)
             model, spoken = to or trace.row.asked, spoken or trace.row.dialect
@@ -137,7 +131,7 @@ class ReplayPage:
             model = to
             for name, value in (("to", to), ("dialect", spoken), ("body", changed)):
                 if not value:
-                    raise wrong_field(name, "a value, where no id of an exchange is given")
+                    raise invalid_value(name, "a value, where no id of an exchange is given")
             document = _written(changed)
         settings = _leading_to(page.settings, model)
         incoming = _replayed(page, settings, spoken, model, document, stream=bool(stream))
@@ -189,7 +183,7 @@ def _decoded(text: str) -> dict[str, Any]:
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise wrong_field("body", "a JSON object")
+        raise invalid_value("body", "a JSON object")
     return value
 
 

@@ -1,10 +1,10 @@
-"""An answer that is not sent on: of a request that the gateway itself makes."""
+"""Replies that are not a connection's own: one that is sent nowhere, and one in front of another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from wireglot.http.application import Headers
+from wireglot.http.application import Headers, Reply
 
 
 class CollectedReply:
@@ -38,3 +38,38 @@ class CollectedReply:
     def abort(self) -> None: ...
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None: ...
+
+
+class PassedReply:
+    """Implements `Reply`: all of it goes on to another one. For those that change or note some of it."""
+
+    __slots__ = ("behind",)
+
+    def __init__(self, behind: Reply) -> None:
+        self.behind = behind
+
+    @property
+    def started(self) -> bool:
+        return self.behind.started
+
+    @started.setter
+    def started(self, value: bool) -> None:
+        self.behind.started = value
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        self.behind.send(status, headers, body)
+
+    def start(self, status: int, headers: Headers) -> None:
+        self.behind.start(status, headers)
+
+    def write(self, data: bytes) -> None:
+        self.behind.write(data)
+
+    def end(self) -> None:
+        self.behind.end()
+
+    def abort(self) -> None:
+        self.behind.abort()
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self.behind.on_pressure(pause, resume)

@@ -8,7 +8,7 @@ import msgspec
 
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked, query_value
-from wireglot.gateway.errors import RequestError
+from wireglot.gateway.errors import RequestError, invalid_value
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.settings import Settings
@@ -73,7 +73,7 @@ def order_of(page: PageRequest) -> Literal["asc", "desc"]:
             return "asc"
         case "" | "desc":
             return "desc"
-    raise RequestError("bad", "order: expected asc or desc", code="invalid_value", param="order")
+    raise invalid_value("order", "asc or desc")
 
 
 def listed(entries: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.entry.gates import shed, shed_seconds
-from wireglot.gateway.errors import RequestError
+from wireglot.gateway.errors import RequestError, invalid_value
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
@@ -226,7 +226,7 @@ class TracePages:
             told["unread"] = found.unread
         if (fleet := self._traces.fleet.status()) is not None:
             told["fleet"] = fleet
-        _send(page, told)
+        page.send(told)
 
     async def _before(self, page: PageRequest, viewer: Viewer) -> tuple[float, str] | None:
         id = page.query("before")
@@ -248,7 +248,7 @@ class TracePages:
             each for each in told.values() if each["turns"] > 1 or not each["session"].startswith(BEGINS)
         )
         newest = sorted(found, key=lambda each: each["last_at"], reverse=True)
-        _send(page, {"conversations": newest[:_CONVERSATIONS_MOST]})
+        page.send({"conversations": newest[:_CONVERSATIONS_MOST]})
 
     # One.
 
@@ -280,14 +280,14 @@ class TracePages:
         only = page.query("only")
         row, trace, why = await self._found(page, viewer, told=only != "recorded")
         if trace is not None:
-            _send(page, _without_bodies(trace) if only == "told" else trace)
+            page.send(_without_bodies(trace) if only == "told" else trace)
             return
         losses: list[Any] = []
         if row.losses is not None and row.state != "running":
             found = await self._find_losses(row.key, row.id)
             losses = decode(found).get("losses", []) if found is not None else []
         row = msgspec.structs.replace(row, recorded=False)
-        _send(page, {"row": row, "losses": losses, **({"why": why} if why else {})})
+        page.send({"row": row, "losses": losses, **({"why": why} if why else {})})
 
     async def _export(self, page: PageRequest, viewer: Viewer) -> None:
         trace = await self._recorded(page, viewer)
@@ -317,33 +317,26 @@ class TracePages:
     # The recording itself.
 
     async def _recording(self, page: PageRequest, viewer: Viewer) -> None:
-        _send(page, await self._traces.status())
+        page.send(await self._traces.status())
 
     async def _record(self, page: PageRequest, viewer: Viewer) -> None:
         viewer.need_all("recording")
         minutes: Any = page.document().get("minutes")
         if type(minutes) not in (int, float) or not 0 <= minutes <= _MINUTES_MOST:
-            told = f"minutes: expected a number from 0 to {_MINUTES_MOST}"
-            raise RequestError("bad", told, code="invalid_value", param="minutes")
+            raise invalid_value("minutes", f"a number from 0 to {_MINUTES_MOST}")
         unreached = await self._traces.record_for(minutes * 60)
         status = await self._traces.status()
         if unreached:
             status["unreached"] = (
                 f"only this machine until the store is back, by which others are told: {unreached}"
             )
-        _send(page, status)
+        page.send(status)
 
 
 def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
     if viewer.sees_all:
         return wanted
     return msgspec.structs.replace(wanted, only_key=viewer.key, only_since=viewer.created / 1000)
-
-
-def _send(page: PageRequest, document: Any) -> None:
-    headers = [("content-type", "application/json"), *identity(page.record.id, page.asked.dialect)]
-    page.record.answered(200)
-    page.reply.send(200, headers, msgspec.json.encode(document))
 
 
 def _add(told: dict[str, Any], row: Row) -> None:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.collected_reply import PassedReply
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Head, Headers, Reply
@@ -256,45 +257,28 @@ class RecordedAnswer:
         self._behind.abort()
 
 
-class RecordedReply:
-    """Implements `Reply`: a client's, which tells what goes out over it."""
+class RecordedReply(PassedReply):
+    """A client's, which tells what goes out over it."""
 
-    __slots__ = ("_behind", "_side")
+    __slots__ = ("_side",)
 
     def __init__(self, behind: Reply, side: RecordedSide) -> None:
-        self._behind = behind
+        super().__init__(behind)
         self._side = side
-
-    @property
-    def started(self) -> bool:
-        return self._behind.started
-
-    @started.setter
-    def started(self, value: bool) -> None:
-        self._behind.started = value
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         self._side.head(status, headers)
         self._side.data(body)
-        self._behind.send(status, headers, body)
+        self.behind.send(status, headers, body)
 
     def start(self, status: int, headers: Headers) -> None:
         self._side.head(status, headers)
         self._side.streamed = True
-        self._behind.start(status, headers)
+        self.behind.start(status, headers)
 
     def write(self, data: bytes) -> None:
         self._side.data(data)
-        self._behind.write(data)
-
-    def end(self) -> None:
-        self._behind.end()
-
-    def abort(self) -> None:
-        self._behind.abort()
-
-    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        self._behind.on_pressure(pause, resume)
+        self.behind.write(data)
 
 
 WAITING_MOST: Final = 1_000

@@ -20,7 +20,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.ir.usage import KINDS, kinds_of
-from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss
+from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, traced
 from wireglot.wire.json import mend_text
 
 ROWS_MOST: Final = 10_000
@@ -328,13 +328,8 @@ def told(row: Row, redactor: Redactor) -> Row:
 def told_losses(losses: Sequence[Loss], redactor: Redactor) -> list[TracedLoss]:
     """The worst first."""
     return [
-        TracedLoss(
-            feature=loss.feature,
-            action=loss.action,
-            grade=loss.grade,
-            document=loss.document,
-            path=_clean(loss.path, redactor),
-            detail=_clean(loss.detail, redactor),
+        msgspec.structs.replace(
+            traced(loss), path=_clean(loss.path, redactor), detail=_clean(loss.detail, redactor)
         )
         for loss in worst_first(losses)
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -21,16 +21,22 @@ _WAITING_MOST: Final = 8
 _WAITING_SECONDS: Final = 10.0
 
 
+class Run(Protocol):
+    def __call__(self, work: Callable[[], T], /) -> Coroutine[Any, Any, T]: ...
+
+
 class Limiter:
     """Threads share one interpreter with the loop: dozens of searches at once leave it a fraction."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, run: Run = asyncio.to_thread) -> None:
+        """`run`: does it in a thread."""
         self._gate = Gate(at_once, _WAITING_MOST * at_once, _WAITING_SECONDS)
+        self._run = run
 
     async def do(self, work: Callable[[], T]) -> T:
         """What the work gives, or raises. Raises RequestError where too many wait already."""
         await self._gate.enter()
-        task = asyncio.ensure_future(asyncio.to_thread(work))
+        task = asyncio.ensure_future(self._run(work))
         task.add_done_callback(self._done)
         # Whoever leaves meanwhile does not end the work: the next one waits for it all the same.
         return await asyncio.shield(task)
