@@ -49,14 +49,9 @@ class Directives(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _FLAGS: Final = {
-    "echo": "echo",
-    "think": "think",
-    "refuse": "refuse",
-    "strict": "strict",
-    "hang": "hang",
-    "hang-midstream": "hang_midstream",
-    "fail-midstream": "fail_midstream",
-    "cut": "cut",
+    field.name.replace("_", "-"): field.name
+    for field in msgspec.structs.fields(Directives)
+    if field.default is False
 }
 
 

@@ -9,7 +9,7 @@ looked at: it comes from a client, and running it could take for ever.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final, TypeGuard
 
@@ -25,7 +25,8 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 
 def number_for(given: Mapping[str, Any], *, whole: bool) -> int | float:
     """1 where that is allowed, else something near the bound that forbids it."""
-    low, high = _low(given), _high(given)
+    low = _bound(given, "minimum", "exclusiveMinimum", max)
+    high = _bound(given, "maximum", "exclusiveMaximum", min)
     step = given.get("multipleOf")
     grid = Fraction(str(step)) if is_number(step) and step > 0 else None
     if whole:
@@ -42,19 +43,13 @@ def number_for(given: Mapping[str, Any], *, whole: bool) -> int | float:
     return high[0] - 1 if high[1] else high[0]
 
 
-def _low(given: Mapping[str, Any]) -> _Bound | None:
+def _bound(
+    given: Mapping[str, Any], name: str, exclusive: str, narrower: Callable[[float, float], float]
+) -> _Bound | None:
     """OpenAPI's older schemas say `exclusiveMinimum: true` beside the minimum."""
-    value, strict = given.get("minimum"), given.get("exclusiveMinimum")
+    value, strict = given.get(name), given.get(exclusive)
     bound = (value, strict is True) if is_number(value) else None
-    if is_number(strict) and (bound is None or strict >= bound[0]):
-        return strict, True
-    return bound
-
-
-def _high(given: Mapping[str, Any]) -> _Bound | None:
-    value, strict = given.get("maximum"), given.get("exclusiveMaximum")
-    bound = (value, strict is True) if is_number(value) else None
-    if is_number(strict) and (bound is None or strict <= bound[0]):
+    if is_number(strict) and (bound is None or narrower(strict, bound[0]) == strict):
         return strict, True
     return bound
 
@@ -99,13 +94,6 @@ PATH_KEYS: Final = frozenset(
     {"path", "file_path", "filepath", "file", "filename", "file_name", "absolute_path", "target_file"}
 )
 COMMAND_KEYS: Final = frozenset({"command", "cmd", "script", "shell_command"})
-_FOLDER_KEYS: Final = frozenset({"dir_path", "directory", "workdir", "cwd", "dir", "folder"})
-_TEXT_KEYS: Final = frozenset(
-    {"query", "q", "text", "prompt", "message", "question", "input", "content", "task", "search", "answer"}
-)
-_PLACE_KEYS: Final = frozenset({"city", "location", "place", "town"})
-_REASON_KEYS: Final = frozenset({"description", "reason", "justification", "explanation", "why"})
-_URL_KEYS: Final = frozenset({"url", "uri", "link", "href"})
 
 
 class Hints(msgspec.Struct, frozen=True):
@@ -115,6 +103,31 @@ class Hints(msgspec.Struct, frozen=True):
     command: str = ""
     text: str = ""
     place: str = ""
+
+
+_KEYS: Final[tuple[tuple[frozenset[str], Callable[[Hints], str], str], ...]] = (
+    (PATH_KEYS, lambda hints: hints.path, "README.md"),
+    (COMMAND_KEYS, lambda hints: hints.command, "echo hello from the demo model"),
+    (
+        frozenset({"dir_path", "directory", "workdir", "cwd", "dir", "folder"}),
+        lambda hints: hints.path.rpartition("/")[0],
+        ".",
+    ),
+    (frozenset({"city", "location", "place", "town"}), lambda hints: hints.place, "Paris"),
+    (
+        frozenset({"query", "q", "text", "prompt", "message", "question", "input", "content", "task",
+                   "search", "answer"}),
+        lambda hints: hints.text,
+        "demo",
+    ),
+    (
+        frozenset({"description", "reason", "justification", "explanation", "why"}),
+        lambda hints: "",
+        "The demo model tries its tools",
+    ),
+    (frozenset({"url", "uri", "link", "href"}), lambda hints: "", "https://example.com/"),
+)  # fmt: skip
+"""Fields by their names: what the prompt offers for them, and what they are filled with otherwise."""
 
 
 def filled(schema: Mapping[str, Any] | None, hints: Hints | None = None) -> Any:
@@ -232,15 +245,7 @@ class _Filler:
 
     def _hint(self, key: str) -> str:
         plain = plain_key(key)
-        if plain in PATH_KEYS:
-            return self._hints.path
-        if plain in COMMAND_KEYS:
-            return self._hints.command
-        if plain in _FOLDER_KEYS:
-            return self._hints.path.rpartition("/")[0]
-        if plain in _PLACE_KEYS:
-            return self._hints.place
-        return self._hints.text if plain in _TEXT_KEYS else ""
+        return next((hint(self._hints) for names, hint, _ in _KEYS if plain in names), "")
 
 
 def _type(given: Mapping[str, Any]) -> str:
@@ -318,19 +323,7 @@ def _text(given: Mapping[str, Any], text: str) -> str:
 
 def _usual_text(key: str) -> str:
     plain = plain_key(key)
-    if plain in PATH_KEYS:
-        return "README.md"
-    if plain in COMMAND_KEYS:
-        return "echo hello from the demo model"
-    if plain in _FOLDER_KEYS:
-        return "."
-    if plain in _PLACE_KEYS:
-        return "Paris"
-    if plain in _REASON_KEYS:
-        return "The demo model tries its tools"
-    if plain in _URL_KEYS:
-        return "https://example.com/"
-    return "demo"
+    return next((usual for names, _, usual in _KEYS if plain in names), "demo")
 
 
 def _distinct(made: list[Any], schema: Mapping[str, Any]) -> list[Any]:

@@ -9,7 +9,6 @@ Everything else may run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 from wireglot.demo.conversation import DemoTurn
@@ -50,20 +49,17 @@ def safety_answer(request: Request, turn: DemoTurn) -> str | None:
     pending = _pending(request, asked)
     if pending is not None:
         return pending
-    for is_asked, answer in _CHECKS:
-        if is_asked(rules, asked):
-            return answer(rules, asked)
+    if '{"verdict": "allow"}' in rules and asked.startswith("{"):
+        return _judge(asked)
+    if "<transcript>" in asked and ("<severity>" in rules or "<block>" in rules):
+        return _transcript(rules, asked)
     return None
 
 
 # The gateway's own (`gateway/relay/judge.py`): one JSON document about one call.
 
 
-def _is_judge(rules: str, asked: str) -> bool:
-    return '{"verdict": "allow"}' in rules and asked.startswith("{")
-
-
-def _judge(rules: str, asked: str) -> str:
+def _judge(asked: str) -> str:
     try:
         call: Any = decode(asked).get("call")
     except (BadJson, AttributeError):
@@ -91,20 +87,13 @@ def _texts(value: Any) -> list[str]:
 # Claude Code's (2.1.326) auto mode, where it makes the check itself: a transcript, whose last line is judged.
 
 
-def _is_transcript(rules: str, asked: str) -> bool:
-    return "<transcript>" in asked and ("<severity>" in rules or "<block>" in rules)
-
-
 def _transcript(rules: str, asked: str) -> str:
     transcript = asked.partition("<transcript>")[2].partition("</transcript>")[0]
     action = (transcript.strip().splitlines() or [""])[-1]
     blocked = is_dangerous(action)
     if "<severity>" in rules:
-        return (
-            "<severity>95</severity><category>Dangerous Command</category>"
-            if blocked
-            else ("<severity>5</severity>")
-        )
+        dangerous = "<severity>95</severity><category>Dangerous Command</category>"
+        return dangerous if blocked else "<severity>5</severity>"
     return f"<block>yes</block><reason>{_REASON}</reason>" if blocked else "<block>no</block>"
 
 
@@ -125,9 +114,3 @@ def _pending(request: Request, asked: str) -> str | None:
     blocked = is_dangerous(asked.rpartition(_PENDING)[2])
     answer = {"thinking": "", _VERDICT_FIELD: blocked, "reason": _REASON if blocked else ""}
     return encode_text({name: value for name, value in answer.items() if name in fields})
-
-
-_CHECKS: Final[tuple[tuple[Callable[[str, str], bool], Callable[[str, str], str]], ...]] = (
-    (_is_judge, _judge),
-    (_is_transcript, _transcript),
-)

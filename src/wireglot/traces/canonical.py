@@ -44,7 +44,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -69,6 +69,8 @@ from wireglot.ir.outcome import Candidate, Response, Stop, Usage
 from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from wireglot.ir.stream import Event, fold
 from wireglot.wire.json import BadJson, decode, encode_text
+
+SignedPart = TypeVar("SignedPart", Text, ToolCall, Media)
 
 _UNNAMED = "response"
 _EMPTY_SCHEMAS: tuple[dict[str, Any], ...] = ({}, {"type": "object"})
@@ -211,22 +213,14 @@ def _parts(parts: tuple[Part, ...], names: dict[str, str]) -> tuple[Part, ...]:
 
 
 def _text(part: Text) -> Text:
-    return replace(
-        part,
-        citations=tuple(_citation(citation) for citation in part.citations),
-        signature=_signature(part.signature),
-        cache=_cache(part.cache),
-        extra=canonical_extra(part.extra),
-    )
+    return _carried(part, citations=tuple(_citation(citation) for citation in part.citations))
 
 
 def _call(part: ToolCall) -> ToolCall:
-    return replace(
-        part,
-        arguments=canonical_arguments(part.arguments) if part.kind == "function" else part.arguments,
-        signature=_signature(part.signature),
-        cache=_cache(part.cache),
-        extra=canonical_extra(part.extra),
+    return (
+        _carried(part, arguments=canonical_arguments(part.arguments))
+        if part.kind == "function"
+        else _carried(part)
     )
 
 
@@ -234,12 +228,17 @@ def _media(part: Media) -> Media:
     if part.kind == "document" and part.mime == "text/plain" and part.data is not None:
         with suppress(ValueError):
             part = replace(part, text=b64decode(part.data, validate=True).decode(), data=None)
+    return _carried(part, detail="" if part.detail == "auto" else part.detail)
+
+
+def _carried(part: SignedPart, **changes: Any) -> SignedPart:
+    """With these changes, and what it carries beside its content in canonical form."""
     return replace(
         part,
-        detail="" if part.detail == "auto" else part.detail,
         signature=_signature(part.signature),
         cache=_cache(part.cache),
         extra=canonical_extra(part.extra),
+        **changes,
     )
 
 
