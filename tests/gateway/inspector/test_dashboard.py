@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, configured
+from tests.gateway.kit import head, settings
 from tests.tiers import rows
+from wireglot.gateway.entry.callers import LOCAL
+from wireglot.gateway.entry.routes import Asked
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.dashboard import (
     TimeSpan,
     as_csv,
@@ -19,9 +23,14 @@ from wireglot.gateway.inspector.dashboard import (
     graded,
     percentile,
     plain,
+    query_of,
     usual_step,
 )
-from wireglot.stores.records import UsageRow
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.collected_reply import CollectedReply
+from wireglot.gateway.request.page_request import PageRequest
+from wireglot.gateway.request.viewer import Viewer
+from wireglot.stores.records import UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.traces.trace import LossCounts, Row
@@ -187,3 +196,44 @@ def test_an_empty_dashboard_is_one_too(open_visitor):
     told = open_visitor.get(f"{DASHBOARD}?from=7d").json()
     assert told["total"]["latency_ms"] == {"p50": None, "p95": None, "p99": None}
     assert set(told["series"]["requests"]) == {0}
+
+
+def asked_by(viewer: Viewer, query: str = "", since: int = 100) -> UsageQuery:
+    visit = head("GET", DASHBOARD, query)
+    page = PageRequest(
+        settings=settings(),
+        caller=LOCAL,
+        head=visit,
+        asked=Asked("openai-chat", "inspector"),
+        body=b"",
+        reply=CollectedReply(),
+        record=Record("req_1", 0.0),
+    )
+    return query_of(page, TimeSpan(since, since + 3600, 60), viewer)
+
+
+def test_a_key_sees_its_own_figures_since_it_was_made():
+    key = Viewer("key", "ada", created=150_000)
+    assert asked_by(key, "key=bob") == UsageQuery(caller="ada", since=150_000, until=3_700_000)
+    assert asked_by(key, since=200).since == 200_000
+    admin = asked_by(Viewer("admin"), "key=bob&model=m&provider=p")
+    assert admin == UsageQuery(caller="bob", model="m", provider="p", since=100_000, until=3_700_000)
+    assert asked_by(Viewer("open")).caller is None
+
+
+def test_a_viewer_sees_what_its_key_did_since_it_was_made():
+    key = Viewer("key", "ada", created=150_000)
+    assert key.sees("ada", 150.0)
+    assert key.sees("ada")
+    assert not key.sees("ada", 149.999)
+    assert not key.sees("bob", 150.0)
+    assert not key.sees_all
+    for access in ("open", "admin"):
+        assert Viewer(access).sees("bob", 1.0)
+        assert Viewer(access).sees_all
+    with pytest.raises(RequestError, match="its own exchanges"):
+        key.need_all("recording")
+    Viewer("open").need_all("recording")
+    with pytest.raises(RequestError, match="admin secret"):
+        Viewer("open").need_admin()
+    Viewer("admin").need_admin()

@@ -277,7 +277,7 @@ class DashboardPage:
     async def _told(
         self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, groups_most: int
     ) -> dict[str, Any]:
-        query = _query(page, span, viewer)
+        query = query_of(page, span, viewer)
         found = await self._ledger.rows(query, limit=ROWS_MOST + 1)
         # What machines of a fleet answered that keep books of their own, this one among them.
         if more := await self._traces.fleet.unbooked(span.since, span.until):
@@ -338,7 +338,7 @@ class DashboardPage:
         }
 
 
-def _query(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
+def query_of(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
     query = UsageQuery(
         since=span.since * 1000,
         until=span.until * 1000,
