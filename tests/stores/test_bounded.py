@@ -105,7 +105,7 @@ def test_each_call_declares_how_it_is_waited_for() -> None:
             unattended |= {name} if kind.is_unattended else set()
     assert reads == {
         *("get", "pieces", "recent", "recall", "totals", "rows", "spent", "sessions", "version", "all"),
-        "stats",
+        *("stats", "changed"),
     }
     assert long == {
         *("apply", "close_open", "totals", "rows", "sessions", "forget_session", "stats", "sweep", "wipe"),

@@ -78,3 +78,34 @@ def test_of_many_that_create_the_same_key_one_succeeds(run, engine):
     won = run(race())
     assert won.count(True) == 1
     assert run(engine.keys.all())[0].digest == f"{won.index(True):064}"
+
+
+def test_a_key_is_found_by_its_name(run, engine):
+    run(engine.keys.put(WHOLE))
+    assert run(engine.keys.get(WHOLE.name)) == WHOLE
+    assert run(engine.keys.get("other")) is None
+    assert run(engine.keys.get("\ud800 \\ \0")) is None
+
+
+def test_only_what_was_written_since_a_version_has_changed(run, engine):
+    others = [KeyRow(f"other-{n}", f"{n:064}", "wg-000", 1) for n in range(5)]
+    run(engine.load(others))
+    before = run(engine.keys.version())
+    run(engine.keys.put(WHOLE, new=True))
+    assert run(engine.keys.changed(before)) == [WHOLE]
+    changed = msgspec.structs.replace(others[3], revoked=7)
+    run(engine.keys.put(changed, over=others[3]))
+    assert sorted(run(engine.keys.changed(before)), key=lambda row: row.name) == [changed, WHOLE]
+    assert run(engine.keys.changed(before + 1)) == [changed]
+
+
+def test_the_change_of_a_key_that_is_gone_or_was_changed_twice_cannot_be_told(run, engine):
+    run(engine.keys.put(WHOLE))
+    before = run(engine.keys.version())
+    run(engine.keys.delete(WHOLE.name))
+    assert run(engine.keys.changed(before)) is None
+    run(engine.keys.put(WHOLE))
+    assert run(engine.keys.changed(before)) is None
+    assert run(engine.keys.changed(before + 1)) == [WHOLE]
+    assert run(engine.keys.changed(run(engine.keys.version()))) is None
+    assert run(engine.keys.changed(run(engine.keys.version()) + 5)) is None

@@ -214,6 +214,15 @@ class Keys(Protocol):
     @call("reads")
     async def all(self) -> list[KeyRow]: ...
 
+    @call("reads")
+    async def get(self, name: str) -> KeyRow | None: ...
+
+    @call("reads")
+    async def changed(self, since: int) -> list[KeyRow] | None:
+        """The keys written after the version was `since`; None where they cannot be told apart from the
+        others: one was deleted, or written by a program that does not number its changes."""
+        ...
+
     @call("writes")
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         """With `new`: False, and nothing written, where a key of this name ever existed. With `over`: the

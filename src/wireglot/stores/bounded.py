@@ -247,6 +247,8 @@ class BoundedLedger(BoundedPart):
 class BoundedKeys(BoundedPart):
     version = bounded(Keys.version)
     all = bounded(Keys.all)
+    get = bounded(Keys.get)
+    changed = bounded(Keys.changed)
     put = bounded(Keys.put)
     delete = bounded(Keys.delete)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -201,6 +202,11 @@ def read_key(name: str, body: bytes) -> KeyRow:
         return _KEYS.decode(body)
     except msgspec.DecodeError:
         return KeyRow(name, "", "", 0)
+
+
+def are_all_changes(revisions: Iterable[int], since: int, version: int) -> bool:
+    """Whether the keys of these revisions are all that changed after `since`. A deletion leaves none."""
+    return 0 < version - since == len(set(revisions))
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ from wireglot.stores.records import (
     UsageRow,
     UsageTotal,
     VaultEntry,
+    are_all_changes,
     gives_way,
     model_of,
 )
@@ -207,6 +208,8 @@ class MemoryKeys:
     def __init__(self) -> None:
         self.rows: dict[str, KeyRow] = {}
         self._version = 0
+        self._revisions: dict[str, int] = {}
+        """The version that each was written with."""
 
     async def version(self) -> int:
         return self._version
@@ -214,17 +217,28 @@ class MemoryKeys:
     async def all(self) -> list[KeyRow]:
         return sorted(self.rows.values(), key=lambda row: row.name)
 
+    async def get(self, name: str) -> KeyRow | None:
+        return self.rows.get(name)
+
+    async def changed(self, since: int) -> list[KeyRow] | None:
+        revisions = {name: revision for name, revision in self._revisions.items() if revision > since}
+        if not are_all_changes(revisions.values(), since, self._version):
+            return None
+        return [self.rows[name] for name in revisions]
+
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         there = self.rows.get(row.name)
         if (new and there is not None) or (over is not None and there != over):
             return False
         self.rows[row.name] = row
         self._version += 1
+        self._revisions[row.name] = self._version
         return True
 
     async def delete(self, name: str) -> bool:
         if self.rows.pop(name, None) is None:
             return False
+        del self._revisions[name]
         self._version += 1
         return True
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.stores.postgres.pool import Connection, PostgresPool, touched
-from wireglot.stores.records import KeyRow, read_key
+from wireglot.stores.records import KeyRow, are_all_changes, read_key
 from wireglot.stores.sql import from_text, to_text
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(KeyRow)
+_REVISE = """
+WITH next AS (UPDATE keys_version SET version = version + 1 RETURNING version)
+UPDATE keys SET revision = next.version FROM next WHERE name = ANY($1::text[])
+"""
+"""The next version, which the keys of these names are written with."""
 
 
 class PostgresKeys:
@@ -24,6 +29,18 @@ class PostgresKeys:
             read_key(from_text(row["name"]), row["body"])
             for row in await self._pool.fetch("SELECT name, body FROM keys ORDER BY name")
         ]
+
+    async def get(self, name: str) -> KeyRow | None:
+        found = await self._pool.fetch("SELECT body FROM keys WHERE name = $1", to_text(name))
+        return read_key(name, found[0][0]) if found else None
+
+    async def changed(self, since: int) -> list[KeyRow] | None:
+        found = await self._pool.fetch(
+            "SELECT name, body, revision, version FROM keys, keys_version WHERE revision > $1", since
+        )
+        if not found or not are_all_changes((row["revision"] for row in found), since, found[0]["version"]):
+            return None
+        return [read_key(from_text(row["name"]), row["body"]) for row in found]
 
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         name, body = to_text(row.name), _ENCODER.encode(row)
@@ -45,7 +62,7 @@ class PostgresKeys:
                     body,
                 )
                 if touched(written):
-                    await connection.execute("UPDATE keys_version SET version = version + 1")
+                    await connection.execute(_REVISE, [name])
                     return True
                 # A lost connection may have hidden that our own first try was written.
                 return bool(
@@ -60,7 +77,7 @@ class PostgresKeys:
             async with connection.transaction():
                 gone = touched(await connection.execute("DELETE FROM keys WHERE name = $1", to_text(name)))
                 if gone:
-                    await connection.execute("UPDATE keys_version SET version = version + 1")
+                    await connection.execute(_REVISE, [])
                 return bool(gone or turn)  # a lost connection may have hidden that our first try did it
 
         return await self._pool.run(work)
@@ -68,13 +85,14 @@ class PostgresKeys:
 
 async def load_keys(connection: Connection, rows: list[KeyRow]) -> None:
     """What is there already stays as it is."""
-    written = await connection.execute(
-        "INSERT INTO keys (name, body) SELECT * FROM unnest($1::text[], $2::bytea[]) ON CONFLICT DO NOTHING",
+    written = await connection.fetch(
+        "INSERT INTO keys (name, body) SELECT * FROM unnest($1::text[], $2::bytea[]) ON CONFLICT DO NOTHING "
+        "RETURNING name",
         [to_text(row.name) for row in rows],
         [_ENCODER.encode(row) for row in rows],
     )
-    if touched(written):
-        await connection.execute("UPDATE keys_version SET version = version + 1")
+    if written:
+        await connection.execute(_REVISE, [row["name"] for row in written])
 
 
 def key_row(body: bytes) -> KeyRow:

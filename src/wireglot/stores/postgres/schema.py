@@ -97,7 +97,10 @@ _TYPES: Final[dict[Sort, str]] = {
     "flag": "boolean",
     "list": "text",
 }
-_ADDED: Final = added_columns(_TYPES, empty_list="[]")
+_ADDED: Final = {
+    "usage": added_columns(_TYPES, empty_list="[]"),
+    "keys": {"revision": "revision bigint NOT NULL DEFAULT 0"},
+}
 
 
 async def migrate(
@@ -146,13 +149,16 @@ async def migrate(
 async def _add_columns(connection: Connection) -> None:
     """With their defaults no table is rewritten, and whoever writes rows without them meanwhile goes on."""
     found = await connection.fetch(
-        "SELECT attname FROM pg_attribute "
-        "WHERE attrelid = 'usage'::regclass AND attnum > 0 AND NOT attisdropped"
+        "SELECT attrelid::regclass::text, attname FROM pg_attribute "
+        "WHERE attrelid IN ('usage'::regclass, 'keys'::regclass) AND attnum > 0 AND NOT attisdropped"
     )
-    there = {row[0] for row in found}
-    for name, definition in _ADDED.items():
-        if name not in there:
-            await connection.execute(f"ALTER TABLE usage ADD COLUMN {definition}", timeout=LONG_SECONDS)
+    there = {(table, name) for table, name in found}
+    for table, columns in _ADDED.items():
+        for name, definition in columns.items():
+            if (table, name) not in there:
+                await connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}", timeout=LONG_SECONDS)
+    if ("keys", "revision") not in there:
+        await connection.execute("CREATE INDEX keys_revision ON keys (revision)", timeout=LONG_SECONDS)
 
 
 async def _version(connection: Connection, address: PostgresAddress) -> int:

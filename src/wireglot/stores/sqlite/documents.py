@@ -8,7 +8,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from wireglot.stores.records import Document, KeyRow, read_key
+from wireglot.stores.records import Document, KeyRow, are_all_changes, read_key
 from wireglot.stores.sql import from_text, is_plain, to_text
 from wireglot.stores.sqlite.database import Database
 
@@ -265,12 +265,31 @@ class SqliteKeys:
         return await self._database.read(read)
 
     async def all(self) -> list[KeyRow]:
-        def read(connection: apsw.Connection) -> list[tuple[str, bytes]]:
-            return [
-                (name, body) for name, body in connection.execute("SELECT name, body FROM keys ORDER BY name")
+        # They are decoded in the thread: there may be a hundred thousand.
+        return await self._database.read(
+            lambda connection: [
+                read_key(name, body)
+                for name, body in connection.execute("SELECT name, body FROM keys ORDER BY name")
             ]
+        )
 
-        return [read_key(name, body) for name, body in await self._database.read(read)]
+    async def get(self, name: str) -> KeyRow | None:
+        def read(connection: apsw.Connection) -> KeyRow | None:
+            body: bytes | None = connection.execute(
+                "SELECT body FROM keys WHERE name = ?", (to_text(name),)
+            ).get
+            return None if body is None else read_key(name, body)
+
+        return await self._database.read(read)
+
+    async def changed(self, since: int) -> list[KeyRow] | None:
+        def read(connection: apsw.Connection) -> list[KeyRow] | None:
+            found: list[Any] = connection.execute(_CHANGED_KEYS, (since,)).fetchall()
+            if not found or not are_all_changes((row[2] for row in found), since, found[0][3]):
+                return None
+            return [read_key(name, body) for name, body, *_ in found]
+
+        return await self._database.read(read)
 
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         return await self._database.write(lambda connection: put_key(connection, row, new=new, over=over))
@@ -280,23 +299,29 @@ class SqliteKeys:
             connection.execute("DELETE FROM keys WHERE name = ?", (name,))
             if not connection.changes():
                 return False
-            connection.execute("UPDATE revisions SET value = value + 1 WHERE name = 'keys'")
+            connection.execute(_NEXT_REVISION)
             return True
 
         return await self._database.write(write)
 
 
+_NEXT_REVISION: Final = "UPDATE revisions SET value = value + 1 WHERE name = 'keys'"
+_REVISION: Final = "(SELECT value FROM revisions WHERE name = 'keys')"
+_CHANGED_KEYS: Final = f"SELECT name, body, revision, {_REVISION} FROM keys WHERE revision > ?"
+
+
 def put_key(connection: apsw.Connection, row: KeyRow, *, new: bool, over: KeyRow | None = None) -> bool:
-    instead = "DO NOTHING" if new else "DO UPDATE SET body = excluded.body"
+    instead = "DO NOTHING" if new else "DO UPDATE SET body = excluded.body, revision = excluded.revision"
     if over is not None:
         there: Any = connection.execute("SELECT body FROM keys WHERE name = ?", (row.name,)).fetchone()
         if there is None or read_key(row.name, there[0]) != over:
             return False
     connection.execute(
-        f"INSERT INTO keys (name, body) VALUES (?, ?) ON CONFLICT (name) {instead}",
+        f"INSERT INTO keys (name, body, revision) VALUES (?, ?, {_REVISION} + 1)"
+        f" ON CONFLICT (name) {instead}",
         (row.name, msgspec.json.encode(row)),
     )
     if not connection.changes():
         return False
-    connection.execute("UPDATE revisions SET value = value + 1 WHERE name = 'keys'")
+    connection.execute(_NEXT_REVISION)
     return True

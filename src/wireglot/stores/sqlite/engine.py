@@ -25,13 +25,15 @@ from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 from wireglot.stores.sqlite import documents, ledger
 from wireglot.stores.sqlite.database import Clock, Database
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
-from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_ID, STORE_STEPS
+from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_ID, STORE_INDEXES, STORE_STEPS
 from wireglot.stores.sqlite.sweep import sweep, wipe
 from wireglot.stores.sqlite.vault import SqliteVault
 
 T = TypeVar("T")
 
-STORE: Final = Format("a store of wireglot", STORE_ID, STORE_STEPS, columns=STORE_COLUMNS)
+STORE: Final = Format(
+    "a store of wireglot", STORE_ID, STORE_STEPS, columns=STORE_COLUMNS, indexes=STORE_INDEXES
+)
 
 PAGE_BYTES: Final = 4 << 20
 PAGE_ROWS: Final = 1000

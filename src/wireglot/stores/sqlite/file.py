@@ -31,6 +31,8 @@ class Format(msgspec.Struct, frozen=True):
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
     columns: Mapping[str, Mapping[str, str]] = {}
     """By table and name, the definitions of columns that are added where a table lacks them."""
+    indexes: Sequence[str] = ()
+    """Of these columns, made where they are lacking."""
     checked_bytes: int = CHECKED_BYTES
 
 
@@ -243,6 +245,8 @@ def _migrate(connection: apsw.Connection, path: Path, form: Format) -> None:
             for definition in _lacking(connection, table, columns):
                 connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
             connection.execute("COMMIT")
+    for index in form.indexes:
+        connection.execute(f"CREATE INDEX IF NOT EXISTS {index}")
 
 
 def _lacking(connection: apsw.Connection, table: str, columns: Mapping[str, str]) -> list[str]:

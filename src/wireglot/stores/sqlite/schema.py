@@ -97,7 +97,11 @@ _TYPES: Final[dict[Sort, str]] = {
     "flag": "INTEGER",
     "list": "TEXT",
 }
-STORE_COLUMNS: Final = {"usage": added_columns(_TYPES, empty_list="")}
+STORE_COLUMNS: Final = {
+    "usage": added_columns(_TYPES, empty_list=""),
+    "keys": {"revision": "revision INTEGER NOT NULL DEFAULT 0"},
+}
+STORE_INDEXES: Final = ("keys_by_revision ON keys (revision)",)
 
 # Times are unix milliseconds with a fraction. `clock` is the last time seen: see counters.py.
 _COUNTERS_1: Final = """

@@ -57,10 +57,10 @@ class Keyring:
         return sorted(await self._keys.all(), key=lambda row: row.name)
 
     async def get(self, name: str) -> KeyRow:
-        for row in await self._keys.all():
-            if row.name == name:
-                return row
-        raise Unknown(f"there is no stored key called {shown(name)}")
+        row = await self._keys.get(name)
+        if row is None:
+            raise Unknown(f"there is no stored key called {shown(name)}")
+        return row
 
     async def create(self, name: object, fields: Mapping[str, Any]) -> tuple[KeyRow, str]:
         """The key itself is in the answer, and from then on nowhere."""

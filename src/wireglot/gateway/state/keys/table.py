@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from wireglot.gateway.observe.log import Note
@@ -17,6 +17,9 @@ from wireglot.stores.records import KeyRow
 
 TRUSTED_SECONDS: Final = 60.0
 """For which the last known table serves on while the store is down."""
+
+_CHANGES_AT_ONCE: Final = 500
+"""Keys that are taken over on the event loop; more of them in a thread."""
 
 _LOSSES: Final[dict[str, LossPolicy]] = {
     "strict": "strict",
@@ -43,21 +46,17 @@ class KeyTable:
         self._note = note
         self.clock = clock
         self._wall = wall
+        self._rows: dict[str, KeyRow] = {}
         self._found: dict[str, tuple[ClientKey, int]] = {}
         """By digest, with the moment (unix milliseconds) from which it opens nothing; 0: there is none."""
         self._version: int | None = None
         self._read: float | None = None
         """When the store last said that the table is right."""
-        self._any = False
-        self._held: frozenset[tuple[str, int]] = frozenset()
-        """Names of those that are neither revoked nor deleted, with the moments they were made."""
         self.operator_key = ""
         """Of no client, and in no store: for commands of the user who runs the process."""
         self.down = False
         """Whether the store did not answer when it was last asked."""
         self._distrusted = False
-        self._unread: frozenset[str] = frozenset()
-        """The names of those that cannot be read."""
         self._one_at_a_time = asyncio.Lock()
         self._guard = Guarded(note, "keys")
         self._poll: asyncio.Task[None] | None = None
@@ -65,7 +64,7 @@ class KeyTable:
     @property
     def required(self) -> bool:
         """Whether any key was ever made, revoked ones too. Where nobody could say yet: as if."""
-        return self._any or self._read is None
+        return bool(self._rows) or self._read is None
 
     async def start(self) -> None:
         await self.refresh()
@@ -90,7 +89,8 @@ class KeyTable:
         """Whether a stored key was deleted or revoked while its request ran: its name may be another's."""
         if key is None or not key.created or self._version is None:
             return False
-        return (key.name, key.created) not in self._held
+        row = self._rows.get(key.name)
+        return row is None or bool(row.revoked) or row.created != key.created
 
     async def refresh(self) -> None:
         """Read the keys again if they have changed. What cannot be read stays as it was, for a while."""
@@ -103,7 +103,7 @@ class KeyTable:
                 # The version first: what changes between the two is read again the next time.
                 version = await self._keys.version()
                 if version != self._version:
-                    self._take(await self._keys.all())
+                    await self._read_changes()
                     self._version = version
                 self._read = asked
                 self.down = False
@@ -118,27 +118,52 @@ class KeyTable:
             self._distrusted = False
             self._note("info", "keys are known again")
 
-    def _take(self, rows: list[KeyRow]) -> None:
-        found: dict[str, tuple[ClientKey, int]] = {}
-        unread = frozenset(row.name for row in rows if not row.digest and not row.revoked)
-        for name in sorted(unread - self._unread):
-            self._note("error", "key not readable", name=name, detail="it opens nothing until it is mended")
-        self._unread = unread
-        for row in rows:
-            if row.revoked or not row.digest:
-                continue
-            found[row.digest] = (_client_key(row, row.digest), 0)
-            if row.old_digest and row.old_until:
-                found[row.old_digest] = (_client_key(row, row.old_digest), row.old_until)
-        self._found = found
-        self._any = bool(rows)
-        self._held = frozenset((row.name, row.created) for row in rows if not row.revoked)
+    async def _read_changes(self) -> None:
+        rows = None if self._version is None else await self._keys.changed(self._version)
+        if rows is not None and len(rows) <= _CHANGES_AT_ONCE:
+            self._report_unreadable(rows)
+            for row in rows:
+                for digest, (key, _) in _opens(self._rows.get(row.name)):
+                    if digest in self._found and self._found[digest][0].name == key.name:
+                        del self._found[digest]
+                self._rows[row.name] = row
+                self._found.update(_opens(row))
+            return
+        rows = await self._keys.all()
+        self._report_unreadable(rows)
+
+        def build() -> dict[str, tuple[ClientKey, int]]:
+            return {digest: opened for row in rows for digest, opened in _opens(row)}
+
+        self._found = await asyncio.to_thread(build) if len(rows) > _CHANGES_AT_ONCE else build()
+        self._rows = {row.name: row for row in rows}
+
+    def _report_unreadable(self, rows: list[KeyRow]) -> None:
+        """Those that could still be read before, or were not there."""
+        for row in sorted(filter(_is_unreadable, rows), key=lambda row: row.name):
+            before = self._rows.get(row.name)
+            if before is None or not _is_unreadable(before):
+                detail = "it opens nothing until it is fixed"
+                self._note("error", "key not readable", name=row.name, detail=detail)
 
     def _distrust(self, reason: str) -> None:
         if self._distrusted or (self._read is not None and self.clock() - self._read <= TRUSTED_SECONDS):
             return
         self._distrusted = True
         self._note("error", "keys are not known", detail=f"stored keys are refused: {reason}")
+
+
+def _is_unreadable(row: KeyRow) -> bool:
+    return not row.digest and not row.revoked
+
+
+def _opens(row: KeyRow | None) -> Iterator[tuple[str, tuple[ClientKey, int]]]:
+    """The digests that open with this row, and until when."""
+    if row is None or row.revoked or not row.digest:
+        return
+    yield row.digest, (_client_key(row, row.digest), 0)
+    if row.old_digest and row.old_until:
+        yield row.old_digest, (_client_key(row, row.old_digest), row.old_until)
 
 
 def _client_key(row: KeyRow, digest: str) -> ClientKey:
