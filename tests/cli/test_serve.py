@@ -141,7 +141,7 @@ def test_models_on_the_command_line_stand_before_those_of_the_environment(monkey
         seen["models"] = os.environ["WIREGLOT_MODELS"]
         return 0
 
-    monkeypatch.setattr("wireglot.cli.serve.serve", serve)
+    monkeypatch.setattr("wireglot.cli.serve._start", serve)
     assert main(arguments) == 0
     rules = load(None, environ={"WIREGLOT_MODELS": seen["models"]}).rules
     assert [rule.match for rule in rules] == ["claude-haiku-*", "claude-opus-*", "claude-*"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Final, NoReturn, Protocol
 
 from wireglot.cli.terminal import UNUSABLE, one_line
@@ -25,11 +27,16 @@ class ArgumentParser(argparse.ArgumentParser):
     takes_rest = False
     """Whether what stands behind the first `--` is another program's: it is `rest`, as it is."""
 
-    def __init__(self, *positional: Any, **named: Any) -> None:
+    def __init__(self, *positional: Any, module: str = "", **named: Any) -> None:
+        """`module`: the one below `wireglot.cli` whose `run` does what the command says."""
         named.setdefault("allow_abbrev", False)  # `--por 1` started on port 1
+        if named.get("epilog"):  # examples, line by line
+            named.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         if description := named.get("description"):  # a formatter that leaves examples alone leaves this, too
             named["description"] = textwrap.fill(description, _HELP_COLUMNS)
         super().__init__(*positional, **named)
+        if module:
+            self.set_defaults(run=partial(_run, module))
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -99,30 +106,37 @@ def shown(text: str) -> str:
     return f"an argument of {len(text)} characters" if _LIKE_A_KEY.match(text) else one_line(text)
 
 
+def _run(module: str, arguments: argparse.Namespace) -> int:
+    """A command is imported when it runs: `--help` answers at once."""
+    status: int = importlib.import_module(f"wireglot.cli.{module}").run(arguments)
+    return status
+
+
 class Commands(Protocol):
-    """The commands that the parser knows. A command adds itself, its options, and `run` as a default."""
+    """The commands that the parser knows."""
 
     def add_parser(
-        self,
-        name: str,
-        *,
-        help: str,
-        description: str,
-        epilog: str | None = None,
-        formatter_class: Any = argparse.HelpFormatter,
+        self, name: str, *, module: str, help: str, description: str, epilog: str | None = None
     ) -> argparse.ArgumentParser: ...
 
 
 class _TakesOptions(Protocol):
     """A parser, or a group of options in it."""
 
-    def add_argument(self, name: str, /, *, metavar: str, help: str) -> object: ...
+    def add_argument(self, name: str, /, **settings: Any) -> object: ...
+
+
+def flag(parser: _TakesOptions, name: str, help: str) -> None:
+    parser.add_argument(name, action="store_true", help=help)
+
+
+def option(parser: _TakesOptions, name: str, metavar: str, help: str, **more: Any) -> None:
+    """One that takes a value."""
+    parser.add_argument(name, metavar=metavar, help=help, **more)
 
 
 def add_config(parser: _TakesOptions) -> None:
-    parser.add_argument(
-        "--config", metavar="FILE", help="the configuration (default: the one `wireglot serve` would find)"
-    )
+    option(parser, "--config", "FILE", "the configuration (default: the one `wireglot serve` would find)")
 
 
 def positive(text: str) -> int:

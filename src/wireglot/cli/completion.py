@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from wireglot.cli.terminal import OK
+
 
 class Level(msgspec.Struct, frozen=True):
     """What may stand behind a row of commands."""
@@ -22,9 +24,10 @@ class Level(msgspec.Struct, frozen=True):
     """By option: what it takes; nothing where only the user knows."""
 
 
-def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    levels = list(_levels(parser, ()))
-    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](levels)
+def run(arguments: argparse.Namespace) -> int:
+    levels = list(_levels(arguments.root, ()))
+    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](levels), end="")
+    return OK
 
 
 def _levels(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[Level]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import textwrap
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, say
+from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, one_line, say
 from wireglot.cli.trust import trust
 from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.logins import told_login
@@ -18,7 +19,14 @@ from wireglot.gateway.settings import Credential, Provider, Rule, Settings
 _PIPE_COLUMNS: Final = 1000
 
 
-def check(named: str | None) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.path and arguments.config:
+        raise Unusable(f"both {one_line(arguments.path)} and --config name a file: say one of them")
+    named = arguments.path or arguments.config
+    return _check(named) if arguments.action == "check" else _approve(named)
+
+
+def _check(named: str | None) -> int:
     """Of the file named, or of the one that `wireglot serve` would find."""
     path = Path(named) if named else find()
     paint = Paint(sys.stdout)
@@ -31,15 +39,13 @@ def check(named: str | None) -> int:
     return OK
 
 
-def approve(named: str | None) -> int:
+def _approve(named: str | None) -> int:
     """The file named, or the one that is found, with the content that it has now. Raises OSError."""
     path = Path(named) if named else find()
     if path is None:
-        complain("there is no wireglot.toml here: name a file")
-        return UNUSABLE
+        raise Unusable("there is no wireglot.toml here: name a file")
     if not trust(path):
-        complain("the environment names no folder for data, so nothing can be stored: use --config FILE")
-        return FAILED
+        raise Failed("the environment names no folder for data, so nothing can be stored: use --config FILE")
     say(f"{path.parent.resolve() / path.name} is trusted until its content changes")
     return OK
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import http.client
 import shutil
 import sys
@@ -120,7 +121,7 @@ TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 _SHOWN: Final = 96
 
 
-def demonstrate() -> int:
+def run(_: argparse.Namespace) -> int:
     """With no configuration and an empty environment, whatever there is; it leaves no trace on the disk."""
     return ask_own_gateway(show, environ={}, create_secret=False)
 

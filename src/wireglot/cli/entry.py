@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from wireglot.cli.terminal import HUNG_UP, INTERRUPTED, PIPE_CLOSED, TERMINATED, UNUSABLE, complain, say
+from wireglot.cli.terminal import (
+    FAILED,
+    HUNG_UP,
+    INTERRUPTED,
+    PIPE_CLOSED,
+    TERMINATED,
+    UNUSABLE,
+    CommandError,
+    complain,
+    say,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -78,9 +88,15 @@ def _status(argv: Sequence[str] | None, mute: bool) -> int:
         return UNUSABLE
     except KeyboardInterrupt:
         raise
-    except _faults_of_plugins() as problem:
+    except CommandError as problem:
         complain(problem)
-        return UNUSABLE
+        return problem.status
+    except _known_faults() as problem:
+        from wireglot.stores import StoreDown, StoreUnusable
+
+        # Where a store does not answer, its address is the thing to look at.
+        complain(f"store.url: {problem}" if isinstance(problem, StoreDown) else problem)
+        return FAILED if isinstance(problem, StoreDown | StoreUnusable) else UNUSABLE
     return status
 
 
@@ -133,13 +149,15 @@ def _ender(status: int, words: str) -> Callable[[int, FrameType | None], None]:
     return end
 
 
-def _faults_of_plugins() -> tuple[type[Exception], ...]:
-    """What a dialect of another package can have that keeps it from being served. Asked for once something is
-    wrong: these modules load most others."""
+def _known_faults() -> tuple[type[Exception], ...]:
+    """Of a configuration, a store, or a dialect of another package. Imported once something is wrong: these
+    modules load most others."""
     from wireglot.dialects.paths import PathTaken
     from wireglot.dialects.registry import BadPlugin
+    from wireglot.gateway.config import ConfigError
+    from wireglot.stores import StoreDown, StoreUnusable
 
-    return BadPlugin, PathTaken
+    return BadPlugin, PathTaken, ConfigError, StoreDown, StoreUnusable
 
 
 def _package_of_others(missing: ModuleNotFoundError) -> str | None:

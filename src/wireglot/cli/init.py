@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import secrets
@@ -26,7 +27,7 @@ from wireglot.cli.ask_providers import (
     without_covered,
 )
 from wireglot.cli.run.clients import CLIENTS
-from wireglot.cli.terminal import OK, UNUSABLE, Paint, complain, count, one_line
+from wireglot.cli.terminal import OK, Paint, Unusable, count, one_line
 from wireglot.cli.trust import trust
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir
@@ -134,19 +135,15 @@ def _logins(environ: Mapping[str, str], known: set[str]) -> Iterator[tuple[str, 
             yield name, sign
 
 
-class CannotWrite(Exception):
-    """In words for people."""
-
-
 def place_for(output: str, *, user: bool, environ: Mapping[str, str]) -> Path:
     if output and user:
-        raise CannotWrite("--output and --user exclude each other")
+        raise Unusable("--output and --user exclude each other")
     if output:
         return Path(output)
     if user:
         folder = config_dir(environ)
         if folder is None:
-            raise CannotWrite("--user: the environment names no home")
+            raise Unusable("--user: the environment names no home")
         return folder / CONFIG_FILE
     return Path(environ.get(CONFIG_VARIABLE, "") or CONFIG_FILE)
 
@@ -154,20 +151,20 @@ def place_for(output: str, *, user: bool, environ: Mapping[str, str]) -> Path:
 def check_place(place: Path, *, force: bool) -> None:
     """Before anybody is asked: it may not be there, and its folder must take it."""
     if place.is_dir():
-        raise CannotWrite(f"{place} is a folder: name a file with --output")
+        raise Unusable(f"{place} is a folder: name a file with --output")
     if place.exists() and not force:
-        raise CannotWrite(f"{place} is there already: --force writes over it, --output FILE elsewhere")
+        raise Unusable(f"{place} is there already: --force writes over it, --output FILE elsewhere")
     folder = place.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
-        raise CannotWrite(f"{folder} is no folder")
+        raise Unusable(f"{folder} is no folder")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise CannotWrite(f"{folder.absolute()} cannot be written to: name another place with --output FILE")
+        raise Unusable(f"{folder.absolute()} cannot be written to: name another place with --output FILE")
 
 
 def write(place: Path, text: str, *, force: bool) -> None:
-    """With the mode of the file before it. Raises CannotWrite."""
+    """With the mode of the file before it. Raises Unusable."""
     target = Path(os.path.realpath(place))  # a link stays one
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
     try:
@@ -183,9 +180,9 @@ def write(place: Path, text: str, *, force: bool) -> None:
         else:
             _name_new(draft, target)
     except FileExistsError:
-        raise CannotWrite(f"{place} is there already: --force writes over it") from None
+        raise Unusable(f"{place} is there already: --force writes over it") from None
     except OSError as fault:
-        raise CannotWrite(f"{place}: {fault.strerror or fault}") from None
+        raise Unusable(f"{place}: {fault.strerror or fault}") from None
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
@@ -542,29 +539,11 @@ def _noted(line: str, note: str) -> str:
 _STANDARD_OUTPUT: Final = "-"
 
 
-class InitOptions(msgspec.Struct, frozen=True):
-    """What the command line asks for."""
-
-    output: str = ""
-    user: bool = False
-    force: bool = False
-    offline: bool = False
-    json: bool = False
-
-
-def set_up(wanted: InitOptions) -> int:
-    try:
-        return _set_up(wanted)
-    except (CannotWrite, config.ConfigError) as problem:
-        complain(problem)
-        return UNUSABLE
-
-
-def _set_up(wanted: InitOptions) -> int:
+def run(wanted: argparse.Namespace) -> int:
     printed = wanted.output == _STANDARD_OUTPUT
     if printed and wanted.json:
-        raise CannotWrite("--json and --output - exclude each other")
-    place = place_for(wanted.output, user=wanted.user, environ=os.environ)
+        raise Unusable("--json and --output - exclude each other")
+    place = place_for(wanted.output or "", user=wanted.user, environ=os.environ)
     if not printed:
         check_place(place, force=wanted.force)
     before = config.find()

@@ -17,17 +17,14 @@ from urllib.parse import quote
 from wireglot.cli.own_gateway import ask_own_gateway
 from wireglot.cli.remote_gateway import (
     GatewayAddress,
-    GatewayUnreachable,
-    UnusableUrl,
     address_of,
     ask,
     operated_gateway,
     reachable,
 )
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain, say
-from wireglot.cli.trace import UnusableTrace, from_file
-from wireglot.cli.trust import trusted_config
-from wireglot.gateway import config
+from wireglot.cli.terminal import OK, Failed, Unusable, say
+from wireglot.cli.trace import from_file
+from wireglot.cli.trust import settings_of
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import Trace
@@ -40,18 +37,11 @@ _DISPLAYS: Final = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        if arguments.file is not None:
-            if arguments.url is not None or arguments.config is not None:
-                raise UnusableTrace("FILE: an exported exchange needs neither --url nor --config")
-            return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
-        return _open_page(_address(arguments), open_it=not arguments.no_browser)
-    except (config.ConfigError, UnusableUrl, UnusableTrace) as problem:
-        complain(problem)
-        return UNUSABLE
-    except GatewayUnreachable as problem:
-        complain(problem)
-        return FAILED
+    if arguments.file is not None:
+        if arguments.url is not None or arguments.config is not None:
+            raise Unusable("FILE: an exported exchange needs neither --url nor --config")
+        return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
+    return _open_page(_address(arguments), open_it=not arguments.no_browser)
 
 
 def _address(arguments: argparse.Namespace) -> GatewayAddress:
@@ -60,16 +50,14 @@ def _address(arguments: argparse.Namespace) -> GatewayAddress:
     running = operated_gateway(arguments.config)
     if running is not None:
         return address_of(reachable(running.url))
-    file = trusted_config(arguments.config)
-    server = config.load(file.path, create_secret=False, content=file.content, keys_needed=False).server
+    server = settings_of(arguments.config).server
     return GatewayAddress("http", _ANYWHERE.get(server.host, server.host), server.port)
 
 
 def _open_page(address: GatewayAddress, *, open_it: bool) -> int:
     answer = ask(address, "GET", f"{_PAGE}/api/session")
     if answer.status != _DONE or "access" not in answer.document():
-        complain(f"{address.url}: {answer.complaint()}")
-        return FAILED
+        raise Failed(f"{address.url}: {answer.complaint()}")
     _show(f"{address.url}{_PAGE}", open_it=open_it)
     return OK
 

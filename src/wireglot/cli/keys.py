@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-import msgspec
-
 from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
-    GatewayUnreachable,
     StoreNote,
-    UnusableKey,
-    UnusableUrl,
     address_of,
+    admin_secret,
     ask,
     operated_gateway,
     reachable,
-    usable_key,
 )
-from wireglot.cli.store import store_failed, wiped
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line, say
+from wireglot.cli.store import wiped
+from wireglot.cli.terminal import (
+    OK,
+    Failed,
+    Paint,
+    Unusable,
+    complain,
+    count,
+    one_line,
+    say,
+)
 from wireglot.cli.trust import trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, told
-from wireglot.stores import StoreDown, StoreUnusable, open_engine
+from wireglot.stores import open_engine
 
 _ROOT: Final = "/v1/admin/keys"
 _REFUSED: Final = 400
 _UNAUTHORIZED: Final = 401
-
-
-class AdminFailed(Exception):
-    """The admin API cannot be used, or refused; in words for people."""
 
 
 class KeyAccess(Protocol):
@@ -90,16 +91,14 @@ class KeysAtGateway:
     """Through the admin API of a gateway that runs."""
 
     def __init__(self, url: str, key: str = "") -> None:
-        """Raises UnusableUrl, UnusableKey. `key`: where it is not the admin secret of the environment."""
+        """Raises Unusable, Unusable. `key`: where it is not the admin secret of the environment."""
         self._address = address_of(url)
-        self._secret = key or usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
-        if not self._secret:
-            raise UnusableKey(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
+        self._secret = key or admin_secret()
 
     async def list(self) -> list[dict[str, Any]]:
         found = self._ask("GET", "").get("data")
         if not isinstance(found, list):
-            raise AdminFailed(f"{self._address.url}: what answers there is no gateway's admin API")
+            raise Failed(f"{self._address.url}: what answers there is no gateway's admin API")
         return found
 
     async def create(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -118,16 +117,13 @@ class KeysAtGateway:
         return self._ask("POST", f"{_path(name)}/delete")
 
     def _ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
-        try:
-            answer = ask(self._address, method, f"{_ROOT}{path}", key=self._secret, body=document)
-        except GatewayUnreachable as problem:
-            raise AdminFailed(str(problem)) from None
+        answer = ask(self._address, method, f"{_ROOT}{path}", key=self._secret, body=document)
         if answer.status == _UNAUTHORIZED:
-            raise AdminFailed(f"{self._address.url} does not take the admin secret in {ADMIN_SECRET}")
+            raise Failed(f"{self._address.url} does not take the admin secret in {ADMIN_SECRET}")
         found = answer.document()
         if "error" in found or answer.status >= _REFUSED or not found:
             where = "" if "error" in found else f"{self._address.url}: "
-            raise AdminFailed(f"{where}{answer.complaint()}")
+            raise Failed(f"{where}{answer.complaint()}")
         return found
 
 
@@ -146,86 +142,60 @@ _WORDS: Final = {
 }
 
 
-class Task(msgspec.Struct):
-    """What to do with which key. `fields` are what it may, as the admin API spells them."""
-
-    action: str
-    name: str = ""
-    fields: dict[str, Any] = {}
-    overlap_seconds: int = 0
-    as_json: bool = False
-    sure: bool = False
-    """Whether the command line says so."""
-
-
-class _NothingToChange(Exception):
-    """In words for people."""
-
-
-class _NotSure(Exception):
-    """In words for people."""
-
-
 _OPEN: Final = (
     "No key is stored: a gateway on loopback asks for none, unless [keys] or require_key of its "
     "configuration says otherwise."
 )
 
 
-def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
-    """At the gateway of `url`, or the one that runs here; else in the store of the configuration."""
+def run(arguments: argparse.Namespace) -> int:
+    """At the gateway of --url, or the one that runs here; else in the store of the configuration."""
+    if arguments.url is not None:
+        asyncio.run(_do(arguments, KeysAtGateway(arguments.url)))
+        return OK
+    running = operated_gateway(arguments.config)
+    if running is not None:
+        asyncio.run(_do(arguments, KeysAtGateway(reachable(running.url), running.key)))
+        return OK
+    file = trusted_config(arguments.config)
+    settings = config.load(file.path, content=file.content, keys_needed=False)
     try:
-        if url is not None:
-            asyncio.run(_do(task, KeysAtGateway(url)))
-            return OK
-        running = operated_gateway(config_file)
-        if running is not None:
-            asyncio.run(_do(task, KeysAtGateway(reachable(running.url), running.key)))
-            return OK
-        file = trusted_config(config_file)
-        settings = config.load(file.path, content=file.content, keys_needed=False)
-        return asyncio.run(_in_the_store(settings, task))
-    except (config.ConfigError, UnusableUrl, UnusableKey, _NothingToChange, _NotSure) as problem:
-        complain(problem)
-        return UNUSABLE
-    except (StoreDown, StoreUnusable) as problem:
-        return store_failed(problem)
-    except (KeyRefused, AdminFailed) as problem:
-        complain(problem)
-        return FAILED
+        return asyncio.run(_in_the_store(settings, arguments))
+    except KeyRefused as problem:
+        raise Failed(str(problem)) from None
 
 
-async def _in_the_store(settings: Settings, task: Task) -> int:
+async def _in_the_store(settings: Settings, arguments: argparse.Namespace) -> int:
     if settings.store.url.value.startswith("memory:"):
-        complain("the store is in the gateway's memory: set store.url, or name a gateway with --url")
-        return UNUSABLE
+        raise Unusable("the store is in the gateway's memory: set store.url, or name a gateway with --url")
     note = StoreNote(settings)
     engine = await open_engine(settings.store.url.value)
     try:
         ring = Keyring(engine.keys, {key.name for key in settings.keys})
-        await _do(task, InStore(ring, lambda caller: wiped(settings, engine, caller)))
+        await _do(arguments, InStore(ring, lambda caller: wiped(settings, engine, caller)))
     finally:
         await engine.close()
     note.say()
     return OK
 
 
-async def _do(task: Task, keys: KeyAccess) -> None:
+async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
     match task.action:
         case "create":
             first = not await keys.list()
-            _show_key(await keys.create(task.name, task.fields), task.as_json)
+            _show_key(await keys.create(task.name, _fields(task)), task.json)
             say(f"This is the key of {task.name}. It is shown this once: only its hash is kept.")
             if first:
                 say("From now on every request to the gateway needs a key (`wireglot keys off` ends that).")
         case "update":
-            if not task.fields:
-                raise _NothingToChange(
+            fields = _fields(task)
+            if not fields:
+                raise Unusable(
                     "nothing to change: name at least one option (see wireglot keys update --help)"
                 )
-            _show(await keys.update(task.name, task.fields), task.as_json)
+            _show(await keys.update(task.name, fields), task.json)
         case "revoke":
-            _show(await keys.revoke(task.name), task.as_json)
+            _show(await keys.revoke(task.name), task.json)
             say("It opens nothing any more, in every process within seconds. What runs may end.")
         case "delete":
             _check_sure(task, f"the key {task.name}")
@@ -241,24 +211,33 @@ async def _do(task: Task, keys: KeyAccess) -> None:
                 await keys.delete(name)
             say(f"{count(len(names), 'key')} deleted. {_OPEN}" if names else _OPEN)
         case "rotate":
-            document = await keys.rotate(task.name, task.overlap_seconds)
-            _show_key(document, task.as_json)
+            document = await keys.rotate(task.name, task.overlap)
+            _show_key(document, task.json)
             until = document.get("old_key_until")
             say(f"The old key works until {until}." if until else "The old key opens nothing any more.")
         case _:
-            _show_all(await keys.list(), task.as_json)
+            _show_all(await keys.list(), task.json)
 
 
-def _check_sure(task: Task, what: str) -> None:
+def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was named on the command line, as the admin API spells it."""
+    fields = {name: value for name in (*_WORDS, "models") if (value := getattr(arguments, name)) is not None}
+    expires = arguments.expires
+    if isinstance(expires, int):
+        expires = (datetime.now(UTC) + timedelta(seconds=expires)).isoformat(timespec="seconds")
+    return fields if expires is None else {**fields, "expires": expires}
+
+
+def _check_sure(task: argparse.Namespace, what: str) -> None:
     """What is deleted does not come back: a person says so, or the command line does."""
-    if task.sure:
+    if task.yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise _NotSure(f"this deletes {one_line(what)} and what was kept of the callers: say --yes")
+        raise Unusable(f"this deletes {one_line(what)} and what was kept of the callers: say --yes")
     question = f"Delete {one_line(what)} and what was kept of the callers? [y/N] "
     print(question, end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise _NotSure("nothing was deleted")
+        raise Unusable("nothing was deleted")
 
 
 def _show_key(document: dict[str, Any], as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.cli.argument_parser import near
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line
+from wireglot.cli.terminal import OK, Failed, Paint, count, one_line
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.stored_forms import now_ms
@@ -59,20 +60,16 @@ class ModelRow(msgspec.Struct, frozen=True):
         }
 
 
-def show_models(pattern: str, *, named: str | None, everything: bool, as_json: bool) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Of the file named, or of the one that `wireglot serve` would find."""
-    path = Path(named) if named else config.find()
-    try:
-        settings = config.load(path, create_secret=False, keys_needed=False)
-    except config.ConfigError as error:
-        complain(error)
-        return UNUSABLE
+    pattern: str = arguments.pattern
+    path = Path(arguments.config) if arguments.config else config.find()
+    settings = config.load(path, create_secret=False, keys_needed=False)
     known = [*_rows_of(settings), *_rows_that_are_off(settings)]
-    rows = [row for row in known if pattern in row.name and (row.on or everything)]
+    rows = [row for row in known if pattern in row.name and (row.on or arguments.all)]
     if pattern and not rows:
-        complain(_nothing(pattern, known))
-        return FAILED
-    if as_json:
+        raise Failed(_nothing(pattern, known))
+    if arguments.json:
         for row in rows:
             print(msgspec.json.encode(row.document()).decode())
         return OK

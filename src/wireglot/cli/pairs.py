@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 from itertools import zip_longest
@@ -11,7 +12,16 @@ import msgspec
 
 from wireglot.cli.argument_parser import near
 from wireglot.cli.examples import conversation
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, loss_lines, one_line, say
+from wireglot.cli.terminal import (
+    FAILED,
+    OK,
+    Paint,
+    Unusable,
+    count,
+    loss_lines,
+    one_line,
+    say,
+)
 from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
@@ -106,13 +116,14 @@ class Crossing(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def show_pairs(source: DialectName, target: DialectName) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    source: DialectName = arguments.source
+    target: DialectName = arguments.target
     for option, name in (("--from", source), ("--to", target)):
         if name not in conversation.MODELS:
             meant = near(name, conversation.MODELS)
             hint = f"did you mean {meant}?" if meant else f"expected one of {', '.join(conversation.MODELS)}"
-            complain(f"{option}: no example in dialect {name!r}: {hint}")
-            return UNUSABLE
+            raise Unusable(f"{option}: no example in dialect {name!r}: {hint}")
     paint = Paint(sys.stdout)
     print(paint("One coding-agent conversation, every direction", "bold"))
     print(

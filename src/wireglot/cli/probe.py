@@ -19,8 +19,17 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.cli.argument_parser import said
-from wireglot.cli.remote_gateway import UnusableKey, usable_key
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line, say
+from wireglot.cli.remote_gateway import usable_key
+from wireglot.cli.terminal import (
+    FAILED,
+    OK,
+    Failed,
+    Paint,
+    Unusable,
+    count,
+    one_line,
+    say,
+)
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 from wireglot.probe.endpoint import Got, HttpEndpoint, UnusableEndpoint, patience, root_of
@@ -48,10 +57,6 @@ _AMOUNT: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(USD|CNY|EUR)?", re.IGNORE
 _MICRO: Final = 1_000_000
 
 
-class UnusableBudget(Exception):
-    """In words for people."""
-
-
 class ProbeBudget(msgspec.Struct, frozen=True):
     """In tokens, or in millionths of a currency."""
 
@@ -62,7 +67,7 @@ class ProbeBudget(msgspec.Struct, frozen=True):
 def budget_of(text: str) -> ProbeBudget:
     found = _AMOUNT.fullmatch(text)
     if found is None or (not found[2] and "." in found[1]):
-        raise UnusableBudget("--budget: expected a number of tokens (200000) or an amount of money (0.50USD)")
+        raise Unusable("--budget: expected a number of tokens (200000) or an amount of money (0.50USD)")
     if found[2]:
         return ProbeBudget(round(float(found[1]) * _MICRO), found[2].upper())
     return ProbeBudget(int(found[1]))
@@ -110,9 +115,7 @@ class Purse:
         self._parts = {part.case: part for part in parts}
         self._ledger = ledger
         if budget is not None and budget.currency and (price is None or price.currency != budget.currency):
-            raise UnusableBudget(
-                f"--budget: no price of this model in {budget.currency} is known: give tokens"
-            )
+            raise Unusable(f"--budget: no price of this model in {budget.currency} is known: give tokens")
 
     def affordable(self, case: ProbeCase) -> str:
         if self._budget is None:
@@ -311,10 +314,6 @@ def _print_row(row: ProbeRow, paint: Paint) -> None:
     print(f"      {paint(sign, colour)} {row.id}  {paint(row.verdict, colour)}{words}")
 
 
-class NoSuchCase(Exception):
-    """In words for people."""
-
-
 def selected(dialect: str, only: Sequence[str], *, large: bool) -> list[ProbeCase]:
     """Without a dialect: of all. What is named is run, however much it sends."""
     cases = list(cases_for(dialect) if dialect else CASES)
@@ -324,7 +323,7 @@ def selected(dialect: str, only: Sequence[str], *, large: bool) -> list[ProbeCas
     for pattern in patterns:
         if not any(_fits(case, pattern) for case in cases):
             known = [*(theme.name for theme in THEMES), *(case.id for case in cases)]
-            raise NoSuchCase(f"--only: there is no case {said(pattern, known)}")
+            raise Unusable(f"--only: there is no case {said(pattern, known)}")
     return [case for case in cases if any(_fits(case, pattern) for pattern in patterns)]
 
 
@@ -335,19 +334,13 @@ def _fits(case: ProbeCase, pattern: str) -> bool:
 _UNNAMED = "MODEL"
 
 
-class _Unusable(Exception):
-    """In words for people: nothing was asked."""
-
-
-def probe(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     try:
         return _probe(arguments)
-    except (_Unusable, NoSuchCase, UnusableEndpoint, UnusableKey, UnusableBudget) as problem:
-        complain(problem)
-        return UNUSABLE
+    except UnusableEndpoint as problem:
+        raise Unusable(str(problem)) from None
     except NoUse as problem:
-        complain(_scrubbed(str(problem), arguments))
-        return FAILED
+        raise Failed(_scrubbed(str(problem), arguments)) from None
 
 
 def _scrubbed(text: str, arguments: argparse.Namespace) -> str:
@@ -362,11 +355,11 @@ def _probe(arguments: argparse.Namespace) -> int:
         print_list(cases)
         return OK
     if not arguments.base_url:
-        raise _Unusable(
+        raise Unusable(
             "say which BASE_URL to probe, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"
         )
     if arguments.dialect is None:
-        raise _Unusable(f"--dialect: say which one it claims to speak: {', '.join(WIRES)}")
+        raise Unusable(f"--dialect: say which one it claims to speak: {', '.join(WIRES)}")
     root = root_of(arguments.base_url, arguments.dialect)
     wire = WIRES[arguments.dialect]
     if arguments.dry_run:
@@ -388,7 +381,7 @@ def _send(
     wire = WIRES[arguments.dialect]
     must_agree = not arguments.yes and not _is_near(root)
     if must_agree and not sys.stdin.isatty():
-        raise _Unusable(
+        raise Unusable(
             "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"
         )
     ledger = ProbeLedger()
@@ -428,11 +421,11 @@ def _send(
 
 def _key(arguments: argparse.Namespace) -> str:
     if arguments.key and arguments.key_env:
-        raise _Unusable("--key and --key-env: give one of them")
+        raise Unusable("--key and --key-env: give one of them")
     if arguments.key_env:
         found = os.environ.get(arguments.key_env, "")
         if not found:
-            raise _Unusable(f"--key-env: the variable {one_line(arguments.key_env)} is not set")
+            raise Unusable(f"--key-env: the variable {one_line(arguments.key_env)} is not set")
         return usable_key(found, f"${one_line(arguments.key_env)}")
     return usable_key(arguments.key or "", "--key")
 
@@ -448,7 +441,7 @@ def _agree() -> None:
     """It may cost somebody's money: a person says yes, or --yes does."""
     say("This asks a host elsewhere, and may cost money. Go on? [y/N]")
     if input().strip().lower() not in ("y", "yes"):
-        raise _Unusable("nothing was sent")
+        raise Unusable("nothing was sent")
 
 
 def _report(

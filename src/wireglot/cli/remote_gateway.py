@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from wireglot.cli.terminal import complain, one_line
+from wireglot.cli.terminal import Failed, Unusable, complain, one_line
 from wireglot.cli.trust import find_config
 from wireglot.gateway.observe.running import SYSTEM_DATA, RunningGateway, find_running
 from wireglot.gateway.settings import Settings
@@ -32,16 +32,8 @@ _PATH_SAFE: Final = "/%:@!$&'()*+,;=~-._"
 _REDIRECTS: Final = range(300, 400)
 
 
-class UnusableUrl(Exception):
-    """In words for people."""
-
-
-class UnusableKey(Exception):
-    """In words for people."""
-
-
-class GatewayUnreachable(Exception):
-    """In words for people."""
+class GatewayUnreachable(Failed):
+    """Nothing answers, or no gateway does."""
 
 
 class GatewayAddress(msgspec.Struct, frozen=True):
@@ -84,24 +76,32 @@ class GatewayAnswer(msgspec.Struct, frozen=True):
 
 
 def address_of(url: str) -> GatewayAddress:
-    """Raises UnusableUrl. A base URL as clients have it, with /v1 at its end, means the same gateway."""
+    """Raises Unusable. A base URL as clients have it, with /v1 at its end, means the same gateway."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as fault:
-        raise UnusableUrl(f"--url: expected http://HOST:PORT: {one_line(str(fault))}") from None
+        raise Unusable(f"--url: expected http://HOST:PORT: {one_line(str(fault))}") from None
     host = parts.hostname or ""
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host):
-        raise UnusableUrl(f"--url: expected http://HOST:PORT, got {_without_secrets(url)!r}")
+        raise Unusable(f"--url: expected http://HOST:PORT, got {_without_secrets(url)!r}")
     root = quote(parts.path.rstrip("/").removesuffix("/v1"), safe=_PATH_SAFE)
     return GatewayAddress(parts.scheme, host, port, root)
 
 
+def admin_secret() -> str:
+    """Of a gateway that --url names; raises Unusable."""
+    secret = usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
+    if not secret:
+        raise Unusable(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
+    return secret
+
+
 def usable_key(key: str, source: str) -> str:
-    """The key; raises UnusableKey where HTTP could not carry it. `source`: its option or variable."""
+    """The key; raises Unusable where HTTP could not carry it. `source`: its option or variable."""
     if _SENDABLE.fullmatch(key):
         return key
-    raise UnusableKey(f"{source}: expected a key of plain ASCII, without spaces and line ends")
+    raise Unusable(f"{source}: expected a key of plain ASCII, without spaces and line ends")
 
 
 def ask(
@@ -249,7 +249,7 @@ def _running(config: Path | None, known: list[RunningGateway]) -> RunningGateway
 def _answers(running: RunningGateway) -> bool:
     try:
         return is_gateway(address_of(reachable(running.url)))
-    except UnusableUrl:
+    except Unusable:
         return False
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import errno
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +36,26 @@ from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 _KEY_BYTES: Final = 32
 
 
-def serve(
+_MODELS: Final = "WIREGLOT_MODELS"
+_SERVER: Final = ("host", "port", "workers", "log")
+"""Options that stand in for the settings of the same name in the section [server]."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options = {}
+    if arguments.model:
+        if not os.environ.get(_MODELS):
+            options[_MODELS] = "--model"
+        # The variable reaches every worker, and its entries stand before the file's.
+        rules = [*arguments.model, os.environ.get(_MODELS, "")]
+        os.environ[_MODELS] = ";".join(filter(None, rules))
+    given = {name: getattr(arguments, name) for name in _SERVER}
+    server: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    until = time.time() + arguments.trace * 60 if arguments.trace else 0.0
+    return _start(arguments.config, {"server": server} if server else {}, options, record_until=until)
+
+
+def _start(
     named: str | None,
     overrides: dict[str, Any],
     options: Mapping[str, str] = {},

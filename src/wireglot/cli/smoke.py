@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,14 +16,18 @@ from wireglot.cli.remote_gateway import (
     GatewayAddress,
     GatewayAnswer,
     GatewayUnreachable,
-    UnusableKey,
-    UnusableUrl,
     address_of,
     ask,
     usable_key,
 )
-from wireglot.cli.store import store_failed
-from wireglot.cli.terminal import FAILED, MAX_FAILURES, UNUSABLE, Paint, complain, count, one_line
+from wireglot.cli.terminal import (
+    MAX_FAILURES,
+    Failed,
+    Paint,
+    Unusable,
+    count,
+    one_line,
+)
 from wireglot.dialects.arguments import arguments_object
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -117,14 +122,14 @@ class CheckFailed(Exception):
 
 
 def listed_models(gateway: SmokeTarget) -> list[str]:
-    """The names the gateway offers, as an OpenAI client sees them. Raises NoAnswer, UnusableKey,
+    """The names the gateway offers, as an OpenAI client sees them. Raises NoAnswer, Unusable,
     CheckFailed."""
     path, field = _LISTS["openai-chat"]
     answer = ask(gateway.address, "GET", path, key=gateway.key)
     if answer.status == _UNAUTHORIZED:
         fix = "give --key one that `wireglot keys create NAME` has made"
         if not gateway.key:
-            raise UnusableKey(f"{gateway.url} wants a client key: {fix}")
+            raise Unusable(f"{gateway.url} wants a client key: {fix}")
         raise CheckFailed(f"it does not take that client key: {fix}")
     found = answer.document().get(field)
     if not isinstance(found, list):
@@ -282,23 +287,12 @@ def _document(answer: GatewayAnswer, name: str) -> dict[str, Any]:
     return value
 
 
-class _NoModel(Exception):
-    """In words for people."""
-
-
 def smoke(gateway: SmokeTarget, provider: str | None, model: str | None) -> int:
     """Check one gateway and print the table; the number of failures is the exit status."""
     try:
         chosen = _model(gateway, provider, model)
-    except GatewayUnreachable as fault:
-        complain(fault)
-        return FAILED
     except CheckFailed as fault:
-        complain(f"{gateway.url}: {one_line(str(fault))}")
-        return FAILED
-    except (_NoModel, UnusableKey) as problem:
-        complain(problem)
-        return UNUSABLE
+        raise Failed(f"{gateway.url}: {one_line(str(fault))}") from None
     paint = Paint(sys.stdout)
     print(f"{gateway.url}, model {one_line(chosen)}\n")
     print(paint(_ROW.format("endpoint", "check", "", "ms", "route", "losses").rstrip(), "bold"))
@@ -335,36 +329,32 @@ def _model(gateway: SmokeTarget, provider: str | None, model: str | None) -> str
         if refused := refusal(gateway, named):
             meant = near(named, names)
             hint = f"did you mean {meant}?" if meant else "`wireglot models` lists what there is"
-            raise _NoModel(f"{refused}: {hint}")
+            raise Unusable(f"{refused}: {hint}")
         return named
     wanted = [name for name in names if not provider or name.startswith(f"{provider}/")]
     if wanted:
         return wanted[0]
     if not provider:
-        raise _NoModel("the gateway lists no model at all: name one with --model")
+        raise Unusable("the gateway lists no model at all: name one with --model")
     meant = near(provider, {name.partition("/")[0] for name in names if "/" in name})
     hint = f"did you mean {meant}?" if meant else "name one with --model"
-    raise _NoModel(f"the gateway lists no model of provider {one_line(provider)}: {hint}")
+    raise Unusable(f"the gateway lists no model of provider {one_line(provider)}: {hint}")
 
 
 _CALLER: Final = "wireglot-smoke"
 
 
-def smoke_other(url: str, key: str, provider: str | None, model: str | None) -> int:
-    try:
-        gateway = SmokeTarget(address_of(url), usable_key(key, "--key"))
-    except (UnusableUrl, UnusableKey) as problem:
-        complain(problem)
-        return UNUSABLE
-    return smoke(gateway, provider, model)
+def run(arguments: argparse.Namespace) -> int:
+    key = usable_key(arguments.key or "", "--key")
+    if arguments.url is not None:
+        return smoke(SmokeTarget(address_of(arguments.url), key), arguments.provider, arguments.model)
+    return _smoke_own(key, arguments.provider, arguments.model)
 
 
-def smoke_own(key: str, provider: str | None, model: str | None) -> int:
+def _smoke_own(key: str, provider: str | None, model: str | None) -> int:
     """With the configuration that `wireglot serve` would find."""
     from wireglot.cli.own_gateway import ask_own_gateway, key_of_its_own
     from wireglot.cli.trust import trusted_config
-    from wireglot.gateway import config
-    from wireglot.stores import StoreDown, StoreUnusable
 
     own = ""
     more: dict[str, Any] = {}
@@ -374,11 +364,4 @@ def smoke_own(key: str, provider: str | None, model: str | None) -> int:
     def ask(host: str, port: int) -> int:
         return smoke(SmokeTarget(GatewayAddress("http", host, port), key or own), provider, model)
 
-    try:
-        usable_key(key, "--key")
-        return ask_own_gateway(ask, file=trusted_config(None), more=more)
-    except (config.ConfigError, UnusableKey) as problem:
-        complain(problem)
-        return UNUSABLE
-    except (StoreDown, StoreUnusable) as problem:
-        return store_failed(problem)
+    return ask_own_gateway(ask, file=trusted_config(None), more=more)

@@ -17,22 +17,18 @@ import msgspec
 
 from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
-    GatewayUnreachable,
     StoreNote,
-    UnusableKey,
-    UnusableUrl,
     address_of,
+    admin_secret,
     ask,
     operated_gateway,
     reachable,
-    usable_key,
 )
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, say
-from wireglot.cli.trust import trusted_config
-from wireglot.gateway import config
+from wireglot.cli.terminal import OK, Failed, Paint, Unusable, count, say
+from wireglot.cli.trust import settings_of
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.sweeper import prune
-from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+from wireglot.stores import open_counters, open_engine
 from wireglot.stores.base import Engine
 from wireglot.stores.records import KindStats, Stats
 from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
@@ -51,12 +47,6 @@ async def wiped(settings: Settings, engine: Engine, caller: str) -> dict[str, in
     return removed
 
 
-def store_failed(problem: StoreDown | StoreUnusable) -> int:
-    """Say it, and give the exit status. Where it does not answer, its address is the thing to look at."""
-    complain(f"store.url: {problem}" if isinstance(problem, StoreDown) else problem)
-    return FAILED
-
-
 _DONE: Final = 200
 _UNAUTHORIZED: Final = 401
 _AT_GATEWAY: Final = {
@@ -67,31 +57,17 @@ _AT_GATEWAY: Final = {
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.url is not None:
+        if arguments.config is not None:
+            raise Unusable("--url and --config exclude each other")
+        return _at_gateway(arguments.url, admin_secret(), arguments)
+    running = operated_gateway(arguments.config) if arguments.action in _AT_GATEWAY else None
+    if running is not None:
+        return _at_gateway(reachable(running.url), running.key, arguments)
     try:
-        if arguments.url is not None:
-            if arguments.config is not None:
-                raise UnusableUrl("--url and --config exclude each other")
-            secret = usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
-            if not secret:
-                raise UnusableKey(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
-            return _at_gateway(arguments.url, secret, arguments)
-        running = operated_gateway(arguments.config) if arguments.action in _AT_GATEWAY else None
-        if running is not None:
-            return _at_gateway(reachable(running.url), running.key, arguments)
-        file = trusted_config(arguments.config)
-        settings = config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
-        return asyncio.run(_run(settings, arguments))
-    except (config.ConfigError, UnusableKey, UnusableUrl) as error:
-        complain(error)
-        return UNUSABLE
-    except GatewayUnreachable as problem:
-        complain(problem)
-        return FAILED
-    except (StoreDown, StoreUnusable) as problem:
-        return store_failed(problem)
+        return asyncio.run(_run(settings_of(arguments.config), arguments))
     except BadTransfer as problem:
-        complain(f"{arguments.file or 'standard input'}: {problem}")
-        return UNUSABLE
+        raise Unusable(f"{arguments.file or 'standard input'}: {problem}") from None
 
 
 def _at_gateway(url: str, key: str, arguments: argparse.Namespace) -> int:
@@ -101,8 +77,7 @@ def _at_gateway(url: str, key: str, arguments: argparse.Namespace) -> int:
     answer = ask(address, method, path.format(caller=caller), key=key)
     if answer.status != _DONE:
         refused = f" does not take the admin secret in {ADMIN_SECRET}"
-        complain(address.url + (refused if answer.status == _UNAUTHORIZED else f": {answer.complaint()}"))
-        return FAILED
+        raise Failed(address.url + (refused if answer.status == _UNAUTHORIZED else f": {answer.complaint()}"))
     if arguments.action == "stats":
         _print_stats(msgspec.json.decode(answer.body, type=Stats), arguments.json)
     else:
@@ -112,8 +87,7 @@ def _at_gateway(url: str, key: str, arguments: argparse.Namespace) -> int:
 
 async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
     if settings.store.url.value.startswith("memory:"):
-        complain("the store is in the gateway's memory: there is nothing to see here")
-        return UNUSABLE
+        raise Unusable("the store is in the gateway's memory: there is nothing to see here")
     note = StoreNote(settings)
     async with _opened(settings) as engine:
         match arguments.action:

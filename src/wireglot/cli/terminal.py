@@ -39,6 +39,22 @@ MAX_FAILURES: Final = 100
 """A count of failures as a status ends here: those above have other meanings to a shell."""
 
 
+class CommandError(Exception):
+    """Ends a command with one line on standard error, its message, and a status."""
+
+    status = FAILED
+
+
+class Failed(CommandError):
+    """It was tried and could not be done."""
+
+
+class Unusable(CommandError):
+    """Nothing was tried: what was asked for cannot be used."""
+
+    status = UNUSABLE
+
+
 _COLOURS = {
     "dropped": "31",
     "approximated": "33",

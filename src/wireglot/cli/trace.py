@@ -17,22 +17,18 @@ from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
     GatewayAddress,
     GatewayAnswer,
-    GatewayUnreachable,
     StoreNote,
-    UnusableKey,
-    UnusableUrl,
     address_of,
     ask,
     operated_gateway,
     reachable,
     usable_key,
 )
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, one_line, say
+from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, complain, one_line, say
 from wireglot.cli.trace_view import Shown, list_lines, upstream_of
-from wireglot.cli.trust import trusted_config
+from wireglot.cli.trust import settings_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import UnknownDialect, dialect
-from wireglot.gateway import config
 from wireglot.gateway.observe.log import Level
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
@@ -54,12 +50,8 @@ _UNAUTHORIZED: Final = 401
 _NOT_FOUND: Final = 404
 
 
-class NoTrace(Exception):
-    """There is none, or it cannot be got; in words for people."""
-
-
-class UnusableTrace(Exception):
-    """What was asked for makes no sense; in words for people."""
+class NoTrace(Failed):
+    """There is none, or it cannot be got."""
 
 
 class TraceListing(msgspec.Struct, frozen=True):
@@ -89,14 +81,14 @@ def from_file(name: str) -> Trace:
     try:
         return read_trace(data)
     except BadTrace as fault:
-        raise UnusableTrace(f"{one_line(name)}: {one_line(str(fault))}") from None
+        raise Unusable(f"{one_line(name)}: {one_line(str(fault))}") from None
 
 
 class TracesAtGateway:
     """Through the inspector of a gateway that runs."""
 
     def __init__(self, url: str, key: str = "") -> None:
-        """Raises UnusableUrl, UnusableKey. `key`: where it is none of the environment's."""
+        """Raises Unusable, Unusable. `key`: where it is none of the environment's."""
         self.address: GatewayAddress = address_of(url)
         self._named = ADMIN_SECRET if os.environ.get(ADMIN_SECRET) else _KEY
         self._secret = key or usable_key(os.environ.get(self._named, ""), self._named)
@@ -145,7 +137,7 @@ class TracesAtGateway:
         if answer.status == _UNAUTHORIZED:
             if self._secret:
                 raise NoTrace(f"{self.address.url} does not take what {self._named} holds")
-            raise UnusableTrace(
+            raise Unusable(
                 f"{self.address.url} wants its admin secret in {ADMIN_SECRET}, or a client key in {_KEY}"
             )
         if answer.status == _NOT_FOUND and answer.document().get("error"):
@@ -219,11 +211,11 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
     url = arguments.url
     gateway = at_running_gateway(arguments.config) if url is None else TracesAtGateway(url)
     if gateway is None:
-        raise UnusableTrace("--url: which gateway is to send it again? With --offline nothing is sent")
+        raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
     asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row) or trace.row.asked}
     say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
     if not arguments.yes and not _agreed():
-        raise UnusableTrace("not sent: say --yes to agree beforehand")
+        raise Unusable("not sent: say --yes to agree beforehand")
     sent = gateway.send_again({**asked, "dry": False})
     status, id = sent.get("status"), one_line(str(sent.get("id", "")))
     if arguments.json:
@@ -240,12 +232,12 @@ def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.raw:
         attempt = trace.attempts[-1] if trace.attempts else None
         if attempt is None or attempt.request is None:
-            raise UnusableTrace("--raw: nothing went upstream in this exchange")
+            raise Unusable("--raw: nothing went upstream in this exchange")
         dialect, message = attempt.dialect, attempt.request
     elif not is_file(arguments.id):
         return {"id": trace.row.id}
     if message.truncated:
-        raise UnusableTrace("the request was not recorded to its end: it cannot be sent again")
+        raise Unusable("the request was not recorded to its end: it cannot be sent again")
     return {"dialect": dialect, "body": message.body, "stream": trace.row.stream}
 
 
@@ -287,14 +279,7 @@ _FILTERS: Final = ("model", "provider", "client", "status", "loss", "session", "
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        return _ACTIONS[arguments.action](arguments)
-    except (config.ConfigError, UnusableUrl, UnusableKey, UnusableTrace) as problem:
-        complain(problem)
-        return UNUSABLE
-    except (GatewayUnreachable, NoTrace) as problem:
-        complain(problem)
-        return FAILED
+    return _ACTIONS[arguments.action](arguments)
 
 
 def _source(arguments: argparse.Namespace) -> TraceSource:
@@ -368,7 +353,7 @@ def _compare(arguments: argparse.Namespace, one: Trace, other: Trace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     to_pipe = arguments.output in (None, _PIPE)
     if arguments.output is None and sys.stdout.isatty():
-        raise UnusableTrace(
+        raise Unusable(
             "a trace is a file, which a terminal shows badly: -o FILE writes it, `trace show` is to read, "
             f"and -o {_PIPE} writes to the terminal all the same"
         )
@@ -385,9 +370,9 @@ def _export(arguments: argparse.Namespace) -> int:
 def _replay(arguments: argparse.Namespace) -> int:
     if arguments.offline:
         if arguments.to is not None:
-            raise UnusableTrace("--to: nothing is sent with --offline")
+            raise Unusable("--to: nothing is sent with --offline")
         if arguments.raw:
-            raise UnusableTrace("--raw: nothing is sent with --offline")
+            raise Unusable("--raw: nothing is sent with --offline")
         return _replay_offline(arguments)
     return send_again(arguments, _trace(arguments, arguments.id))
 
@@ -445,8 +430,7 @@ class OnDisk:
 
     def __init__(self, config_file: str | None) -> None:
         """Raises ConfigError, Unusable."""
-        file = trusted_config(config_file)
-        settings = config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
+        settings = settings_of(config_file)
         folder = _folder(settings)
         self._note = StoreNote(settings, folder=str(folder))
         self._shelf = TraceShelf(folder, _sealer(settings), _warn)
@@ -487,7 +471,7 @@ class OnDisk:
 
 def _folder(settings: Settings) -> Path:
     if not settings.store.folder:
-        raise UnusableTrace("the store is in the gateway's memory: ask the gateway itself with --url")
+        raise Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
     return Path(settings.store.folder) / FOLDER
 
 

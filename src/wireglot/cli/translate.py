@@ -10,11 +10,21 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.cli.argument_parser import near
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, loss_lines, one_line, say
+from wireglot.cli.terminal import (
+    FAILED,
+    OK,
+    UNUSABLE,
+    Paint,
+    Unusable,
+    complain,
+    count,
+    loss_lines,
+    one_line,
+    say,
+)
 from wireglot.cli.translate_io import (
     CHUNK,
     ByteSink,
-    UnusableFile,
     find_dialect,
     open_sink,
     open_source,
@@ -34,7 +44,7 @@ _ONLY_FOR: Final = {"request": ("response", "stream"), "status": ("response",), 
 """Options of one document that not every kind takes."""
 
 
-def translate(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     try:
         _check(arguments)
         if arguments.jsonl:
@@ -44,7 +54,7 @@ def translate(arguments: argparse.Namespace) -> int:
         if arguments.kind == "stream":
             return _stream(arguments)
         return _document(arguments)
-    except (UnusableFile, WireglotError) as fault:
+    except (Unusable, WireglotError) as fault:
         # The client's side of a response or stream is the request it answers.
         asked = isinstance(fault, ClientFault) and arguments.kind != "request"
         place = f"--request {arguments.request}: " if asked else ""
@@ -64,13 +74,13 @@ def _check(arguments: argparse.Namespace) -> None:
             try:
                 find_dialect(name)
             except UnknownDialect as unknown:
-                raise UnusableFile(f"{option}: {_meant('dialect', name, names()) or unknown}") from None
+                raise Unusable(f"{option}: {_meant('dialect', name, names()) or unknown}") from None
     if arguments.provider is not None:
         try:
             provider(arguments.provider)
         except UnknownProvider as unknown:
             told = _meant("provider", arguments.provider, provider_names())
-            raise UnusableFile(f"--provider: {told or unknown}") from None
+            raise Unusable(f"--provider: {told or unknown}") from None
 
 
 def _meant(kind: str, name: str, known: Iterable[str]) -> str:
@@ -80,26 +90,26 @@ def _meant(kind: str, name: str, known: Iterable[str]) -> str:
 
 def _check_lines(arguments: argparse.Namespace) -> None:
     if arguments.kind is not None:
-        raise UnusableFile(f"{arguments.kind}: expected no kind with --jsonl, each line has its own")
+        raise Unusable(f"{arguments.kind}: expected no kind with --jsonl, each line has its own")
     for option in ("request", "status", "framing", "losses", "pretty"):
         if getattr(arguments, option) not in (None, False):
-            raise UnusableFile(f"--{option}: expected without --jsonl only")
+            raise Unusable(f"--{option}: expected without --jsonl only")
 
 
 def _check_document(arguments: argparse.Namespace) -> None:
     kind = arguments.kind
     if kind is None:
-        raise UnusableFile("expected request, response or stream after translate, or --jsonl")
+        raise Unusable("expected request, response or stream after translate, or --jsonl")
     if arguments.source is None or arguments.target is None:
         option = "--from" if arguments.source is None else "--to"
-        raise UnusableFile(f"{option}: expected a dialect (see `wireglot dialects`)")
+        raise Unusable(f"{option}: expected a dialect (see `wireglot dialects`)")
     for option, kinds in _ONLY_FOR.items():
         if getattr(arguments, option) is not None and kind not in kinds:
-            raise UnusableFile(f"--{option}: expected with {' or '.join(kinds)} only")
+            raise Unusable(f"--{option}: expected with {' or '.join(kinds)} only")
     if kind == "stream" and arguments.pretty:
-        raise UnusableFile("--pretty: expected with request or response only")
+        raise Unusable("--pretty: expected with request or response only")
     if arguments.jobs != 1 or arguments.progress is not None:
-        raise UnusableFile(f"--{'jobs' if arguments.jobs != 1 else 'progress'}: expected with --jsonl only")
+        raise Unusable(f"--{'jobs' if arguments.jobs != 1 else 'progress'}: expected with --jsonl only")
 
 
 def _document(arguments: argparse.Namespace) -> int:

@@ -24,11 +24,10 @@ from typing import Any, TextIO
 
 import msgspec
 
-from wireglot.cli.terminal import FAILED, OK
+from wireglot.cli.terminal import FAILED, OK, Unusable
 from wireglot.cli.translate_io import (
     ByteSink,
     ByteSource,
-    UnusableFile,
     find_dialect,
     open_sink,
     open_source,
@@ -408,7 +407,7 @@ def _together(lines: Lines, sink: ByteSink, defaults: Defaults, report: _Report,
                 writer.put(pool.submit(translate_batch, batch, defaults))
         writer.finish()
     except BrokenProcessPool:
-        raise UnusableFile("--jobs: a worker process died; expected enough memory for each of them") from None
+        raise Unusable("--jobs: a worker process died; expected enough memory for each of them") from None
     finally:
         writer.abandon()
         pool.shutdown(wait=True, cancel_futures=True)

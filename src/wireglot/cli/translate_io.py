@@ -8,15 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol, cast
 
-from wireglot.cli.terminal import complain
+from wireglot.cli.terminal import Unusable, complain
 from wireglot.dialects.base import Dialect
 from wireglot.dialects.registry import UnknownDialect, dialect
 
 CHUNK = 1 << 16
-
-
-class UnusableFile(Exception):
-    """The command line, or a file it names, cannot be used. The text is the one line the caller gets."""
 
 
 class ByteSource(Protocol):
@@ -37,7 +33,7 @@ class ByteSink(Protocol):
 def open_source(path: str | None, option: str = "--in") -> Iterator[ByteSource]:
     if path is None:
         if sys.stdin is None:
-            raise UnusableFile("standard input is closed")
+            raise Unusable("standard input is closed")
         if sys.stdin.isatty():
             complain("reading from the terminal, Ctrl-D ends the input")
         yield cast(ByteSource, sys.stdin.buffer)
@@ -56,7 +52,7 @@ def open_sink(path: str | None, option: str = "--out") -> Iterator[ByteSink]:
         with _open(path, "wb", option) as file:
             yield file
     except OSError as fault:  # a full disk
-        raise UnusableFile(f"{option} {path}: {fault.strerror or fault}") from None
+        raise Unusable(f"{option} {path}: {fault.strerror or fault}") from None
 
 
 def read_all(path: str | None, option: str = "--in") -> bytes:
@@ -81,7 +77,7 @@ def refuse_same_file(source_path: str | None, sink_path: str | None) -> None:
         except OSError:
             return
         if same and os.path.isfile(sink_path):
-            raise UnusableFile(f"--out {sink_path}: expected another file than --in")
+            raise Unusable(f"--out {sink_path}: expected another file than --in")
 
 
 def _open(path: str, mode: str, option: str) -> BinaryIO:
@@ -89,7 +85,7 @@ def _open(path: str, mode: str, option: str) -> BinaryIO:
         return cast(BinaryIO, open(path, mode))
     except (OSError, ValueError) as fault:
         reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
-        raise UnusableFile(f"{option} {path}: {reason}") from None
+        raise Unusable(f"{option} {path}: {reason}") from None
 
 
 def find_dialect(name: str) -> Dialect:

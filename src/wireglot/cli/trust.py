@@ -22,6 +22,7 @@ from wireglot.cli.run.asking import can_ask
 from wireglot.cli.terminal import one_line
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, data_dir
+from wireglot.gateway.settings import Settings
 
 _TRUSTED: Final = "agreed"
 _FILE_MAX_BYTES: Final = 1024 * 1024
@@ -69,6 +70,12 @@ def trusted_config(named: str | None, environ: Mapping[str, str] = os.environ) -
     place = str(_place(found.path))
     expected = f"your approval (read the file, then run `{trust_command(found.path)}`)"
     raise config.ConfigError([config.ConfigProblem(place, expected, "none")], place)
+
+
+def settings_of(named: str | None) -> Settings:
+    """Of the file named, or of the one that is found, to look at: providers without a key are no problem."""
+    file = trusted_config(named)
+    return config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
 
 
 def refusal_of_changes(

@@ -16,24 +16,19 @@ from urllib.parse import urlencode
 from wireglot.cli.remote_gateway import (
     ADMIN_SECRET,
     GatewayAddress,
-    GatewayUnreachable,
     StoreNote,
-    UnusableKey,
-    UnusableUrl,
     address_of,
     ask,
     operated_gateway,
     reachable,
     usable_key,
 )
-from wireglot.cli.store import store_failed
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, Paint, complain, count, one_line
-from wireglot.cli.trust import trusted_config
-from wireglot.gateway import config
+from wireglot.cli.terminal import OK, Failed, Paint, Unusable, count, one_line
+from wireglot.cli.trust import settings_of
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
 from wireglot.ir.usage import KINDS
-from wireglot.stores import StoreDown, StoreUnusable, open_engine
+from wireglot.stores import open_engine
 
 _NUMBERS: Final = (
     ("requests", "requests"),
@@ -159,14 +154,6 @@ Asked = dict[str, str]
 Reports = list[dict[str, Any]]
 
 
-class _Failed(Exception):
-    """In words for people."""
-
-
-class _Unusable(Exception):
-    """In words for people."""
-
-
 def run(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments)
     chart = sys.stdout.isatty() if arguments.chart is None else arguments.chart
@@ -181,16 +168,7 @@ def run(arguments: argparse.Namespace) -> int:
         option = _OPTIONS.get(wrong.name, f"--{wrong.name}")
         told = str(wrong).removeprefix(f"{wrong.name}: ")
         given = asked.get(wrong.name, "")
-        complain(f"{option}: {told}, got {one_line(given)!r}")
-        return UNUSABLE
-    except (config.ConfigError, UnusableUrl, UnusableKey, _Unusable) as problem:
-        complain(problem)
-        return UNUSABLE
-    except (StoreDown, StoreUnusable) as problem:
-        return store_failed(problem)
-    except (GatewayUnreachable, _Failed) as problem:
-        complain(problem)
-        return FAILED
+        raise Unusable(f"{option}: {told}, got {one_line(given)!r}") from None
     _show(reports, as_json=arguments.json)
     return OK
 
@@ -199,7 +177,7 @@ def _check(arguments: argparse.Namespace) -> None:
     given = {"--admin": arguments.admin, "--api-key": arguments.api_key}
     for option, value in given.items():
         if value and not arguments.url:
-            raise _Unusable(f"{option}: expected with --url only")
+            raise Unusable(f"{option}: expected with --url only")
 
 
 def _asked(arguments: argparse.Namespace) -> Asked:
@@ -239,11 +217,10 @@ def _reports(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
 
 
 def _here(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
-    file = trusted_config(arguments.config)
-    settings = config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
+    settings = settings_of(arguments.config)
     url = settings.store.url.value
     if url.startswith("memory:"):
-        raise _Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
+        raise Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
     note = StoreNote(settings, " --admin")
     reports = asyncio.run(_read(settings, questions))
     note.say()
@@ -268,9 +245,9 @@ def _there(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
         path, name, given = _ADMIN_PATH, ADMIN_SECRET, ""
     secret = usable_key(given or os.environ.get(name, ""), "--api-key" if given else name)
     if arguments.admin and not secret:
-        raise _Unusable(f"--admin: set {name} to the admin secret of that gateway")
+        raise Unusable(f"--admin: set {name} to the admin secret of that gateway")
     if arguments.key and not arguments.admin:
-        raise _Unusable("--key: only --admin sees other keys' usage")
+        raise Unusable("--key: only --admin sees other keys' usage")
     return [_get(address, path, secret, each, name) for each in questions]
 
 
@@ -279,11 +256,11 @@ def _get(address: GatewayAddress, path: str, secret: str, asked: Asked, name: st
     if answer.status == _UNAUTHORIZED:
         fix = f"give one that it knows in {'' if name == ADMIN_SECRET else '--api-key or '}{name}"
         if not secret:
-            raise UnusableKey(f"{address.url} wants a key: {fix}")
-        raise _Failed(f"{address.url} does not take the key: {fix}")
+            raise Unusable(f"{address.url} wants a key: {fix}")
+        raise Failed(f"{address.url} does not take the key: {fix}")
     if answer.status != _DONE:
-        raise _Failed(f"{address.url}: {answer.complaint()}")
+        raise Failed(f"{address.url}: {answer.complaint()}")
     document = answer.document()
     if document.get("object") != "usage.list":
-        raise _Failed(f"{address.url}: what answers there is no gateway")
+        raise Failed(f"{address.url}: what answers there is no gateway")
     return document

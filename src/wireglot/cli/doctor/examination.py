@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
@@ -156,9 +157,10 @@ def _line(title: str, finding: DoctorFinding) -> str:
     return msgspec.json.encode(told).decode()
 
 
-def examine(named: str | None, *, fix: bool, offline: bool, as_json: bool) -> int:
-    case = DoctorCase(named, os.environ, offline=offline)
-    report = DoctorReport(sys.stdout, as_json=as_json)
+def run(arguments: argparse.Namespace) -> int:
+    fix: bool = arguments.fix
+    case = DoctorCase(arguments.config, os.environ, offline=arguments.offline)
+    report = DoctorReport(sys.stdout, as_json=arguments.json)
     if case.settings is not None and not case.offline:
         report.before(case.asked)
     found: list[DoctorFinding] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -11,15 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from wireglot.cli.import_.ccr import convert as convert_ccr
 from wireglot.cli.import_.draft import Draft, ImportReport, told_counts, written
 from wireglot.cli.import_.litellm import convert as convert_litellm
 from wireglot.cli.import_.litellm import with_included
-from wireglot.cli.import_.source import NoYaml, UnreadableSource, read_json5, read_yaml
-from wireglot.cli.init import CannotWrite, check_place, write
-from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain, one_line, say
+from wireglot.cli.import_.source import UnreadableSource, read_json5, read_yaml
+from wireglot.cli.init import check_place, write
+from wireglot.cli.terminal import FAILED, OK, Unusable, one_line, say
 from wireglot.gateway.config import ConfigError, load
 from wireglot.gateway.config.kept_keys import keep, kept_file, read_kept
 
@@ -29,17 +28,7 @@ _KEEPABLE_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _KEEPABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class ImportOptions(msgspec.Struct, frozen=True):
-    """What the command line says."""
-
-    program: str
-    source: str
-    output: str = _STANDARD
-    force: bool = False
-    keep_keys: bool = False
-
-
-def import_file(wanted: ImportOptions) -> int:
+def run(wanted: argparse.Namespace) -> int:
     place = kept_file(os.environ)
     known = {name: secret.value for name, secret in read_kept(place, []).items()}
     known |= {name: value for name, value in os.environ.items() if value.strip()}
@@ -53,12 +42,10 @@ def import_file(wanted: ImportOptions) -> int:
             print(text, end="", flush=True)
         else:
             write(Path(wanted.output), text, force=wanted.force)
-    except (CannotWrite, NoYaml) as reason:
-        complain(one_line(str(reason)))
-        return UNUSABLE
+    except Unusable as reason:
+        raise Unusable(one_line(str(reason))) from None
     except UnreadableSource as fault:
-        complain(f"{one_line(wanted.source)}: {one_line(str(fault))}")
-        return UNUSABLE
+        raise Unusable(f"{one_line(wanted.source)}: {one_line(str(fault))}") from None
     for warning in report.warnings:
         _say(f"{wanted.source}: {warning}")
     _say(told_counts(report))
@@ -105,7 +92,7 @@ def _text(source: str) -> str:
 def _keep(draft: Draft, place: Path | None) -> list[str]:
     """Keep the keys that the source holds; gives the names they are kept under."""
     if place is None:
-        raise CannotWrite("keys cannot be kept: the environment names no home")
+        raise Unusable("keys cannot be kept: the environment names no home")
     kept = []
     for name in draft.secrets.needed:
         value = draft.secrets.literal.get(name, "")
@@ -114,7 +101,7 @@ def _keep(draft: Draft, place: Path | None) -> list[str]:
         try:
             keep(place, name, value)
         except OSError as fault:
-            raise CannotWrite(f"{place}: {fault.strerror or fault}") from None
+            raise Unusable(f"{place}: {fault.strerror or fault}") from None
         kept.append(name)
     return kept
 

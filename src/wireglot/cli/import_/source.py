@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeAlias
 
+from wireglot.cli.terminal import Unusable
 from wireglot.gateway.config.problems import key_path
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -119,16 +120,12 @@ _MAX_DEPTH: Final = 64
 """A file of a few lines with aliases of aliases can stand for billions of values."""
 
 
-class NoYaml(Exception):
-    pass
-
-
 def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
     """The document, and what is in it but does not hold: a key that stands again further down."""
     try:
         yaml = importlib.import_module("yaml")
     except ImportError:
-        raise NoYaml(MISSING) from None
+        raise Unusable(MISSING) from None
     loader = None
     try:
         loader = yaml.SafeLoader(text)

@@ -25,6 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.cli.process_setup import give_large_blocks_back, give_up, raise_limit, run_loop
+from wireglot.cli.terminal import Failed
 from wireglot.cli.trust import ConfigFile
 from wireglot.gateway import config
 from wireglot.gateway.run import Process
@@ -89,8 +90,8 @@ _CLOSE_SECONDS: Final = 30.0
 """In which a gateway has ended after its client, be its store silent or its start not over yet."""
 
 
-class DidNotStart(Exception):
-    """In words for people."""
+class DidNotStart(Failed):
+    """The message is its own reason."""
 
 
 class Own(msgspec.Struct, frozen=True):

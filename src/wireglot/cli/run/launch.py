@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import shutil
@@ -19,9 +20,6 @@ from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.remote_gateway import (
     GatewayAddress,
     GatewayAnswer,
-    GatewayUnreachable,
-    UnusableKey,
-    UnusableUrl,
     address_of,
     ask,
     running_url,
@@ -37,8 +35,17 @@ from wireglot.cli.run.clients import (
     Pointing,
     by_family,
 )
-from wireglot.cli.run.gateway import ClientFolder, DidNotStart, Own, remove_afterwards, start_gateway
-from wireglot.cli.terminal import FAILED, NOT_EXECUTABLE, NOT_FOUND, OK, UNUSABLE, complain, count, one_line
+from wireglot.cli.run.gateway import ClientFolder, Own, remove_afterwards, start_gateway
+from wireglot.cli.terminal import (
+    NOT_EXECUTABLE,
+    NOT_FOUND,
+    OK,
+    Failed,
+    Unusable,
+    complain,
+    count,
+    one_line,
+)
 from wireglot.cli.trust import ConfigFile, find_config, trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
@@ -50,10 +57,6 @@ from wireglot.providers import spec as catalog
 DEMO: Final = "demo"
 DEMO_MODEL: Final = "demo/demo"
 _ONLY_DEMO: Final = "no provider's key was found: a demo model answers; --model asks for a key"
-
-
-class NoModel(Exception):
-    """In words for people."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -87,7 +90,7 @@ class Chooser:
         self._ask_key = ask_key
 
     def choose(self, wanted: str, dialect: str, own_model: str) -> Choice:
-        """Raises NoModel, or a ConfigError. `own_model`: one that the client asks for if it is told none."""
+        """Raises Unusable, or a ConfigError. `own_model`: one that the client asks for if it is told none."""
         settings = self._load({})
         if wanted.partition("/")[0] == DEMO:
             return self._demo(wanted, settings)
@@ -104,7 +107,7 @@ class Chooser:
             return Choice(settings, self._environ, {}, remark=remark)
         first = next((model.id for model in models(settings, dialect)), "")
         if not first:
-            raise NoModel("no provider that is on lists a model: name one with --model PROVIDER/MODEL")
+            raise Unusable("no provider that is on lists a model: name one with --model PROVIDER/MODEL")
         return Choice(settings, self._environ, {}, first, remark)
 
     def _lacks_key_of_rule(self, settings: Settings, model: str, dialect: str) -> bool:
@@ -126,7 +129,7 @@ class Chooser:
         except Unroutable as nowhere:
             settings = self._with_key(settings, wanted, dialect, str(nowhere))
             if not leads(settings, wanted, dialect):
-                raise NoModel(one_line(str(nowhere))) from None
+                raise Unusable(one_line(str(nowhere))) from None
         return Choice(settings, self._environ, {}, wanted)
 
     def _with_key(self, settings: Settings, wanted: str, dialect: str, nowhere: str = "") -> Settings:
@@ -135,11 +138,11 @@ class Chooser:
         if lacking is None:
             meant = near(wanted, [model.id for model in models(settings, dialect)])
             hint = f"; did you mean {meant}?" if meant and "did you mean" not in nowhere else ""
-            raise NoModel(f"{one_line(nowhere)}{hint}")
+            raise Unusable(f"{one_line(nowhere)}{hint}")
         title, variable = lacking
         key = self._ask_key(title, variable)
         if not key:
-            raise NoModel(f"no key for {one_line(title)}: set {variable}")
+            raise Unusable(f"no key for {one_line(title)}: set {variable}")
         self._environ[variable] = key
         return self._load({})
 
@@ -192,10 +195,6 @@ _VERSION: Final = "2023-06-01"
 """Of Anthropic's clients, whose lists tell how much a model takes."""
 
 
-class CannotJoin(Exception):
-    """In words for people."""
-
-
 class Joined:
     """A gateway at an address, asked with a key that it takes. What it is asked raises NoAnswer."""
 
@@ -232,7 +231,7 @@ class Joined:
         answer = self._get("/v1/models")
         listed: Any = answer.document().get("data") if answer.status == 200 else None
         if not isinstance(listed, list):
-            raise CannotJoin(f"{self.url} lists no models: {answer.complaint()}")
+            raise Failed(f"{self.url} lists no models: {answer.complaint()}")
         return tuple(str(each["id"]) for each in listed if isinstance(each, dict) and "id" in each)
 
     def _model(self, model: str) -> GatewayAnswer:
@@ -246,11 +245,11 @@ class Joined:
 
 
 def join(url: str, ask_key: Callable[[str], str]) -> Joined:
-    """The gateway there, with a key that it takes; raises CannotJoin, NoAnswer, UnusableUrl, UnusableKey.
+    """The gateway there, with a key that it takes; raises Failed, NoAnswer, Unusable, Unusable.
     `ask_key` asks a person, and gives "" if it cannot."""
     joined = Joined(address_of(url))
     if not joined.is_wireglot():
-        raise CannotJoin(f"{joined.url}: what answers there is no gateway: start one with `wireglot serve`")
+        raise Failed(f"{joined.url}: what answers there is no gateway: start one with `wireglot serve`")
     kept = read_kept(kept_file(os.environ), [])
     for key in (usable_key(os.environ.get(KEY, ""), KEY), kept[KEY].value if KEY in kept else ""):
         if not joined.wants_key():
@@ -261,8 +260,8 @@ def join(url: str, ask_key: Callable[[str], str]) -> Joined:
     if joined.wants_key():
         fix = f"set {KEY} to one that `wireglot keys create NAME` has made"
         if joined.key == ANY_KEY:
-            raise UnusableKey(f"the gateway at {joined.url} wants a client key: {fix}")
-        raise CannotJoin(f"the gateway at {joined.url} does not take the client key: {fix}")
+            raise Unusable(f"the gateway at {joined.url} wants a client key: {fix}")
+        raise Failed(f"the gateway at {joined.url} does not take the client key: {fix}")
     return joined
 
 
@@ -338,12 +337,26 @@ class _Found(msgspec.Struct, frozen=True):
     """To be started yet: the door has no address until then."""
 
 
-def launch(task: Launch) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Turns into the client; returns only where that cannot be."""
+    task = Launch(
+        client=arguments.client or "",
+        families=tuple(dict.fromkeys(arguments.env)),
+        arguments=tuple(arguments.rest),
+        model=arguments.model or "",
+        config=arguments.config,
+        url=arguments.url or "",
+        private=arguments.private,
+        log=arguments.log,
+        print_env=arguments.print_env,
+    )
+    if problem := task.problem():
+        raise Unusable(f"{problem} (see wireglot run --help)")
     if not task.print_env:
         if os.name != "posix":
-            complain("a client can be started on POSIX systems only: use `wireglot serve` and --print-env")
-            return UNUSABLE
+            raise Unusable(
+                "a client can be started on POSIX systems only: use `wireglot serve` and --print-env"
+            )
         if shutil.which(task.program) is None:
             if os.path.isfile(task.program):
                 complain(f"{one_line(task.program)} may not be run: chmod +x {shlex.quote(task.program)}")
@@ -351,17 +364,10 @@ def launch(task: Launch) -> int:
             how = f": {CLIENTS[task.client].install}" if task.client else ""
             complain(f"{one_line(task.program)} is not installed, or not on the PATH{how}")
             return NOT_FOUND
-    try:
-        found = find_config(task.config)
-        if task.print_env:
-            return _print_env(task, found)
-        return _start(task, _found(task, found))
-    except (config.ConfigError, NoModel, UnusableUrl, UnusableKey) as problem:
-        complain(problem)
-        return UNUSABLE
-    except (CannotJoin, GatewayUnreachable, DidNotStart) as problem:
-        complain(problem)
-        return FAILED
+    found = find_config(task.config)
+    if task.print_env:
+        return _print_env(task, found)
+    return _start(task, _found(task, found))
 
 
 def _found(task: Launch, file: ConfigFile) -> _Found:
@@ -373,7 +379,7 @@ def _found(task: Launch, file: ConfigFile) -> _Found:
         if not refusal:
             return _joined(task, joined)
         if task.url:
-            raise NoModel(refusal)
+            raise Unusable(refusal)
     return _private(task, f"the gateway at {url} does not serve {one_line(task.model)}" if refusal else "")
 
 
@@ -382,7 +388,7 @@ def _joined(task: Launch, joined: Joined) -> _Found:
     model = task.model
     if not model and not (task.own_model and not joined.refusal(task.own_model)):
         if not names:
-            raise NoModel(f"{joined.url} lists no model: name one with --model PROVIDER/MODEL")
+            raise Unusable(f"{joined.url} lists no model: name one with --model PROVIDER/MODEL")
         model = names[0]
     context = joined.context(model) if model else 0
     return _Found(Door(joined.url, joined.key, model, context, names), "it runs")
@@ -506,13 +512,14 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
 def _print_env(task: Launch, file: ConfigFile) -> int:
     """Variables for a shell. Nothing is started, and no file is written."""
     if _needs_folder(task.point(Door("", ""))):
-        complain(f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`")
-        return UNUSABLE
+        raise Unusable(
+            f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`"
+        )
     url = task.url or running_url(file.path, os.environ)
     if url:
         joined = join(url, _ask_client_key)
         if task.model and (refusal := joined.refusal(task.model)):
-            raise NoModel(refusal)
+            raise Unusable(refusal)
         door = _joined(task, joined).door
     else:
         file = trusted_config(task.config)
