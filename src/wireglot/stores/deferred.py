@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from wireglot.stores.base import (
     Counters,
@@ -21,25 +21,44 @@ from wireglot.stores.base import (
 from wireglot.stores.open import open_counters, open_engine
 from wireglot.stores.records import Document, KeyRow, KindLimits, Stats, Swept, UsageRow, VaultEntry
 
-T = TypeVar("T")
+Opened = TypeVar("Opened", bound=Engine | Shared)
 
 
-class DeferredEngine:
+class _Deferred(Generic[Opened]):
     """`check` tries to open it. Until then it is down, for the reason it was down at first."""
 
-    def __init__(
-        self, url: str, reason: str, *, open: Callable[[str], Awaitable[Engine]] = open_engine
-    ) -> None:
+    def __init__(self, url: str, reason: str, open: Callable[[str], Awaitable[Opened]]) -> None:
         self._url = url
         self._reason = reason
         self._open = open
-        self._engine: Engine | None = None
+        self._store: Opened | None = None
         self._opening = asyncio.Lock()
 
-    def opened(self) -> Engine:
-        if self._engine is None:
+    def opened(self) -> Opened:
+        if self._store is None:
             raise StoreDown(self._reason)
-        return self._engine
+        return self._store
+
+    async def check(self) -> None:
+        async with self._opening:  # once, however many ask
+            if self._store is None:
+                try:
+                    self._store = await self._open(self._url)
+                except StoreUnusable as problem:
+                    # What cannot be used while we run may be fixed while we run: it is down.
+                    raise StoreDown(str(problem)) from problem
+        await self._store.check()
+
+    async def close(self) -> None:
+        if self._store is not None:
+            await self._store.close()
+
+
+class DeferredEngine(_Deferred[Engine]):
+    def __init__(
+        self, url: str, reason: str, *, open: Callable[[str], Awaitable[Engine]] = open_engine
+    ) -> None:
+        super().__init__(url, reason, open)
 
     @property
     def documents(self) -> Documents:
@@ -56,12 +75,6 @@ class DeferredEngine:
     @property
     def keys(self) -> Keys:
         return self.opened().keys
-
-    async def check(self) -> None:
-        async with self._opening:  # once, however many ask
-            if self._engine is None:
-                self._engine = await _usable(self._open(self._url))
-        await self._engine.check()
 
     async def sweep(
         self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
@@ -81,32 +94,19 @@ class DeferredEngine:
         await self.opened().load(records)
 
     def lacks(self, caller: str) -> bool:
-        return self._engine is not None and self._engine.lacks(caller)
+        return self._store is not None and self._store.lacks(caller)
 
     def kept_mark(self, caller: str) -> Hashable:
-        return None if self._engine is None else self._engine.kept_mark(caller)
-
-    async def close(self) -> None:
-        if self._engine is not None:
-            await self._engine.close()
+        return None if self._store is None else self._store.kept_mark(caller)
 
 
-class DeferredShared:
+class DeferredShared(_Deferred[Shared]):
     """The same for counters and the vault beside them."""
 
     def __init__(
         self, url: str, reason: str, *, open: Callable[[str], Awaitable[Shared]] = open_counters
     ) -> None:
-        self._url = url
-        self._reason = reason
-        self._open = open
-        self._shared: Shared | None = None
-        self._opening = asyncio.Lock()
-
-    def opened(self) -> Shared:
-        if self._shared is None:
-            raise StoreDown(self._reason)
-        return self._shared
+        super().__init__(url, reason, open)
 
     @property
     def counters(self) -> Counters:
@@ -116,21 +116,3 @@ class DeferredShared:
     def vault(self) -> VaultApart | None:
         """Never None: only a server can be away at the start, and each has one."""
         return self.opened().vault
-
-    async def check(self) -> None:
-        async with self._opening:
-            if self._shared is None:
-                self._shared = await _usable(self._open(self._url))
-        await self._shared.check()
-
-    async def close(self) -> None:
-        if self._shared is not None:
-            await self._shared.close()
-
-
-async def _usable(opening: Awaitable[T]) -> T:
-    """What cannot be used while we run may be mended while we run: it is down."""
-    try:
-        return await opening
-    except StoreUnusable as problem:
-        raise StoreDown(str(problem)) from problem

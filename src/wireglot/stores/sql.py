@@ -7,13 +7,13 @@ such a name must find nothing rather than fail, and two different names must sta
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from wireglot.ir.usage import COUNTS, KINDS
-from wireglot.stores.records import UsageRow, UsageTotal
+from wireglot.stores.records import UsageQuery, UsageRow, UsageTotal
 
 _FORBIDDEN: Final = re.compile("[\\\\\0\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
@@ -109,20 +109,102 @@ def _default(column: Column, empty_list: str) -> str:
 TOKENS: Final = f"({' + '.join(COUNTS)})"
 """All tokens of a row."""
 
-PLAIN_SUMS: Final = ("requests", "failed", "open", "cost", "unpriced", "milliseconds", "p50", "first", "last")
+_MODEL: Final = "CASE WHEN upstream_model <> '' THEN upstream_model ELSE model END"
+
+APPLY_OVER: Final = (
+    "ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in USAGE_NAMES if name != "id")
+    + " WHERE usage.outcome IN ('', 'crash') AND excluded.outcome NOT IN ('', usage.outcome)"
+)
+"""`records.gives_way`, in SQL."""
+
+SPENT: Final = (
+    f"SELECT coalesce(sum({TOKENS}), 0), coalesce(sum(cost), 0) FROM usage"
+    " WHERE caller = $1 AND started >= $2 AND outcome <> ''"
+)
+
+_PLAIN_SUMS: Final = {
+    "requests": "count(*)",
+    "failed": "count(*) FILTER (WHERE outcome NOT IN ('', 'ok'))",
+    "open": "count(*) FILTER (WHERE outcome = '')",
+    "cost": "coalesce(sum(cost), 0)",
+    # The last condition: the provider answered, and did not say what that took.
+    "unpriced": "count(*) FILTER (WHERE outcome <> '' AND cost IS NULL"
+    f" AND ({TOKENS} > 0 OR outcome = 'ok' AND source = 'none'))",
+    "milliseconds": "coalesce(sum(finished - started) FILTER (WHERE outcome <> ''), 0)",
+    "p50": "coalesce({median} FILTER (WHERE outcome <> ''), 0)",
+    "first": "coalesce(min(started), 0)",
+    "last": "coalesce(max(started), 0)",
+}
 
 
-def sums(plain: Mapping[str, str], cast: str = "") -> str:
-    """What `usage_total` reads, as a database adds it up. `cast` is put behind the first of several terms."""
-    kinds = [f"coalesce(sum({f'{cast} + '.join(kind.counts)}), 0)" for kind in KINDS.values()]
-    return ", ".join([*(plain[name] for name in PLAIN_SUMS), *kinds])
+class UsageSql(NamedTuple):
+    """Statements about usage, and where databases say the same in other words. The values are numbered in the
+    order in which they first occur, which both read: SQLite takes `$1` for a name."""
+
+    day: str
+    """Of `started`, as YYYY-MM-DD."""
+    median: str
+    """Of `finished - started`."""
+    session: str
+    """Whether a row is of a session, `{}`."""
+    cast: str = ""
+    """Behind the first of several counts that are added up."""
+
+    def where(self, query: UsageQuery) -> tuple[str, list[str | int]]:
+        """Only what the query names, so that the database picks the index that serves it."""
+        terms = ["started >= $1"]
+        values: list[str | int] = [query.since]
+
+        def add(term: str, value: str | int) -> None:
+            values.append(value)
+            terms.append(term.replace("{}", f"${len(values)}"))
+
+        if query.until:
+            add("started < {}", query.until)
+        if query.caller is not None:
+            add("caller = {}", to_text(query.caller))
+        if query.model:
+            add(f"{_MODEL} = {{}}", to_text(query.model))
+        if query.provider:
+            add("provider = {}", to_text(query.provider))
+        if query.session:
+            add(f"{self.session} AND session <> ''", to_text(query.session))
+        return " AND ".join(terms), values
+
+    def rows(self, query: UsageQuery, *, limit: int, newest_first: bool) -> tuple[str, list[str | int]]:
+        where, values = self.where(query)
+        order = "DESC" if newest_first else "ASC"
+        return (
+            f"SELECT {USAGE_COLUMNS} FROM usage WHERE {where}"
+            f" ORDER BY started {order}, id {order} LIMIT ${len(values) + 1}",
+            [*values, limit],
+        )
+
+    def totals(self, query: UsageQuery) -> tuple[str, list[str | int]]:
+        """For `usage_totals`."""
+        where, values = self.where(query)
+        columns = {"model": _MODEL, "day": self.day}
+        groups = [columns.get(name, name) for name in query.groups]
+        plain = [sum.replace("{median}", self.median) for sum in _PLAIN_SUMS.values()]
+        kinds = [f"coalesce(sum({f'{self.cast} + '.join(kind.counts)}), 0)" for kind in KINDS.values()]
+        statement = f"SELECT {', '.join([*groups, *plain, *kinds])} FROM usage WHERE {where}"
+        if groups:
+            statement += " GROUP BY " + ", ".join(str(place) for place in range(1, len(groups) + 1))
+        return statement, values
 
 
-def usage_total(group: tuple[str, ...], found: Sequence[Any]) -> UsageTotal:
+def usage_totals(query: UsageQuery, found: Iterable[Sequence[Any]]) -> list[UsageTotal]:
+    count = len(query.groups)
+    totals = [_usage_total(tuple(map(from_text, row[:count])), row[count:]) for row in found]
+    return sorted(totals, key=lambda total: total.group)
+
+
+def _usage_total(group: tuple[str, ...], found: Sequence[Any]) -> UsageTotal:
     # Databases may tell sums as decimals and percentiles as floating point: all of them are whole.
     numbers = [int(number) for number in found]
     return UsageTotal(
         group=group,
-        tokens=dict(zip(KINDS, numbers[len(PLAIN_SUMS) :], strict=True)),
-        **dict(zip(PLAIN_SUMS, numbers, strict=False)),
+        tokens=dict(zip(KINDS, numbers[len(_PLAIN_SUMS) :], strict=True)),
+        **dict(zip(_PLAIN_SUMS, numbers, strict=False)),
     )

@@ -11,18 +11,19 @@ import msgspec
 from wireglot.ir.usage import COUNTS
 from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.pool import LONG_SECONDS, PostgresPool
-from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal, gives_way
+from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal, gives_way
 from wireglot.stores.sql import (
+    APPLY_OVER,
+    SPENT,
     TOKENS,
     USAGE,
     USAGE_COLUMNS,
-    USAGE_NAMES,
     Column,
     Sort,
+    UsageSql,
     from_text,
-    sums,
     to_text,
-    usage_total,
+    usage_totals,
 )
 
 _LARGEST: Final = 1 << (63 - len(COUNTS).bit_length())
@@ -73,62 +74,12 @@ def _from_column(column: Column, value: Any) -> Any:
     return value
 
 
-_MODEL: Final = "CASE WHEN upstream_model <> '' THEN upstream_model ELSE model END"
-_GROUPS: Final[dict[Grouping, str]] = {
-    "caller": "caller",
-    "model": _MODEL,
-    "provider": "provider",
-    "day": "to_char(to_timestamp(started / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
-    "session": "session",
-    "outcome": "outcome",
-    "operation": "operation",
-}
-_SUMS: Final = sums(
-    {
-        "requests": "count(*)",
-        "failed": "count(*) FILTER (WHERE outcome NOT IN ('', 'ok'))",
-        "open": "count(*) FILTER (WHERE outcome = '')",
-        "cost": "coalesce(sum(cost), 0)",
-        "unpriced": "count(*) FILTER (WHERE outcome <> '' AND cost IS NULL "
-        f"AND ({TOKENS} > 0 OR outcome = 'ok' AND source = 'none'))",
-        "milliseconds": "coalesce(sum(finished - started) FILTER (WHERE outcome <> ''), 0)",
-        "p50": "coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY finished - started) "
-        "FILTER (WHERE outcome <> ''), 0)",
-        "first": "coalesce(min(started), 0)",
-        "last": "coalesce(max(started), 0)",
-    },
+_SQL: Final = UsageSql(
+    day="to_char(to_timestamp(started / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+    median="percentile_disc(0.5) WITHIN GROUP (ORDER BY finished - started)",
+    session="md5(session) = md5({}) AND session = {}",
     cast="::numeric",  # a row's counts are bigints that need not be one together
 )
-
-
-def conditions(query: UsageQuery) -> tuple[str, list[object]]:
-    """A WHERE and its values."""
-    parts = ["started >= $1"]
-    values: list[object] = [query.since]
-
-    def add(condition: str, value: object) -> None:
-        values.append(value)
-        parts.append(condition.replace("?", f"${len(values)}"))
-
-    if query.until:
-        add("started < ?", query.until)
-    if query.caller is not None:
-        add("caller = ?", to_text(query.caller))
-    if query.model:
-        add(f"{_MODEL} = ?", to_text(query.model))
-    if query.provider:
-        add("provider = ?", to_text(query.provider))
-    if query.session:
-        add("md5(session) = md5(?) AND session = ? AND session <> ''", to_text(query.session))
-    return "WHERE " + " AND ".join(parts), values
-
-
-def totals_query(query: UsageQuery) -> tuple[str, list[object]]:
-    where, values = conditions(query)
-    groups = [_GROUPS[group] for group in query.groups]
-    by = "GROUP BY " + ", ".join(str(at) for at in range(1, len(groups) + 1)) if groups else ""
-    return f"SELECT {', '.join([*groups, _SUMS])} FROM usage {where} {by}", values
-
 
 SESSIONS: Final = f"""
 SELECT session, count(*) AS requests, sum({TOKENS}) AS tokens, coalesce(sum(cost), 0) AS cost,
@@ -155,50 +106,27 @@ def session(record: Any, caller: str) -> Session:
     )
 
 
-_COMPLETE: Final = (
-    "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in USAGE_NAMES if name != "id")
-    + " WHERE usage.outcome IN ('', 'crash') AND excluded.outcome NOT IN ('', usage.outcome)"
-)
-
-
 class PostgresLedger:
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
 
     async def apply(self, rows: Sequence[UsageRow]) -> None:
         if rows:
-            await self._pool.execute(INSERT + _COMPLETE, *columns(_each_once(rows)))
+            await self._pool.execute(INSERT + APPLY_OVER, *columns(_each_once(rows)))
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
-        statement, values = totals_query(query)
+        statement, values = _SQL.totals(query)
         records = await self._pool.fetch(statement, *values, seconds=LONG_SECONDS)
-        count = len(query.groups)
-        totals = [
-            usage_total(tuple(map(from_text, found[:count])), found[count:]) for found in map(tuple, records)
-        ]
-        return sorted(totals, key=lambda total: total.group)
+        return usage_totals(query, map(tuple, records))
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
-        where, values = conditions(query)
-        order = "DESC" if newest_first else "ASC"
-        records = await self._pool.fetch(
-            f"SELECT {USAGE_COLUMNS} FROM usage {where} "
-            f"ORDER BY started {order}, id {order} LIMIT ${len(values) + 1}",
-            *values,
-            limit,
-            seconds=LONG_SECONDS,
-        )
+        statement, values = _SQL.rows(query, limit=limit, newest_first=newest_first)
+        records = await self._pool.fetch(statement, *values, seconds=LONG_SECONDS)
         return [usage_row(record) for record in records]
 
     async def spent(self, caller: str, since: int) -> tuple[int, int]:
-        records = await self._pool.fetch(
-            f"SELECT coalesce(sum({TOKENS}), 0), coalesce(sum(cost), 0) FROM usage "
-            "WHERE caller = $1 AND started >= $2 AND outcome <> ''",
-            to_text(caller),
-            since,
-        )
-        return int(records[0][0]), int(records[0][1])
+        ((tokens, cost),) = await self._pool.fetch(SPENT, to_text(caller), since)
+        return int(tokens), int(cost)
 
     async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
         records = await self._pool.fetch(

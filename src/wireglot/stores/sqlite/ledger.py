@@ -9,17 +9,19 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal
 from wireglot.stores.sql import (
+    APPLY_OVER,
+    SPENT,
     TOKENS,
     USAGE,
     USAGE_COLUMNS,
     USAGE_NAMES,
+    UsageSql,
     from_text,
     is_plain,
-    sums,
     to_text,
-    usage_total,
+    usage_totals,
 )
 from wireglot.stores.sqlite.database import Database
 
@@ -27,51 +29,19 @@ _ROW: Final = f"({', '.join('?' * len(USAGE))})"
 
 WRITE: Final = f"INSERT INTO usage ({USAGE_COLUMNS}) VALUES {_ROW}"
 
-_OVER: Final = ", ".join(f"{name} = excluded.{name}" for name in USAGE_NAMES if name != "id")
-
 # Every step of a statement gives Python's lock away and must get it back, against the loop that answers
 # requests: many rows at a step are much cheaper than one. A few sizes, so that few statements are compiled.
 _SIZES: Final = (64, 16, 4, 1)
 
 
-def _apply(count: int) -> str:
-    """`records.gives_way`, in SQL."""
-    return f"""
-        INSERT INTO usage ({USAGE_COLUMNS}) VALUES {", ".join([_ROW] * count)}
-        ON CONFLICT (id) DO UPDATE SET {_OVER}
-        WHERE usage.outcome IN ('', 'crash') AND excluded.outcome NOT IN ('', usage.outcome)
-    """
-
-
-_APPLY: Final = {count: _apply(count) for count in _SIZES}
-
-_MODEL: Final = "iif(upstream_model != '', upstream_model, model)"
-
-_GROUPS: Final[dict[Grouping, str]] = {
-    "caller": "caller",
-    "model": _MODEL,
-    "provider": "provider",
-    "day": "date(started / 1000, 'unixepoch')",
-    "session": "session",
-    "outcome": "outcome",
-    "operation": "operation",
+_APPLY: Final = {
+    count: f"INSERT INTO usage ({USAGE_COLUMNS}) VALUES {', '.join([_ROW] * count)} {APPLY_OVER}"
+    for count in _SIZES
 }
-
-_UNTOLD: Final = "(outcome = 'ok' AND source = 'none')"
-"""The provider answered, and did not say what that took."""
-
-_SUMS: Final = sums(
-    {
-        "requests": "count(*)",
-        "failed": "count(*) FILTER (WHERE outcome NOT IN ('', 'ok'))",
-        "open": "count(*) FILTER (WHERE outcome = '')",
-        "cost": "coalesce(sum(cost), 0)",
-        "unpriced": f"count(*) FILTER (WHERE outcome != '' AND cost IS NULL AND ({TOKENS} > 0 OR {_UNTOLD}))",
-        "milliseconds": "coalesce(sum(finished - started) FILTER (WHERE outcome != ''), 0)",
-        "p50": "coalesce(percentile_disc(finished - started, 0.5) FILTER (WHERE outcome != ''), 0)",
-        "first": "coalesce(min(started), 0)",
-        "last": "coalesce(max(started), 0)",
-    }
+_SQL: Final = UsageSql(
+    day="date(started / 1000, 'unixepoch')",
+    median="percentile_disc(finished - started, 0.5)",
+    session="session = {}",
 )
 
 _TEXTS: Final = tuple(place for place, column in enumerate(USAGE) if column.sort == "text")
@@ -124,42 +94,24 @@ class SqliteLedger:
         await self._database.write(write)
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
-        where, bound = _where(query)
-        groups = [_GROUPS[name] for name in query.groups]
-        count = len(groups)
-        places = ", ".join(str(place) for place in range(1, count + 1))
-        statement = f"SELECT {', '.join([*groups, _SUMS])} FROM usage WHERE {where}"
-        if groups:
-            statement += f" GROUP BY {places}"
-
-        def read(connection: apsw.Connection) -> list[UsageTotal]:
-            return [
-                usage_total(tuple(map(from_text, row[:count])), row[count:])
-                for row in connection.execute(statement, bound)
-            ]
-
-        return sorted(await self._database.report(read), key=lambda total: total.group)
+        return usage_totals(query, await self._found(*_SQL.totals(query)))
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
-        where, bound = _where(query)
-        order = "started DESC, id DESC" if newest_first else "started, id"
-        statement = f"SELECT {USAGE_COLUMNS} FROM usage WHERE {where} ORDER BY {order} LIMIT :limit"
+        statement, values = _SQL.rows(query, limit=limit, newest_first=newest_first)
 
         def read(connection: apsw.Connection) -> list[UsageRow]:
-            return [usage_row(row) for row in connection.execute(statement, bound | {"limit": limit})]
+            return [usage_row(row) for row in connection.execute(statement, values)]
 
         return await self._database.report(read)
 
     async def spent(self, caller: str, since: int) -> tuple[int, int]:
-        def read(connection: apsw.Connection) -> tuple[int, int]:
-            tokens, cost = connection.execute(
-                f"SELECT coalesce(sum({TOKENS}), 0), coalesce(sum(cost), 0) FROM usage"
-                " WHERE caller = ? AND started >= ? AND outcome != ''",
-                (to_text(caller), since),
-            ).get
-            return tokens, cost
+        ((tokens, cost),) = await self._found(SPENT, [to_text(caller), since])
+        return tokens, cost
 
-        return await self._database.report(read)
+    async def _found(self, statement: str, values: Sequence[str | int]) -> list[Any]:
+        return await self._database.report(
+            lambda connection: connection.execute(statement, values).fetchall()
+        )
 
     async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
         def read(connection: apsw.Connection) -> list[Session]:
@@ -234,25 +186,3 @@ def _session(connection: apsw.Connection, caller: str, session: str) -> Session:
         first=first,
         last=last,
     )
-
-
-def _where(query: UsageQuery) -> tuple[str, dict[str, str | int]]:
-    """Only what the query names, so that the database picks the index that serves it."""
-    terms = ["started >= :since"]
-    bound: dict[str, str | int] = {"since": query.since}
-    if query.until:
-        terms.append("started < :until")
-        bound["until"] = query.until
-    if query.caller is not None:
-        terms.append("caller = :caller")
-        bound["caller"] = to_text(query.caller)
-    if query.model:
-        terms.append(f"{_MODEL} = :model")
-        bound["model"] = to_text(query.model)
-    if query.provider:
-        terms.append("provider = :provider")
-        bound["provider"] = to_text(query.provider)
-    if query.session:
-        terms.append("session = :session AND session != ''")
-        bound["session"] = to_text(query.session)
-    return " AND ".join(terms), bound
