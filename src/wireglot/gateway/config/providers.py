@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from wireglot.http.retry import RetryPolicy
 from wireglot.providers import spec as catalog
 from wireglot.providers.endpoints import variables_of
 from wireglot.providers.limits import Limits, spelled_out
-from wireglot.providers.spec import Auth, ModelSpec, ProviderSpec
+from wireglot.providers.spec import ModelSpec, ProviderSpec
 
 SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
 
@@ -279,7 +279,6 @@ def _root(spec: ProviderSpec) -> str:
     return spec.base_url.removesuffix("/v1")
 
 
-AUTHS: Final = get_args(Auth)
 _LIMITS: Final = msgspec.structs.fields(Limits)
 """Once: it takes milliseconds, and is wanted for each provider of each configuration."""
 _USUAL_AUTH: Final = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
