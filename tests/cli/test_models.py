@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
+from wireglot.providers import spec as catalog
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +50,19 @@ def test_json_lines_tell_the_same() -> None:
     assert next(row for row in off if row["name"] == "kimi/kimi-k3")["off_because"] == (
         "set MOONSHOT_API_KEY or KIMI_API_KEY"
     )
+
+
+def test_retired_models_are_listed_nowhere() -> None:
+    """REVIEW R8"""
+    retired = {
+        f"{name}/{entry.match}"
+        for name in catalog.names()
+        for entry in catalog.provider(name).models
+        if entry.is_name and entry.retired
+    }
+    listed = {json.loads(line)["name"] for line in said("--json", "--all").splitlines()}
+    assert retired
+    assert not retired & listed
 
 
 def test_names_of_ones_own_and_prices_of_ones_own_are_told(tmp_path: Path) -> None:

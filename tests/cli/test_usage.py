@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import run
+from wireglot.cli import main
 from wireglot.cli.usage import chart_lines, table_lines
 from wireglot.gateway.state.ledger.report import query_of, report
 from wireglot.stores import open_engine
@@ -198,3 +199,9 @@ def test_a_running_gateway_is_asked_and_its_store_can_be_read_meanwhile(
         monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", "no")
         wrong = run("usage", "--url", gateway.url, "--admin")
         assert (wrong.returncode, b"does not take the key" in wrong.stderr) == (1, True)
+
+
+def test_only_the_admin_secret_shows_the_usage_of_another_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """REVIEW R8: without --admin a gateway would tell of the caller's own usage, as if it were that key's."""
+    assert main(["usage", "--url", "http://127.0.0.1:9", "--api-key", "wg-mine", "--key", "other"]) == 2
+    assert capsys.readouterr().err == "wireglot: --key: only --admin sees other keys' usage\n"

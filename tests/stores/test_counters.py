@@ -82,6 +82,16 @@ def test_a_budget_passes_while_anything_is_left(run, counters):
     assert run(counters.take([Budget("b", 1, 100, until)])) is None
 
 
+def test_giving_back_more_than_was_spent_is_no_credit_for_a_budget(run, counters):
+    """REVIEW R8: a budget below zero would let through more than its limit."""
+    until_then = later()
+    assert run(counters.take([Budget("b", 10, 100, until_then)])) is None
+    run(counters.settle([Budget("b", -60, 100, until_then)]))
+    assert run(counters.amounts(["b"])) == {"b": 0}
+    assert run(counters.take([Budget("b", 100, 100, until_then)])) is None
+    assert run(counters.take([Budget("b", 1, 100, until_then)])) is not None
+
+
 def test_a_budget_that_is_over_begins_anew(run, counters):
     over = int(time.time() * 1000) - 1000
     run(counters.seed("b", 1000, over))
