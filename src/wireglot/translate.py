@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -22,7 +23,7 @@ from wireglot.ir.trail import Trail
 from wireglot.ir.verdict import NoAnswer, Watch, accept
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.carried import MinterNamer, brought_back, with_minter
-from wireglot.providers.fit.fit import fit
+from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for, may_reason
 from wireglot.wire.json import BadJson, decode
@@ -58,12 +59,13 @@ def plan(
     model: str | None = None,
     provider: str | None = None,
     limits: Limits | None = None,
+    fitter: Fitter | None = None,
     context: Context | None = None,
 ) -> Plan:
     """Fit a parsed request to the upstream that will answer it.
 
     `source` None: the request is of no dialect, so it is fitted to every one. `limits` are those of a
-    provider the catalog need not know.
+    provider the catalog need not know; `fitter` is what was made of them for both dialects.
     """
     context = context or Context()
     server = surface(target)
@@ -76,34 +78,34 @@ def plan(
     context = msgspec.structs.replace(context, provider=provider or context.provider, model=model or "")
     request = brought_back(request, context.provider)
     upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
-    stated = limits is not None or bool(provider)
-    if limits is None:
-        limits = limits_for(target, name, provider or context.provider, source == target)
+    stated = limits is not None or fitter is not None or bool(provider)
+    if limits is not None:
+        fitter = Fitter.between(limits, source, target)
+    elif fitter is None:
+        fitter = _known_fitter(source, target, name, provider or context.provider)
+    limits = fitter.target.limits
     if limits.thinking == "none" or not may_reason(target, name):
         context = msgspec.structs.replace(context, reasons=False)
     # A model that demands its signatures must be told where they are another's, even in its own dialect.
-    bent = limits.call_signatures and _carries_foreign_state(request, server.family)
-    if source == target and not stated and not bent:
-        return Plan(request, upstream, Aliases(), context, tuple(losses))
-    client = surface(source) if source is not None else None
-    in_pieces = client is not None and client.reasoning.returns_pieces and client.family != server.family
-    fitted = fit(
-        upstream,
-        limits,
-        context,
-        server.family,
-        regroup=source != target,
-        in_pieces=in_pieces,
-        client=client,
-    )
+    if source == target and not stated:
+        bent = limits.call_signatures and _carries_foreign_state(request, server.family)
+        if not bent:
+            return Plan(request, upstream, Aliases(), context, tuple(losses))
+    fitted = fitter.fit(upstream, context)
+    untold = untold_sequence(fitted.request, fitter.target.client, server)
     return Plan(
         request,
         fitted.request,
         aliases=fitted.aliases,
         context=context,
-        losses=(*losses, *fitted.losses, *untold_sequence(fitted.request, client, server)),
+        losses=(*losses, *fitted.losses, *untold),
         trail=fitted.trail,
     )
+
+
+@lru_cache(maxsize=256)
+def _known_fitter(source: str | None, target: str, model: str, provider: str) -> Fitter:
+    return Fitter.between(limits_for(target, model, provider, source == target), source, target)
 
 
 def _carries_foreign_state(request: Request, dialect: str) -> bool:

@@ -15,8 +15,8 @@ from wireglot.ir.content import (
 from wireglot.ir.request import (
     Request,
 )
-from wireglot.providers.fit.fit import fit
-from wireglot.providers.fit.fitted import Fitted
+from wireglot.providers.fit.fit import Fitter
+from wireglot.providers.fit.fitting import FitTarget, Fitted
 from wireglot.providers.limits import Limits
 
 
@@ -30,6 +30,18 @@ def assistant(*parts: Part) -> Message:
 
 def request(*messages: Message, **fields: Any) -> Request:
     return Request("m", messages or (user(Text("hi")),), **fields)
+
+
+def fit(
+    wanted: Request,
+    limits: Limits,
+    context: Context,
+    dialect: str,
+    foreign: bool = True,
+    in_pieces: bool = False,
+) -> Fitted:
+    target = FitTarget.of(limits, dialect, foreign=foreign, in_pieces=in_pieces)
+    return Fitter(target).fit(wanted, context)
 
 
 def fitted(wanted: Request, limits: Limits, dialect: str = "openai-chat") -> Fitted:

@@ -12,7 +12,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.providers.fit.fitted import Fitted
+from wireglot.providers.fit.fitting import Fitted
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for
 from wireglot.translate import translate_request

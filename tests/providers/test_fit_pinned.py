@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES
+from tests.providers.asks import fit
 from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, HISTORY, PROVIDER, TOOLS, Endpoint
 from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request, Tool
-from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
 from wireglot.wire.memory import Memory
 

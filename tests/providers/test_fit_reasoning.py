@@ -1,6 +1,6 @@
 """Reasoning toward an endpoint: it goes back to who minted it."""
 
-from tests.providers.asks import CLAUDE, GEMINI, assistant, features, fitted, pair, request, user
+from tests.providers.asks import CLAUDE, GEMINI, assistant, features, fit, fitted, pair, request, user
 from wireglot import translate_request
 from wireglot.dialects.base import Context
 from wireglot.ir.content import (
@@ -12,7 +12,6 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.providers.fit.fit import fit
 from wireglot.providers.fit.parts import SKIP_SIGNATURE
 from wireglot.providers.limits import Limits
 
@@ -52,7 +51,7 @@ def test_what_another_provider_wrote_is_not_its_own_in_the_same_dialect_either()
         user(Text("y")),
     )
     context = Context(provider="one", model="m")
-    outcome = fit(wanted, Limits(reasoning="own"), context, "openai-chat", regroup=False)
+    outcome = fit(wanted, Limits(reasoning="own"), context, "openai-chat", foreign=False)
     told = [part.text for part in outcome.request.messages[1].content if isinstance(part, Reasoning)]
     assert told == ["a", "c"]
     assert [(loss.feature, loss.action) for loss in outcome.losses] == [("reasoning.text", "dropped")]

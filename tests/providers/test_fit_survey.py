@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.providers.asks import fit
 from wireglot.dialects.base import Context
 from wireglot.ir.content import (
     CacheMark,
@@ -20,27 +21,38 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
-from wireglot.providers.fit import fit as fitting
-from wireglot.providers.fit.fit import fit
+from wireglot.providers.fit import fitting
 from wireglot.providers.fit.survey import (
+    ALWAYS,
+    ANSWERED,
     BLANK,
     CALLS,
     CHOICE,
     FIELDS,
     FOREIGN,
     MARKED,
+    MARKED_PARTS,
     MEDIA,
     MIDWAY,
     NAMED,
+    NEIGHBOURS,
+    NO_IDS,
     NO_LIMIT,
+    ODD_CALLS,
+    ODD_IDS,
     OUTPUT,
     OWN_FIELDS,
     REASONING,
+    RESULTS,
+    ROLES,
     SAMPLING,
     SETTING_FIELDS,
     SIGNED,
     STOP,
+    THINKING,
     TOOLS,
+    UNOPENED,
+    CallRules,
     Survey,
     asks,
     survey,
@@ -54,79 +66,144 @@ _LIMITS = [
     Limits(message_names=False),
     Limits(cache_markers=0),
 ]
-_ALL = FOREIGN | REASONING | MEDIA | SIGNED | BLANK | FIELDS | NAMED | CALLS | MIDWAY
+_ALL = (
+    FOREIGN
+    | REASONING
+    | MEDIA
+    | SIGNED
+    | BLANK
+    | FIELDS
+    | NAMED
+    | CALLS
+    | RESULTS
+    | ODD_CALLS
+    | ODD_IDS
+    | NO_IDS
+    | ROLES
+    | MARKED_PARTS
+    | MIDWAY
+    | NEIGHBOURS
+    | UNOPENED
+    | ANSWERED
+)
 _ALL_ASKED = (
-    OWN_FIELDS | SETTING_FIELDS | TOOLS | CHOICE | STOP | SAMPLING | OUTPUT | MARKED
+    OWN_FIELDS | SETTING_FIELDS | TOOLS | CHOICE | STOP | SAMPLING | OUTPUT | MARKED | THINKING
 )  # what says that the number of tokens is negative is no guess: a pass relies on it
 
 
-class _Anything(Survey, frozen=True):
-    def suits(self, limits: Limits) -> bool:
-        return False
+_ANYTHING = Survey(_ALL, markers=1 << 30)
 
 
-_ANYTHING = _Anything(_ALL, neighbours=True, markers=1 << 30)
-
-
-def _fitted(request: Request, limits: Limits, dialect: str, regroup: bool) -> object:
+def _fitted(request: Request, limits: Limits, dialect: str, foreign: bool) -> object:
     try:
-        fitted = fit(request, limits, Context(seed="s", provider="p"), dialect, regroup)
+        fitted = fit(request, limits, Context(seed="s", provider="p"), dialect, foreign)
     except Unsupported as fault:
         return str(fault)
     return fitted.request, fitted.aliases, fitted.losses
 
 
 @given(requests(), st.sampled_from(_LIMITS), st.sampled_from(["openai-chat", "gemini"]), st.booleans())
-def test_a_request_is_fitted_as_if_nothing_were_known_about_it(request, limits, dialect, regroup):
-    known = _fitted(request, limits, dialect, regroup)
+def test_a_request_is_fitted_as_if_nothing_were_known_about_it(request, limits, dialect, foreign):
+    known = _fitted(request, limits, dialect, foreign)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "survey", lambda messages, row: _ANYTHING)
+        patch.setattr(fitting, "survey", lambda messages, rules, row: _ANYTHING)
         patch.setattr(fitting, "asks", lambda request: _ALL_ASKED | asks(request))
-        assert _fitted(request, limits, dialect, regroup) == known
+        assert _fitted(request, limits, dialect, foreign) == known
+
+
+_RULES = CallRules.of(Limits(tool_name="[a-z]+", tool_name_max=9, call_id="[a-z]+", call_id_max=9))
+_PLAIN = CallRules.of(Limits())
+
+
+def seen(*messages: Message, rules: CallRules = _PLAIN) -> int:
+    return survey(messages, rules).seen
 
 
 def test_a_survey_sees_what_fitting_may_have_to_change():
     mark = CacheMark("short")
     picture = Media("image", url="https://x/y.png")
-    plain = survey((Message("user", (Text("a"),)), Message("assistant", (ToolCall("c", "f", "{}"),))))
-    assert plain == Survey(CALLS, neighbours=False, markers=0)
-    assert all(plain.suits(limits) for limits in BASE.values())
+    said = Message("user", (Text("a"),))
+    answer = Message("assistant", (ToolCall("c", "f", "{}"),))
+    assert survey((said, answer), _PLAIN) == Survey(CALLS | ANSWERED, 0, "assistant")
     extra = Extra("gemini", {"own": 1})
     signature = Signature("s", Origin("gemini"))
     foreign = Foreign("gemini", "odd", {})
-    for content, seen in (
+    for content, found in (
         ((Text(" \n"),), BLANK),
         ((), BLANK),
-        ((ToolResult("c", (picture,)),), MEDIA),
-        ((ToolResult("c", (foreign,)),), FOREIGN),
-        ((ToolResult("c", (Text("a", extra=extra),)),), FIELDS),
+        ((ToolResult("c", (picture,)),), RESULTS | MEDIA),
+        ((ToolResult("c", (foreign,)),), RESULTS | FOREIGN),
+        ((ToolResult("c", (Text("a", extra=extra),)),), RESULTS | FIELDS),
         ((picture,), MEDIA),
         ((Reasoning("a"),), REASONING),
         ((Reasoning("a", extra=extra),), REASONING | FIELDS),
-        ((foreign, Text("")), FOREIGN | BLANK),
+        ((foreign, Text("")), FOREIGN | BLANK | UNOPENED),
+        ((Text("a"), foreign), FOREIGN),
         ((ToolCall("c", "f", "{}", signature=signature),), CALLS | SIGNED),
         ((ToolCall("c", "f", "{}", extra=extra),), CALLS | FIELDS),
+        ((ToolCall("c", "f", "{}", extra=Extra("x", form={"no_id": True})),), CALLS | NO_IDS),
+        ((ToolCall("c", "f", "{}", extra=Extra("x", form={"id": ""})),), CALLS | NO_IDS),
+        ((ToolResult("c", extra=Extra("x", {"id": None})),), RESULTS | FIELDS | NO_IDS),
+        ((Text("a", cache=mark),), MARKED_PARTS),
     ):
-        assert survey((Message("user", content),)).seen == seen
-    assert survey((Message("user", (), "name"),)).seen == BLANK | NAMED
-    assert survey((Message("user", (Text("a"),), extra=extra),)).seen == FIELDS
-    assert survey((Message("user", (Text("a"),), extra=Extra("x", {"content": ""})),)).seen == FIELDS | BLANK
-    assert survey((Message("user", (Text("a", cache=mark), ToolResult("c", cache=mark))),)).markers == 2
-    assert survey((Message("user", ()), Message("user", ()))).neighbours
-    assert not survey((Message("system", ()), Message("system", ()))).neighbours
+        assert seen(Message("user", content)) == found, content
+    assert seen(Message("user", (), "name")) == BLANK | NAMED
+    assert seen(Message("user", (Text("a"),), extra=extra)) == FIELDS
+    assert seen(Message("user", (Text("a"),), extra=Extra("x", {"content": ""}))) == FIELDS | BLANK
+    assert seen(Message("user", (Text("a"),), extra=Extra("x", form={"role": "developer"}))) == ROLES
+    assert (
+        survey((Message("user", (Text("a", cache=mark), ToolResult("c", cache=mark))),), _PLAIN).markers == 2
+    )
+
+
+def test_a_survey_sees_who_speaks_when():
     said, system = Message("user", (Text("a"),)), Message("system", (Text("b"),))
-    assert survey((system, system, said)).seen == 0
-    assert survey((system, said, system)).seen == MIDWAY
+    answer = Message("assistant", (Text("c"),))
+    for messages, found in (
+        ((), UNOPENED),
+        ((system,), UNOPENED),
+        ((said,), 0),
+        ((said, said), NEIGHBOURS),
+        ((system, system, said), 0),
+        ((system, said, system), MIDWAY | UNOPENED),  # whose turn it is last does not matter then
+        ((system, said, system, said), MIDWAY),
+        ((said, system, answer), MIDWAY | ANSWERED),
+        ((answer, said), UNOPENED),
+        ((system, answer), UNOPENED | ANSWERED),
+    ):
+        assert seen(*messages) == found, messages
+
+
+def test_a_survey_sees_which_calls_an_endpoint_refuses():
+    for call, found in (
+        (ToolCall("c", "f", "{}"), 0),
+        (ToolCall("c", "abcdefghi", "{}"), 0),
+        (ToolCall("c", "abcdefghij", "{}"), ODD_CALLS),
+        (ToolCall("c", "F", "{}"), ODD_CALLS),
+        (ToolCall("C", "f", "{}"), ODD_IDS),
+        (ToolCall("abcdefghi", "f", "{}"), 0),
+        (ToolCall("abcdefghij", "f", "{}"), ODD_IDS),
+        (ToolCall("c", "f", "x", kind="custom"), 0),
+        (ToolCall("c", "f", "{}", namespace="n"), 0),
+    ):
+        assert seen(Message("user", (call,)), rules=_RULES) == CALLS | found, call
+    narrow = CallRules.of(Limits(custom_tools=False, namespaces=False))
+    assert seen(Message("user", (ToolCall("c", "f", "x", kind="custom"),)), rules=narrow) == CALLS | ODD_CALLS
+    assert (
+        seen(Message("user", (ToolCall("c", "f", "{}", namespace="n"),)), rules=narrow) == CALLS | ODD_CALLS
+    )
+    by_place = CallRules.of(Limits(call_ids="positional"))
+    assert seen(Message("user", (ToolCall("c", "f", "{}"),)), rules=by_place) == CALLS | ODD_IDS
 
 
 def test_a_survey_sees_what_a_request_asks_for():
     extra, mark = Extra("gemini", {"own": 1}), CacheMark("short")
-    assert asks(Request("m", ())) == 0
-    for given_settings, seen in (
+    assert asks(Request("m", ())) == ALWAYS
+    for given_settings, found in (
         ({"max_tokens": -1}, NO_LIMIT),
         ({"max_tokens": 1}, 0),
         ({"extra": extra}, OWN_FIELDS),
-        ({"thinking": Thinking(extra=extra)}, SETTING_FIELDS),
+        ({"thinking": Thinking(extra=extra)}, THINKING | SETTING_FIELDS),
         ({"output": OutputFormat("json", extra=extra)}, OUTPUT | SETTING_FIELDS),
         ({"tool_choice": ToolChoice("auto")}, CHOICE),
         ({"parallel_tools": False}, CHOICE),
@@ -136,4 +213,4 @@ def test_a_survey_sees_what_a_request_asks_for():
         ({"tools": (Tool("f", cache=mark),)}, TOOLS | MARKED),
         ({"tools": (Tool("f", extra=extra),)}, TOOLS | SETTING_FIELDS),
     ):
-        assert asks(Request("m", (), **given_settings)) == seen
+        assert asks(Request("m", (), **given_settings)) == ALWAYS | found

@@ -6,14 +6,14 @@
 import msgspec
 import pytest
 
-from tests.providers.asks import request
+from tests.providers.asks import fit, request
 from tests.providers.test_fit_pinned import pinned
 from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
-from wireglot.providers.fit.fit import fit
+from wireglot.providers.fit.fitting import FitTarget, Fitting
 from wireglot.providers.fit.thinking import (
     effort_of_budget,
     fit_thinking,
@@ -158,14 +158,19 @@ def test_how_much_to_think_is_never_ignored_in_silence(model):
     assert silent == []
 
 
+def thinking_of(asked: Request, limits: Limits, dialect: str) -> tuple[Request, list[Loss]]:
+    fitting = Fitting(asked, FitTarget.of(limits, dialect), Context())
+    return fit_thinking(asked, fitting), fitting.losses
+
+
 @rows("most", [0, 1, 64, 1023, 1024, 1025, 4000, 8192, 32_000])
 @rows("wish", ["effort max", "budget 400", "budget 4000", "budget -1", "off"])
 def test_a_budget_leaves_room_for_the_answer(most, wish):
     """Anthropic refuses a budget that is not below `max_tokens`, and one below its least."""
     limits = Limits(thinking="budget", budget_min=1024, max_tokens_default=2000)
-    losses: list[Loss] = []
     asked = Request("m", (), thinking=WISHES[wish], max_tokens=most or None)
-    fitted = fit_thinking(asked, limits, losses, "anthropic").thinking
+    thought, losses = thinking_of(asked, limits, "anthropic")
+    fitted = thought.thinking
     room = most or limits.max_tokens_default
     if wish == "off":
         assert (fitted, losses) == (Thinking("off"), [])
@@ -192,7 +197,7 @@ def test_a_budget_leaves_room_for_the_answer(most, wish):
 def test_a_budget_needs_no_room_where_no_limit_is_demanded():
     limits = Limits(thinking="budget", budget_min=1024)
     asked = Request("m", (), thinking=Thinking("on", budget=4000), max_tokens=64)
-    assert fit_thinking(asked, limits, [], "gemini") is asked
+    assert thinking_of(asked, limits, "gemini")[0] is asked
 
 
 @rows(
@@ -222,7 +227,7 @@ def test_the_effort_that_a_budget_stands_for(budget, effort):
 )
 def test_the_budget_that_an_effort_stands_for(effort, budget):
     asked = Request("m", (), thinking=Thinking(effort=effort))
-    fitted = fit_thinking(asked, Limits(thinking="budget"), [], "gemini")
+    fitted, _ = thinking_of(asked, Limits(thinking="budget"), "gemini")
     assert fitted.thinking == Thinking("on", budget=budget)
     assert effort_of_budget(budget) in (effort, "xhigh")
 
@@ -274,4 +279,4 @@ def test_what_needs_no_change_is_the_same_object():
         (Limits(thinking="budget"), Thinking("on", budget=4000)),
     ):
         asked = Request("m", (), thinking=wish)
-        assert fit_thinking(asked, limits, [], CHAT) is asked
+        assert fit(asked, limits, Context(), CHAT).request is asked

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.providers.asks import assistant, features, fitted, request, user
+from tests.providers.asks import assistant, features, fit, fitted, request, user
 from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName
@@ -23,7 +23,6 @@ from wireglot.ir.request import (
     Request,
     Tool,
 )
-from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
 from wireglot.translate import translate_request
 
@@ -180,7 +179,7 @@ def test_a_prefill_is_asked_for_in_words_where_the_model_would_begin_a_new_answe
     assert outcome.request.messages[-1].role == "user"
     assert features(outcome) == [("prefill", "approximated")]
     assert fitted(wanted, Limits(prefill_field="partial", continues=False)).losses == ()
-    assert fit(wanted, limits, Context(), "openai-chat", regroup=False).request.messages == wanted.messages
+    assert fit(wanted, limits, Context(), "openai-chat", foreign=False).request.messages == wanted.messages
 
 
 @rows(

@@ -258,6 +258,9 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}
     """What the wire demands of any model, in the words of a provider's table `limits`."""
+    has_variants: bool = False
+    """Whether servers spell some fields in several ways. The limits name the one that a server takes
+    (`max_tokens_field`, `reasoning_field`, `thinking_switch` and the like); elsewhere they mean nothing."""
 
 
 # --- both
@@ -389,6 +392,12 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
     takes_unsigned: Callable[[Reasoning], bool] | None = None
     """Whether reasoning that nobody signed goes back to who wrote it, as it came."""
+    unsigned: Extra | None = None
+    """How plain reasoning text is spelled where it usually is signed."""
+    between_tools: Extra | None = None
+    """How thinking is switched off for models that only ever stop it between calls."""
+    shows_by_effort: bool = True
+    """Whether thinking that is asked for by an effort alone can be asked to be shown."""
     shown_marks: tuple[bytes, ...] = ()
     """One of them shows in a body that holds state; none: it cannot be known."""
     takes_bypass: bool = False

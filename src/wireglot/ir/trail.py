@@ -7,7 +7,7 @@ are known by identity, and whoever replaces one says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from wireglot.ir.content import Message, Part, ToolResult
@@ -65,6 +65,38 @@ class Trail:
             if place[0] is value:
                 return place
         return None
+
+    def changed_parts(
+        self, messages: tuple[Message, ...], change: Callable[[Part], Part | None]
+    ) -> tuple[Message, ...]:
+        """The messages with a change made to each part; None takes it out, and a message that has no other
+        part goes with it. What does not change stays the same object, be it a message or all of them."""
+        changed: list[Message] | None = None
+        for number, message in enumerate(messages):
+            new = self._changed(message, change)
+            if new is not message and changed is None:
+                changed = list(messages[:number])
+            if changed is not None and new is not None:
+                changed.append(new)
+        return messages if changed is None else tuple(changed)
+
+    def _changed(self, message: Message, change: Callable[[Part], Part | None]) -> Message | None:
+        content: list[Part] = []
+        same = True
+        for part in message.content:
+            new = change(part)
+            if new is not part:
+                same = False
+            if new is not None:
+                self.follow(part, new)
+                content.append(new)
+        if same:
+            return message
+        if not content:
+            return None
+        changed = Message(message.role, tuple(content), message.name, message.extra)
+        self.follow(message, changed)
+        return changed
 
     def retrace(self, loss: Loss, fitted: Request) -> Loss:
         """A loss a renderer reported about the fitted request, at its place in the client's."""

@@ -7,8 +7,8 @@ more). So only what stands before those counts as settled, and what was found ou
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -31,6 +31,8 @@ _VALUE_BYTES: Final = 128
 _ROW_BYTES: Final = 2048
 _KEY: Final = "rows"
 
+_S = TypeVar("_S")
+
 
 class KnownRow:
     """`made`: what was found out about the first turns, by whoever asked: after how many of them, and what.
@@ -45,11 +47,11 @@ class KnownRow:
     def reached(self, key: Hashable) -> tuple[int, Any] | None:
         return self.made.get(key)
 
-    def settle(self, key: Hashable, found: Any) -> None:
-        """What is known after all that is settled."""
+    def settle(self, key: Hashable, found: Any, count: int | None = None) -> None:
+        """What is known after all that is settled, or after `count` of it."""
         if len(self.made) >= _MADE_MOST and key not in self.made:
             self.made.clear()
-        self.made[key] = (len(self.values), found)
+        self.made[key] = (len(self.values) if count is None else count, found)
 
 
 def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
@@ -79,6 +81,28 @@ def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
     size = sum([_ROW_BYTES + _VALUE_BYTES * len(row.values) for row in rows])
     memory.keep(anchor, _KEY, rows, size)
     return new
+
+
+def fold(
+    row: KnownRow | None,
+    values: tuple[Any, ...],
+    key: Hashable,
+    start: _S,
+    step: Callable[[_S, tuple[Any, ...]], _S],
+    settled: int | None = None,
+) -> _S:
+    """What all values come to, from `start` on: `step` takes what those before came to, which it must not
+    change, and the next ones. `row`: those that came before, which are gone through once. `key`: all that
+    `step` goes by beside the values. `settled`: how many of the row can be cut off, where not all can."""
+    if row is None:
+        return step(start, values)
+    if settled is None:
+        settled = len(row.values)
+    count, found = row.reached(key) or (0, start)
+    if count < settled:
+        found = step(found, values[count:settled])
+        row.settle(key, found, settled)
+    return step(found, values[max(count, settled) :])
 
 
 def is_alike(one: Any, other: Any) -> bool:

@@ -41,7 +41,7 @@ from wireglot.dialects.surface import (
     in_every_answer,
 )
 from wireglot.dialects.usage_checks import REASONING, WRITTEN, Numbers, UsageFields
-from wireglot.ir.content import Foreign, Part, Text
+from wireglot.ir.content import Extra, Foreign, Part, Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.turns import last_words
@@ -221,7 +221,13 @@ SURFACE: Final = Surface(
     marks=_MARKS,
     glance=glance,
     reasoning=ReasoningState(
-        returns="own", asks_thinking=asks_thinking, thinks_only_with_state=True, is_refusal=is_refusal
+        returns="own",
+        asks_thinking=asks_thinking,
+        thinks_only_with_state=True,
+        is_refusal=is_refusal,
+        unsigned=Extra(NAME, form={"signature": "absent"}),
+        between_tools=Extra(NAME, {"type": "between_tools"}),
+        shows_by_effort=False,
     ),
     models=MODELS,
     counts=COUNTS,

@@ -127,6 +127,7 @@ SURFACE: Final = Surface(
         returned_headers=("openai-processing-ms",),
         request_id_headers=("x-request-id", "msh-request-id"),  # the second one is Kimi's
         stream_usage=STREAM_USAGE,
+        has_variants=True,
     ),
     stop_sequences="hidden",
     status=plain_status,

@@ -263,7 +263,7 @@ def _planned(exchange: Exchange, target: Target, context: Context, asked: Reques
             target=target.dialect,
             model=target.model,
             provider=target.provider.name,
-            limits=target.limits,
+            fitter=target.fitter,
             context=context,
         )
     except Unsupported as fault:

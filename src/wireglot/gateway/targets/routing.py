@@ -17,6 +17,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.ir.content import Origin
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
+from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits, base_limits
 from wireglot.providers.spec import limits_of, names
 from wireglot.providers.spec import provider as known_provider
@@ -60,6 +61,8 @@ class Target(msgspec.Struct, frozen=True):
     model: str
     dialect: str
     limits: Limits
+    fitter: Fitter
+    """Of requests to these limits."""
     plain: bool
     """Nothing can need fitting: the dialect's own vendor, or a server we know no limits of."""
     surface: Surface
@@ -226,6 +229,7 @@ def _spoken_in(
         model,
         dialect,
         limits=limits,
+        fitter=Fitter.between(limits, asking.name, dialect),
         plain=provider.spec.home or _refuses_nothing(stated, dialect),
         surface=spoken_there,
         upstream=spoken_there.upstream,

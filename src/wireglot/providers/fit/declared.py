@@ -4,12 +4,11 @@ where there is one place for tools."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from wireglot.ir.content import Extra, Foreign, Message, Part
-from wireglot.ir.loss import Loss
 from wireglot.ir.request import (
     MIDWAY,
     TOOLS_PART,
@@ -21,11 +20,15 @@ from wireglot.ir.request import (
     tool_name,
 )
 from wireglot.ir.trail import Trail
+from wireglot.providers.fit.fitting import Fitting
+
+_AT_THE_FRONT: Final = "declared with all other tools, at the front"
 
 
-def join_declared_tools(request: Request, losses: list[Loss], trail: Trail) -> Request:
-    """They stand among the tools already: only the messages that declare them go. A declaration that nobody
-    can read stays, for the renderers to tell."""
+def join_declared_tools(request: Request, fitting: Fitting) -> Request:
+    """They are among the tools already: only the messages that declare them go. A declaration that nobody
+    can read stays, for the renderers to report."""
+    trail = fitting.trail
     messages: list[Message] = []
     said = False
     for message in request.messages:
@@ -34,13 +37,9 @@ def join_declared_tools(request: Request, losses: list[Loss], trail: Trail) -> R
             said = True
         elif any(_declares(part) for part in message.content):
             content = tuple(part for part in message.content if not _declares(part))
-            if said:
-                detail = "declared with all other tools, at the front"
-                losses.extend(
-                    Loss(trail.of(part), "tool.position", "approximated", detail)
-                    for part in message.content
-                    if _declares(part)
-                )
+            for part in message.content if said else ():
+                if _declares(part):
+                    fitting.lose(trail.of(part), "tool.position", "approximated", _AT_THE_FRONT)
             if not content:
                 continue
             kept = Message(message.role, content, message.name, message.extra)
@@ -52,44 +51,36 @@ def join_declared_tools(request: Request, losses: list[Loss], trail: Trail) -> R
     return msgspec.structs.replace(request, messages=tuple(messages), tools=tools)
 
 
-def apply_tool_changes(
-    request: Request,
-    changes_of: Callable[[Foreign], tuple[ToolChange, ...]],
-    losses: list[Loss],
-    trail: Trail,
-) -> Request:
+def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
     """The tools as they are behind the last message, without the parts that changed them. A part whose change
     cannot be made stays, for the renderers to declare."""
+    client, trail = fitting.target.client, fitting.trail
+    changes_of = client.client.tool_changes if client is not None else None
+    assert changes_of is not None, "its row of the list says so"
     tools, known = list(request.tools), list(request.tools)
-    messages: list[Message] = []
-    changed = False
-    for message in request.messages:
-        content: list[Part] = []
-        for part in message.content:
-            changes = changes_of(part) if type(part) is Foreign else ()
-            made = [_make(change, tools, known, trail) for change in changes]
-            if changes:
-                changed = True
-            if type(part) is Foreign and changes and all(made) and not part.text:
-                removes = changes[0].removes
-                detail = (
-                    "withdrawn: not declared" if removes else "declared with all other tools, at the front"
-                )
-                losses.append(Loss(trail.of(part), "tool.position", "approximated", detail))
-                continue
-            if type(part) is Foreign and part.text and not all(made):
-                detail = "a tool was added or withdrawn that is not declared"
-                losses.append(Loss(f"{trail.of(part)}.tool_changes", "foreign_part", "dropped", detail))
-            content.append(part)
-        if len(content) == len(message.content):
-            messages.append(message)
-        elif content:
-            kept = Message(message.role, tuple(content), message.name, message.extra)
-            trail.follow(message, kept)
-            messages.append(kept)
-    if not changed:
+    found = False
+
+    def kept(part: Part) -> Part | None:
+        nonlocal found
+        changes = changes_of(part) if type(part) is Foreign else ()
+        if type(part) is not Foreign or not changes:
+            return part
+        found = True
+        # Each of them is made, whatever became of the others.
+        made = False not in [_make(change, tools, known, trail) for change in changes]
+        if made and not part.text:
+            detail = "withdrawn: not declared" if changes[0].removes else _AT_THE_FRONT
+            fitting.lose(trail.of(part), "tool.position", "approximated", detail)
+            return None
+        if not made and part.text:
+            detail = "a tool was added or withdrawn that is not declared"
+            fitting.lose(f"{trail.of(part)}.tool_changes", "foreign_part", "dropped", detail)
+        return part
+
+    messages = trail.changed_parts(request.messages, kept)
+    if not found:
         return request
-    return msgspec.structs.replace(request, messages=tuple(messages), tools=tuple(tools))
+    return msgspec.structs.replace(request, messages=messages, tools=tuple(tools))
 
 
 def _make(change: ToolChange, tools: list[AnyTool], known: list[AnyTool], trail: Trail) -> bool:

@@ -1,49 +1,75 @@
-"""One `fit`: a request bent to what an endpoint takes, every bend declared."""
+"""One `fit`: a request changed to what an endpoint takes, every change declared.
+
+The passes are one list. Each row says what must be seen of a request for the pass to have anything to do at a
+certain endpoint; for each endpoint the list is made once, of those passes only.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import surface
-from wireglot.dialects.surface import Surface
-from wireglot.ir.loss import Feature, Loss
-from wireglot.ir.request import Request, Sampling, Thinking
-from wireglot.ir.trail import Trail
-from wireglot.ir.turns import merge_neighbours, repair_pairs
+from wireglot.ir.loss import Feature
+from wireglot.ir.request import Request
+from wireglot.ir.turns import repair_pairs
 from wireglot.providers.fit.declared import apply_tool_changes, join_declared_tools
-from wireglot.providers.fit.fitted import Fitted
+from wireglot.providers.fit.fitting import FitTarget, Fitted, Fitting
 from wireglot.providers.fit.ids import fit_call_ids
-from wireglot.providers.fit.known import Settled, join_known
 from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.pieces import join_pieces
-from wireglot.providers.fit.spelling import join_texts, spell_for
+from wireglot.providers.fit.spelling import (
+    fill_in_ids,
+    join_texts,
+    mark_prefill,
+    spell_fields,
+    use_system_role,
+)
 from wireglot.providers.fit.state import declare_switches, refuse_nothing, without_files, without_state
 from wireglot.providers.fit.survey import (
+    ALWAYS,
+    ANSWERED,
+    BLANK,
     CALLS,
+    CHANGED,
     CHOICE,
     FIELDS,
     FOREIGN,
+    LOST,
     MARKED,
+    MARKED_PARTS,
     MEDIA,
     MIDWAY,
+    NAMED,
+    NEIGHBOURS,
+    NO_IDS,
     NO_LIMIT,
+    ODD_CALLS,
+    ODD_IDS,
     OUTPUT,
     OWN_FIELDS,
+    REASONING,
+    RESULTS,
+    ROLES,
     SAMPLING,
     SETTING_FIELDS,
+    SIGNED,
     STOP,
+    THINKING,
     TOOLS,
-    asks,
-    survey,
+    UNOPENED,
 )
-from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
-from wireglot.providers.fit.tools import NO_ALIASES, fit_tool_choice, fit_tools
-from wireglot.providers.fit.turns import fit_ends, place_system
+from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop
+from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
+from wireglot.providers.fit.turns import arrange, fit_beginning, fit_end
 from wireglot.providers.fit.words import tell_in_words
 from wireglot.providers.limits import (
+    ALL_MEDIA,
     ALL_SAMPLING,
     ALL_SETTINGS,
     ALL_TEXT_ROLES,
@@ -51,115 +77,53 @@ from wireglot.providers.limits import (
     Limits,
 )
 
-
-def fit(
-    request: Request,
-    limits: Limits,
-    context: Context,
-    dialect: str,
-    regroup: bool = True,
-    in_pieces: bool = False,
-    client: Surface | None = None,
-) -> Fitted:
-    """`regroup` merges neighbours into alternating turns: for a request that came from another dialect.
-    `in_pieces`: its dialect's clients send answers back as a stream has cut them. `client`: that dialect,
-    where it is known."""
-    losses: list[Loss] = []
-    trail = Trail(request)
-    settled = Settled(request.messages, context.memory)
-    conversation = survey(request.messages, settled.row)
-    seen = conversation.seen | asks(request)
-    if not regroup and not limits.media_urls:
-        # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
-        limits = msgspec.structs.replace(limits, media_urls=True)
-    if regroup:
-        if seen & NO_LIMIT:
-            request = _without_limit(request, losses)
-        if seen & (OWN_FIELDS | SETTING_FIELDS | FIELDS):
-            declare_switches(request, dialect, losses, trail, bool(seen & FIELDS))
-        if seen & FOREIGN and client is not None and client.client.tool_changes is not None:
-            request = apply_tool_changes(request, client.client.tool_changes, losses, trail)
-        if seen & (OWN_FIELDS | FOREIGN | FIELDS):
-            request = without_state(request, losses, trail, bool(seen & (FOREIGN | FIELDS)))
-    if seen & MEDIA:
-        issuer = client.issuer if client is not None else ""
-        request = without_files(
-            request, losses, trail, issuer, surface(dialect).issuer, limits, own=not regroup
-        )
-    if seen & FOREIGN:
-        if regroup:
-            request = tell_in_words(request, dialect, losses, trail)
-        if regroup or not limits.midway_tools:
-            request = join_declared_tools(request, losses, trail)
-    messages = request.messages
-    if seen & (MIDWAY | FOREIGN):
-        messages = place_system(messages, limits, losses, trail, dialect)
-    if regroup and (conversation.neighbours or messages is not request.messages):
-        messages = merge_neighbours(messages, dialect, losses, trail, join_known(settled.memory))
-        if messages is not request.messages and settled.memory is not None:
-            settled = Settled(messages, context.memory)
-    if in_pieces:
-        messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)
-    if not settled.paired(messages):
-        messages = repair_pairs(
-            messages,
-            losses,
-            trail,
-            lambda call_id, ordinal: context.lasting_id("call", call_id, str(ordinal)),
-        )
-    if messages is not request.messages:
-        request = msgspec.structs.replace(request, messages=messages)
-    if not conversation.suits(limits):
-        request = fit_messages(
-            request, limits, context, dialect, losses=losses, trail=trail, native=not regroup
-        )
-    if losses:
-        refuse_nothing(request, losses)
-    aliases = NO_ALIASES
-    if seen & (TOOLS | CALLS | CHOICE | FOREIGN):
-        foreign = regroup and (client is None or client.family != dialect)
-        request, aliases = fit_tools(
-            request, limits, losses, trail, dialect, memory=context.memory, settled=settled, foreign=foreign
-        )
-    if seen & CALLS:
-        request = fit_call_ids(request, limits, losses, context, trail, settled=settled)
-        if limits.call_signatures:
-            request = sign_calls(request, context, losses, trail)
-    asked = request.thinking
-    if limits.thinking_in_loop and asked.mode != "off" and (regroup or limits.thinking_own == "fit"):
-        request = stop_thinking_in_loop(request, losses)
-    if limits.thinking is not None and request.thinking != _NO_THINKING:
-        request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
-    if seen & CHOICE:
-        request = fit_tool_choice(request, limits, losses, thinks(asked, request.thinking, limits))
-    if limits.service_tiers is not None or limits.settings != ALL_SETTINGS:
-        request = _fit_settings(request, limits, losses)
-    if seen & SAMPLING:
-        request = _fit_sampling(request, limits, losses)
-    if seen & STOP:
-        request = _fit_stop(request, limits, losses)
-    if limits.max_tokens or limits.max_tokens_default:
-        request = _fit_max_tokens(request, limits, losses)
-    if dialect == "openai-chat":
-        request = spell_for(request, limits, losses, trail, foreign=regroup, settled=settled)
-    if seen & OUTPUT:
-        request, wrapped = fit_output_schema(request, limits, losses)
-        if wrapped:
-            aliases = msgspec.structs.replace(aliases, unwraps=True)
-        request = ask_for_output(request, limits, losses)
-    if conversation.markers or seen & MARKED:
-        request = fit_cache_markers(request, limits, losses, trail, conversation.markers)
-        if limits.marker_field and dialect == "openai-chat" and conversation.markers:
-            request = respell_markers(request, limits.marker_field, trail)
-    if dialect == "openai-chat" and limits.text_parts != ALL_TEXT_ROLES:
-        request = join_texts(request, limits, losses, foreign=regroup)
-    ends = fit_ends(request.messages, limits, losses, trail, dialect, foreign=regroup)
-    if ends is not request.messages:
-        request = msgspec.structs.replace(request, messages=ends)
-    return Fitted(request, aliases, trail, tuple(losses))
+Pass = Callable[[Request, Fitting], Request]
 
 
-_NO_THINKING = Thinking()
+class Fitter:
+    """Fits requests of the clients of one dialect to one endpoint."""
+
+    def __init__(self, target: FitTarget) -> None:
+        self.target: Final = target
+        self._passes = tuple((needs, run) for run, seen in PASSES if (needs := seen(target)))
+
+    @classmethod
+    def between(cls, limits: Limits, source: str | None, target: str) -> Fitter:
+        """For requests of the dialect `source`, or of none, to an endpoint with these limits."""
+        client = surface(source) if source is not None else None
+        family = surface(target).family
+        pieces = client is not None and client.reasoning.returns_pieces and client.family != family
+        return cls(FitTarget.of(limits, family, foreign=source != target, in_pieces=pieces, client=client))
+
+    def fit(self, request: Request, context: Context) -> Fitted:
+        fitting = Fitting(request, self.target, context)
+        surveyed = request.messages
+        for needs, run in self._passes:
+            if fitting.seen & needs:
+                request = run(request, fitting)
+                if request.messages is not surveyed:
+                    fitting.seen |= CHANGED
+                if fitting.losses:
+                    fitting.seen |= LOST
+        return Fitted(request, fitting.aliases, fitting.trail, tuple(fitting.losses))
+
+
+def _repair_pairs(request: Request, fitting: Fitting) -> Request:
+    if fitting.is_paired(request.messages):
+        return request
+    messages = repair_pairs(
+        request.messages,
+        fitting.losses,
+        fitting.trail,
+        lambda call_id, ordinal: fitting.context.lasting_id("call", call_id, str(ordinal)),
+    )
+    fitting.seen |= ODD_IDS  # ids that were made up are like any others
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _stop_thinking_in_loop(request: Request, fitting: Fitting) -> Request:
+    return request if request.thinking.mode == "off" else stop_thinking_in_loop(request, fitting.losses)
+
 
 _SAMPLING_FEATURES: dict[str, Feature] = {
     "temperature": "sampling.temperature",
@@ -174,57 +138,44 @@ _SAMPLING_FEATURES: dict[str, Feature] = {
 }
 
 
-def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    sampling = request.sampling
-    if sampling == Sampling():
-        return request
+def _fit_sampling(request: Request, fitting: Fitting) -> Request:
+    sampling, limits = request.sampling, fitting.limits
     changes: dict[str, float | int | None] = {}
-    if limits.sampling is not ALL_SAMPLING:
-        for name, feature in _SAMPLING_FEATURES.items():
-            value = getattr(sampling, name)
-            taken = ("logprobs" if name == "top_logprobs" else name) in limits.sampling
-            if value is None or taken or value == limits.fixed.get(name):
-                continue
-            changes[name] = None
-            if name in limits.fixed or value != DEFAULT_SAMPLING.get(name):
-                detail = "this model fixes or refuses it"
-                losses.append(Loss(f"$.sampling.{name}", feature, "dropped", detail))
-    highest = limits.temperature_max
-    if (
-        highest
-        and sampling.temperature is not None
-        and sampling.temperature > highest
-        and "temperature" not in changes
-    ):
-        losses.append(
-            Loss("$.sampling.temperature", "sampling.temperature", "approximated", f"lowered to {highest:g}")
-        )
+    for name, feature in _SAMPLING_FEATURES.items():
+        value = getattr(sampling, name)
+        taken = ("logprobs" if name == "top_logprobs" else name) in limits.sampling
+        if value is None or taken or value == limits.fixed.get(name):
+            continue
+        changes[name] = None
+        if name in limits.fixed or value != DEFAULT_SAMPLING.get(name):
+            fitting.lose(f"$.sampling.{name}", feature, "dropped", "this model fixes or refuses it")
+    highest, wanted = limits.temperature_max, sampling.temperature
+    if highest and wanted is not None and wanted > highest and "temperature" not in changes:
+        feature = "sampling.temperature"
+        fitting.lose(f"$.{feature}", feature, "approximated", f"lowered to {highest:g}")
         changes["temperature"] = highest
     if not changes:
         return request
     return msgspec.structs.replace(request, sampling=msgspec.structs.replace(sampling, **changes))
 
 
-def _fit_settings(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    tier, tiers = request.service_tier, limits.service_tiers
+def _fit_settings(request: Request, fitting: Fitting) -> Request:
+    tier, tiers = request.service_tier, fitting.limits.service_tiers
     if tier and tiers is not None and tier not in tiers:
-        losses.append(Loss("$.service_tier", "service_tier", "dropped", f"this model has no tier {tier}"))
+        fitting.lose("$.service_tier", "service_tier", "dropped", f"this model has no tier {tier}")
         request = msgspec.structs.replace(request, service_tier="")
-    if limits.settings == ALL_SETTINGS:
-        return request
-    refused = [name for name in ALL_SETTINGS if name not in limits.settings and getattr(request, name)]
+    taken = fitting.limits.settings
+    refused = [name for name in ALL_SETTINGS if name not in taken and getattr(request, name)]
     if not refused:
         return request
     for name in refused:
-        losses.append(Loss(f"$.{name}", name, "dropped", "not taken by this provider"))
+        fitting.lose(f"$.{name}", name, "dropped", "not taken by this provider")
     blank = {name: {} if name == "metadata" else "" for name in refused}
     return msgspec.structs.replace(request, **blank)
 
 
-def _fit_stop(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    stop = request.stop
-    if not stop:
-        return request
+def _fit_stop(request: Request, fitting: Fitting) -> Request:
+    stop, limits = request.stop, fitting.limits
     kept = stop
     if not limits.blank_text:
         kept = tuple(sequence for sequence in kept if sequence.strip())
@@ -236,45 +187,109 @@ def _fit_stop(request: Request, limits: Limits, losses: list[Loss]) -> Request:
         kept = kept[: limits.stop_max]
     if kept == stop:
         return request
-    losses.append(
-        Loss(
-            "$.stop",
-            "stop_sequences",
-            "approximated",
-            f"{len(kept)} of {len(stop)} sent: the provider takes no more",
-        )
-    )
+    detail = f"{len(kept)} of {len(stop)} sent: the provider takes no more"
+    fitting.lose("$.stop", "stop_sequences", "approximated", detail)
     return msgspec.structs.replace(request, stop=kept)
 
 
-def _without_limit(request: Request, losses: list[Loss]) -> Request:
+def _without_limit(request: Request, fitting: Fitting) -> Request:
     """LM Studio and llama.cpp take -1 for no limit, so clients write it; elsewhere it means nothing."""
-    losses.append(Loss("$.max_tokens", "max_tokens", "dropped", f"{request.max_tokens} is no limit"))
+    fitting.lose("$.max_tokens", "max_tokens", "dropped", f"{request.max_tokens} is no limit")
     return msgspec.structs.replace(request, max_tokens=None)
 
 
-def _fit_max_tokens(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    wanted = request.max_tokens
-    if wanted is None:
-        if not limits.max_tokens_default:
-            return request
-        losses.append(
-            Loss(
-                "$.max_tokens",
-                "max_tokens",
-                "invented",
-                f"{limits.max_tokens_default}: the dialect demands a number",
-            )
-        )
-        return msgspec.structs.replace(request, max_tokens=limits.max_tokens_default)
-    if limits.max_tokens and wanted > limits.max_tokens:
-        losses.append(
-            Loss(
-                "$.max_tokens",
-                "max_tokens",
-                "approximated",
-                f"{wanted} lowered to the model's {limits.max_tokens}",
-            )
-        )
-        return msgspec.structs.replace(request, max_tokens=limits.max_tokens)
+def _fit_max_tokens(request: Request, fitting: Fitting) -> Request:
+    wanted, most, default = request.max_tokens, fitting.limits.max_tokens, fitting.limits.max_tokens_default
+    if wanted is None and default:
+        fitting.lose("$.max_tokens", "max_tokens", "invented", f"{default}: the dialect demands a number")
+        return msgspec.structs.replace(request, max_tokens=default)
+    if wanted is not None and most and wanted > most:
+        detail = f"{wanted} lowered to the model's {most}"
+        fitting.lose("$.max_tokens", "max_tokens", "approximated", detail)
+        return msgspec.structs.replace(request, max_tokens=most)
     return request
+
+
+def _changes_parts(to: FitTarget) -> int:
+    limits = to.limits
+    if limits.reasoning_required:
+        return ALWAYS
+    needs = REASONING | SIGNED
+    if not limits.blank_text:
+        needs |= BLANK
+    if not limits.message_names:
+        needs |= NAMED
+    if not limits.media_urls or limits.media != ALL_MEDIA or limits.tool_result_media != "inside":
+        needs |= MEDIA
+    return needs
+
+
+def _changes_end(to: FitTarget) -> int:
+    limits = to.limits
+    continues = limits.continues or bool(limits.prefill_field) or not to.foreign
+    return 0 if limits.prefill and continues else ANSWERED | CHANGED
+
+
+def _spells_fields(to: FitTarget) -> int:
+    if not to.has_variants:
+        return 0
+    limits = to.limits
+    return ALWAYS if limits.max_tokens_field or limits.seed_field or limits.user_field else OWN_FIELDS
+
+
+PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
+    # What only the client's own dialect and vendor can do something with.
+    (_without_limit, lambda to: to.foreign and NO_LIMIT),
+    (declare_switches, lambda to: to.foreign and OWN_FIELDS | SETTING_FIELDS | FIELDS),
+    (
+        apply_tool_changes,
+        lambda to: to.foreign and to.client is not None and bool(to.client.client.tool_changes) and FOREIGN,
+    ),
+    (without_state, lambda to: to.foreign and OWN_FIELDS | FOREIGN | FIELDS),
+    (without_files, lambda to: MEDIA),
+    (tell_in_words, lambda to: to.foreign and FOREIGN),
+    (join_declared_tools, lambda to: (to.foreign or not to.limits.midway_tools) and FOREIGN),
+    # The order of turns. Pieces are joined and calls are paired within whole turns.
+    (arrange, lambda to: MIDWAY | FOREIGN | (NEIGHBOURS if to.foreign else 0)),
+    (join_pieces, lambda to: to.in_pieces and ALWAYS),
+    (_repair_pairs, lambda to: CALLS | RESULTS),
+    # Parts and tools. What is left of a conversation is known from here on.
+    (fit_messages, _changes_parts),
+    (refuse_nothing, lambda to: LOST),
+    (fit_tools, lambda to: TOOLS | ODD_CALLS | FOREIGN),
+    (fit_call_ids, lambda to: ODD_IDS),
+    (sign_calls, lambda to: to.limits.call_signatures and CALLS),
+    # Settings. The choice of a tool depends on whether the model thinks.
+    (
+        _stop_thinking_in_loop,
+        lambda to: (
+            to.limits.thinking_in_loop and (to.foreign or to.limits.thinking_own == "fit") and THINKING
+        ),
+    ),
+    (fit_thinking, lambda to: to.limits.thinking is not None and THINKING),
+    (fit_tool_choice, lambda to: CHOICE),
+    (
+        _fit_settings,
+        lambda to: (to.limits.service_tiers is not None or to.limits.settings != ALL_SETTINGS) and ALWAYS,
+    ),
+    (
+        _fit_sampling,
+        lambda to: (to.limits.sampling != ALL_SAMPLING or bool(to.limits.temperature_max)) and SAMPLING,
+    ),
+    (_fit_stop, lambda to: STOP),
+    (_fit_max_tokens, lambda to: bool(to.limits.max_tokens or to.limits.max_tokens_default) and ALWAYS),
+    # How it is spelled there.
+    (spell_fields, _spells_fields),
+    (use_system_role, lambda to: to.has_variants and not to.limits.developer_role and ROLES),
+    (fill_in_ids, lambda to: to.has_variants and not to.foreign and NO_IDS),
+    (mark_prefill, lambda to: to.has_variants and bool(to.limits.prefill_field) and ANSWERED | CHANGED),
+    (fit_output_schema, lambda to: OUTPUT),
+    (ask_for_output, lambda to: OUTPUT),
+    (fit_cache_markers, lambda to: MARKED | MARKED_PARTS),
+    (respell_markers, lambda to: to.has_variants and bool(to.limits.marker_field) and MARKED_PARTS),
+    (join_texts, lambda to: to.has_variants and to.limits.text_parts != ALL_TEXT_ROLES and ALWAYS),
+    # Last, since others put messages at both ends.
+    (fit_beginning, lambda to: to.limits.starts_with_user and UNOPENED | CHANGED),
+    (fit_end, _changes_end),
+)
+"""In their order, and what must be seen for each at an endpoint; 0: it has nothing to do there."""

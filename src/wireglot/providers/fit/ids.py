@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Context
 from wireglot.ir.content import Message, Part, ToolCall, ToolResult
-from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
-from wireglot.ir.trail import Trail
-from wireglot.providers.fit.known import Settled
-from wireglot.providers.limits import Limits
-from wireglot.wire.memory import Memory
+from wireglot.providers.fit.fitting import Fitting
 
 _PART_BYTES: Final = 256
 """Of a part with another id: the same words, held once more."""
 
 
-def fit_call_ids(
-    request: Request, limits: Limits, losses: list[Loss], context: Context, trail: Trail, *, settled: Settled
-) -> Request:
+def fit_call_ids(request: Request, fitting: Fitting) -> Request:
     """Call ids the endpoint accepts. A positional one is minted, and minted ids are never sent to Gemini."""
-    longest, by_place = limits.call_id_max, limits.call_ids != "keep"
-    if not (by_place or longest or limits.call_id):
-        return request
-    rule = re.compile(limits.call_id) if limits.call_id else None
-
-    def is_refused(identifier: str) -> bool:
-        return bool(longest and len(identifier) > longest) or (
-            rule is not None and not rule.fullmatch(identifier)
-        )
-
-    def refuses(messages: tuple[Message, ...]) -> bool:
-        for message in messages:
-            for part in message.content:
-                if type(part) is ToolCall and is_refused(part.id):
-                    return True
-        return False
-
-    key = ("ids", longest, limits.call_id)
-    if not by_place and not settled.holds(request.messages, key, refuses):
-        return request
+    limits, rules, context = fitting.limits, fitting.target.rules, fitting.context
     renames: dict[str, str] = {}
     counter = 0
     for message in request.messages:
@@ -56,7 +29,7 @@ def fit_call_ids(
             elif limits.call_ids == "positional":
                 wanted = context.lasting_id(context.call_prefix, str(counter), part.name)
             else:
-                wanted = _hashed_id(part.id, longest) if is_refused(part.id) else part.id
+                wanted = _hashed_id(part.id, rules.id_max) if rules.refuses_id(part.id) else part.id
             counter += 1
             if wanted != part.id:
                 renames[part.id] = wanted
@@ -66,13 +39,13 @@ def fit_call_ids(
         detail = "this model pairs calls and results by order; ids are not sent"
     else:
         detail = "rewritten to the form this provider takes"
-    losses.append(Loss("$.messages", "tool_call.id", "emulated", detail))
+    fitting.lose("$.messages", "tool_call.id", "emulated", detail)
     return msgspec.structs.replace(
-        request, messages=tuple([_renamed(m, renames, trail, settled.memory) for m in request.messages])
+        request, messages=tuple([_renamed(message, renames, fitting) for message in request.messages])
     )
 
 
-def _renamed(message: Message, renames: dict[str, str], trail: Trail, memory: Memory | None) -> Message:
+def _renamed(message: Message, renames: dict[str, str], fitting: Fitting) -> Message:
     """What comes again is renamed as it was before: then what was written of it is found, too."""
     named = [
         (identifier, renames[identifier])
@@ -81,7 +54,7 @@ def _renamed(message: Message, renames: dict[str, str], trail: Trail, memory: Me
     ]
     if not named:
         return message
-    key = ("renamed", *named)
+    key, memory, trail = ("renamed", *named), fitting.memory, fitting.trail
     renamed: Message | None = memory.find(message, key) if memory is not None else None
     if renamed is None:
         content = tuple([_with_id(part, renames) for part in message.content])

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import operator
-
 import msgspec
 
 from wireglot.dialects.fields import own_form
 from wireglot.ir.content import CacheMark, Extra, Foreign, Message, Part, Reasoning
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import HostedTool, Request, Tool
-from wireglot.ir.trail import Trail
+from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.limits import Limits
 
-_CHAT = "openai-chat"
 
-
-def fit_cache_markers(
-    request: Request, limits: Limits, losses: list[Loss], trail: Trail, in_messages: int
-) -> Request:
-    """`in_messages`: at most so many stand in the conversation."""
+def fit_cache_markers(request: Request, fitting: Fitting) -> Request:
+    """As many as are taken: those that are dropped are the first ones."""
+    limits, losses, trail = fitting.limits, fitting.losses, fitting.trail
     elsewhere = _count_elsewhere(request)
-    if in_messages + elsewhere <= limits.cache_markers:
+    if fitting.markers + elsewhere <= limits.cache_markers:
         return request
     # Where none is taken all of them go, and nobody need count them first.
-    surplus = in_messages + elsewhere
+    surplus = fitting.markers + elsewhere
     if limits.cache_markers:
         surplus = _count(request.messages) + elsewhere - limits.cache_markers
     if surplus <= 0:
@@ -66,31 +61,23 @@ def fit_cache_markers(
     return msgspec.structs.replace(request, tools=stated, messages=tuple(messages), cache=cache)
 
 
-def respell_markers(request: Request, field: str, trail: Trail) -> Request:
-    """The markers of the conversation by a Chat endpoint's own name for them."""
-    messages: list[Message] = []
-    for message in request.messages:
-        content = tuple(_respelled(part, field, trail) for part in message.content)
-        if all(map(operator.is_, content, message.content)):
-            messages.append(message)
-            continue
-        messages.append(Message(message.role, content, message.name, message.extra))
-        trail.follow(message, messages[-1])
-    return msgspec.structs.replace(request, messages=tuple(messages))
+def respell_markers(request: Request, fitting: Fitting) -> Request:
+    """The markers of the conversation by the endpoint's own name for them."""
+    field, dialect = fitting.limits.marker_field, fitting.dialect
 
+    def respelled(part: Part) -> Part:
+        if isinstance(part, Foreign | Reasoning) or part.cache is None:
+            return part
+        if own_form(part.cache.extra, dialect).get("key") == field:
+            return part
+        raw = {"type": "ephemeral"}
+        if part.cache.ttl:
+            raw["ttl"] = "1h" if part.cache.ttl == "long" else "5m"
+        mark = CacheMark(part.cache.ttl, Extra(dialect, {}, {"key": field, "raw": raw}))
+        return msgspec.structs.replace(part, cache=mark)
 
-def _respelled(part: Part, field: str, trail: Trail) -> Part:
-    if isinstance(part, Foreign | Reasoning) or part.cache is None:
-        return part
-    if own_form(part.cache.extra, _CHAT).get("key") == field:
-        return part
-    raw = {"type": "ephemeral"}
-    if part.cache.ttl:
-        raw["ttl"] = "1h" if part.cache.ttl == "long" else "5m"
-    mark = CacheMark(part.cache.ttl, Extra(_CHAT, {}, {"key": field, "raw": raw}))
-    new = msgspec.structs.replace(part, cache=mark)
-    trail.follow(part, new)
-    return new
+    messages = fitting.trail.changed_parts(request.messages, respelled)
+    return msgspec.structs.replace(request, messages=messages)
 
 
 def _loss(path: str, limits: Limits) -> Loss:

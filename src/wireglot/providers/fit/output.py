@@ -6,9 +6,8 @@ import msgspec
 
 from wireglot.dialects.schema import SchemaNote, object_root, project
 from wireglot.ir.content import Message, Text
-from wireglot.ir.loss import Loss
 from wireglot.ir.request import UNNAMED_FORMAT, Request
-from wireglot.providers.limits import Limits
+from wireglot.providers.fit.fitting import Fitting
 from wireglot.wire.json import encode_text
 
 _NOTES_TOLD = 5
@@ -21,17 +20,17 @@ def told_notes(notes: tuple[SchemaNote, ...]) -> str:
     return f"{told}; and {more} more" if more > 0 else told
 
 
-def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> tuple[Request, bool]:
-    """A schema for the answer within the endpoint's rules, and whether the answer must be unwrapped: outside
-    Gemini the root is an object, so anything else is asked for as `{"value": ...}`."""
-    output = request.output
+def fit_output_schema(request: Request, fitting: Fitting) -> Request:
+    """A schema for the answer within the endpoint's rules. Outside Gemini the root is an object, so anything
+    else is asked for as `{"value": ...}`, and unwrapped in the answer."""
+    output, limits = request.output, fitting.limits
     if (
         output is None
         or output.kind != "schema"
         or output.schema is None
         or limits.output_schema == "json-schema"
     ):
-        return request, False
+        return request
     schema, wrapped = output.schema, False
     if not limits.output_schema.startswith("gemini"):
         schema, wrapped = object_root(schema)
@@ -43,31 +42,25 @@ def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> t
     else:
         projected = project(schema, form)
     if wrapped:
-        losses.append(
-            Loss(
-                "$.output.schema",
-                "output_format.schema",
-                "emulated",
-                'asked for as {"value": ...}, which is taken off the answer',
-            )
-        )
+        detail = 'asked for as {"value": ...}, which is taken off the answer'
+        fitting.lose("$.output.schema", "output_format.schema", "emulated", detail)
+        fitting.aliases = msgspec.structs.replace(fitting.aliases, unwraps=True)
     if projected.notes:
-        losses.append(
-            Loss("$.output.schema", "output_format.schema", "approximated", told_notes(projected.notes))
-        )
+        detail = told_notes(projected.notes)
+        fitting.lose("$.output.schema", "output_format.schema", "approximated", detail)
     if projected.schema == output.schema:
-        return request, wrapped
+        return request
     fitted = msgspec.structs.replace(output, schema=projected.schema)
-    return msgspec.structs.replace(request, output=fitted), wrapped
+    return msgspec.structs.replace(request, output=fitted)
 
 
-def ask_for_output(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+def ask_for_output(request: Request, fitting: Fitting) -> Request:
     """Where the endpoint cannot enforce a format, the model is told: derived from the request alone, so that
     the prompt prefix stays the same from turn to turn."""
-    output = request.output
-    if output is None or output.kind == "text" or output.kind in limits.output_formats:
+    output, formats = request.output, fitting.limits.output_formats
+    if output is None or output.kind == "text" or output.kind in formats:
         return request
-    if output.kind == "schema" and "json" in limits.output_formats:
+    if output.kind == "schema" and "json" in formats:
         fitted = msgspec.structs.replace(
             output, kind="json", schema=None, name="", strict=None, description=None
         )
@@ -80,9 +73,9 @@ def ask_for_output(request: Request, limits: Limits, losses: list[Loss]) -> Requ
             told += f"\n\n{output.description}"
     else:
         told = "Answer with one JSON object, and nothing else."
-    losses.append(Loss("$.output", "output_format", "approximated", "asked for in the prompt, not enforced"))
+    fitting.lose("$.output", "output_format", "approximated", "asked for in the prompt, not enforced")
     if output.name and output.name != UNNAMED_FORMAT:
-        losses.append(Loss("$.output.name", "output_format", "approximated", "a format in words has no name"))
+        fitting.lose("$.output.name", "output_format", "approximated", "a format in words has no name")
     head = 0
     while head < len(request.messages) and request.messages[head].role == "system":
         head += 1

@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.registry import surface
 from wireglot.ir.content import (
     Extra,
     Media,
@@ -22,42 +20,31 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
+from wireglot.ir.loss import Feature, losses_of_extra
 from wireglot.ir.request import Request
-from wireglot.ir.trail import Trail
+from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.words import document_text
-from wireglot.providers.limits import ALL_MEDIA, Limits
+from wireglot.providers.limits import ALL_MEDIA
 
 _CARRIER = "extra_content"
 """Where Chat clients hold what Google signed."""
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """Google's documented bypass for calls its own model did not make."""
+_SIGNER = "gemini"
+"""Whose signatures calls need, in whatever dialect its models are served."""
 
 
-_UNSIGNED = {"anthropic": Extra("anthropic", form={"signature": "absent"})}
-"""How plain reasoning text is spelled where it usually is signed."""
-
-
-def fit_messages(
-    request: Request,
-    limits: Limits,
-    context: Context,
-    dialect: str,
-    losses: list[Loss],
-    trail: Trail,
-    native: bool = False,
-) -> Request:
-    """One walk over all parts; a message without a change stays the same object. `native`: they are of this
-    very dialect, and an endpoint's own reasoning comes back from its clients as it came."""
-    fitter = _PartFitter(limits, context, dialect, losses, trail, native=native)
+def fit_messages(request: Request, fitting: Fitting) -> Request:
+    """One walk over all parts; a message without a change stays the same object."""
+    fitter = _PartFitter(fitting)
     messages: list[Message] = []
     changed = False
     for message in request.messages:
         fitted = fitter.message(message)
         if fitted is not message:
             changed = True
-            trail.follow(message, fitted)
-        if fitted.content or (limits.blank_text and fitted is message):
+            fitting.trail.follow(message, fitted)
+        if fitted.content or (fitting.limits.blank_text and fitted is message):
             messages.append(fitted)
         else:
             changed = True
@@ -67,22 +54,13 @@ def fit_messages(
 
 
 class _PartFitter:
-    def __init__(
-        self,
-        limits: Limits,
-        context: Context,
-        dialect: str,
-        losses: list[Loss],
-        trail: Trail,
-        *,
-        native: bool,
-    ) -> None:
-        self.native = native
-        self.limits = limits
-        self.context = context
-        self.dialect = dialect
-        self.losses = losses
-        self.trail = trail
+    def __init__(self, fitting: Fitting) -> None:
+        self.fitting = fitting
+        self.limits = limits = fitting.limits
+        self.context = fitting.context
+        self.dialect = fitting.dialect
+        self.losses = fitting.losses
+        self.trail = fitting.trail
         self.beside: list[Part] = []
         """What left its place in this message and stands at its end."""
         self.invented_reasoning = False
@@ -103,7 +81,7 @@ class _PartFitter:
             content = self._with_reasoning(content, message)
         name = message.name
         if name and not self.limits.message_names:
-            self._lose(f"{self.trail.of(message)}.name", "message.name", "dropped", "not taken here")
+            self.fitting.lose(f"{self.trail.of(message)}.name", "message.name", "dropped", "not taken here")
             name = ""
         extra = message.extra
         if message.role == "assistant" and not self.limits.blank_text:
@@ -131,19 +109,16 @@ class _PartFitter:
         self.beside = []
         return tuple(fitted)
 
-    def _lose(self, path: str, feature: Feature, action: Action, detail: str) -> None:
-        self.losses.append(Loss(path, feature, action, detail))
-
     def _text(self, part: Text) -> Part | None:
         if part.text and not part.text.isspace():
             return part
         if part.signature is not None and self.context.may_replay(part.signature, self.dialect):
             return part
         if part.text or part.signature is not None:
-            self._lose(self.trail.of(part), "content.empty", "dropped", "blank text is refused")
+            self.fitting.lose(self.trail.of(part), "content.empty", "dropped", "blank text is refused")
         if part.cache is not None:
             path = f"{self.trail.of(part)}.cache"
-            self._lose(path, "cache_marker", "dropped", "the blank text that it marked is refused")
+            self.fitting.lose(path, "cache_marker", "dropped", "the blank text that it marked is refused")
         if part.extra is not None:
             losses_of_extra(part.extra, "", self.trail.of(part), self.losses)
         return None
@@ -153,14 +128,16 @@ class _PartFitter:
             return part
         if self._is_hosted(part.signature, part):
             return part
-        self._lose(f"{self.trail.of(part)}.signature", "reasoning.signature", "dropped", "another provider's")
+        self.fitting.lose(
+            f"{self.trail.of(part)}.signature", "reasoning.signature", "dropped", "another provider's"
+        )
         return msgspec.structs.replace(part, signature=None)
 
     def _is_hosted(self, signature: Signature, part: ToolCall) -> bool:
         """Whether this upstream minted it for another dialect that has a place of its own here: Google signs
         calls on its Chat endpoints too. A client that names nobody is believed, if it wrote it there."""
         origin = signature.origin
-        if origin.dialect not in surface(self.dialect).reasoning.hosts:
+        if origin.dialect not in self.fitting.target.server.reasoning.hosts:
             return False
         if not origin.provider:
             return _CARRIER in own_form(part.extra, self.dialect)
@@ -172,13 +149,18 @@ class _PartFitter:
             if text is not None:
                 return self._told(part, text)
             return self._left_out(part, "a note stands in its place")
-        if part.kind == "audio" and part.data is not None and not self.native and not self._is_heard(part):
+        if (
+            part.kind == "audio"
+            and part.data is not None
+            and self.fitting.foreign
+            and not self._is_heard(part)
+        ):
             return self._left_out(part, f"{part.mime} is not taken; a note stands in its place")
         if self.limits.media_urls:
             return part
         if part.url is not None and part.url.startswith(("http://", "https://")):
             detail = "the provider may not be able to fetch this address"
-            self._lose(f"{self.trail.of(part)}.url", part.kind, "approximated", detail)
+            self.fitting.lose(f"{self.trail.of(part)}.url", part.kind, "approximated", detail)
         return part
 
     def _is_heard(self, part: Media) -> bool:
@@ -186,11 +168,11 @@ class _PartFitter:
         return not mime or not self.limits.audio or mime in self.limits.audio
 
     def _left_out(self, part: Media, detail: str) -> Text:
-        self._lose(self.trail.of(part), part.kind, "dropped", detail)
+        self.fitting.lose(self.trail.of(part), part.kind, "dropped", detail)
         return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
 
     def _told(self, part: Media, text: str, path: str = "") -> Text:
-        self._lose(path or self.trail.of(part), "document", "approximated", "told as text")
+        self.fitting.lose(path or self.trail.of(part), "document", "approximated", "told as text")
         return Text(text, cache=part.cache)
 
     def _reasoning(self, part: Reasoning) -> Part | None:
@@ -205,25 +187,25 @@ class _PartFitter:
             case "signed":
                 if ours or self._is_raw(part) or (signature is None and self._wrote(part)):
                     return part
-                self._lose(path, feature, "dropped", "not signed by this provider")
+                self.fitting.lose(path, feature, "dropped", "not signed by this provider")
                 return None
             case "own":
                 if ours or (signature is None and not part.redacted and self._may_be_own(part)):
                     return part
-                self._lose(path, feature, "dropped", "not written by this provider")
+                self.fitting.lose(path, feature, "dropped", "not written by this provider")
                 return None
             case "text":
                 if ours or (signature is None and not part.redacted):
                     return self._plainly(part)
                 if part.redacted:
-                    self._lose(path, feature, "dropped", "opaque to this provider")
+                    self.fitting.lose(path, feature, "dropped", "opaque to this provider")
                     return None
-                self._lose(f"{path}.signature", "reasoning.signature", "dropped", "another provider's")
+                self.fitting.lose(f"{path}.signature", "reasoning.signature", "dropped", "another provider's")
                 unsigned = msgspec.structs.replace(part, signature=None)
                 self.trail.follow(part, unsigned)
                 return self._plainly(unsigned)
             case "drop":
-                self._lose(path, feature, "dropped", "this provider takes no reasoning back")
+                self.fitting.lose(path, feature, "dropped", "this provider takes no reasoning back")
                 return None
 
     def _wrote(self, part: Reasoning) -> bool:
@@ -231,7 +213,7 @@ class _PartFitter:
 
     def _may_be_own(self, part: Reasoning) -> bool:
         """Reasoning without a known author is the endpoint's own if the client speaks its dialect."""
-        return self._wrote(part) if part.minter is not None else self.native
+        return self._wrote(part) if part.minter is not None else not self.fitting.foreign
 
     def _is_raw(self, part: Reasoning) -> bool:
         """Open-weight models (gpt-oss) show all of their reasoning in Responses, and nobody signs it."""
@@ -240,9 +222,9 @@ class _PartFitter:
 
     def _plainly(self, part: Reasoning) -> Reasoning:
         """Written the way this provider reads it, not the way another one did."""
-        if self.limits.reasoning_field and self.dialect == "openai-chat":
+        if self.limits.reasoning_field and self.fitting.target.has_variants:
             return self._in_its_field(part)
-        form = _UNSIGNED.get(self.dialect) if part.signature is None else None
+        form = self.fitting.target.server.reasoning.unsigned if part.signature is None else None
         if form is None and (part.extra is None or not self.limits.reasoning_required):
             return part
         losses_of_extra(part.extra, "", self.trail.of(part), self.losses)
@@ -250,13 +232,13 @@ class _PartFitter:
 
     def _in_its_field(self, part: Reasoning) -> Reasoning:
         field = self.limits.reasoning_field
-        if part.signature is None and own_form(part.extra, "openai-chat").get("field") == field:
+        if part.signature is None and own_form(part.extra, self.dialect).get("field") == field:
             return part
         if part.signature is not None:
             path = f"{self.trail.of(part)}.signature"
-            self._lose(path, "reasoning.signature", "dropped", "this provider reads the text alone")
+            self.fitting.lose(path, "reasoning.signature", "dropped", "this provider reads the text alone")
         losses_of_extra(part.extra, "", self.trail.of(part), self.losses)
-        return Reasoning(part.text, extra=Extra("openai-chat", form={"field": field}))
+        return Reasoning(part.text, extra=Extra(self.dialect, form={"field": field}))
 
     def _result(self, part: ToolResult) -> Part | None:
         if "document" not in self.limits.media or self.limits.tool_result_media != "inside":
@@ -267,7 +249,7 @@ class _PartFitter:
         if not media:
             return part
         detail = "moved out of the result, behind the results of this turn"
-        self._lose(self.trail.of(part), "tool_result.media", "approximated", detail)
+        self.fitting.lose(self.trail.of(part), "tool_result.media", "approximated", detail)
         kept: list[ResultPart] = [item for item in part.content if type(item) is not Media]
         kinds = ", ".join(item.kind for item in media)
         number = sum(type(item) is Media for item in self.beside) + 1
@@ -297,7 +279,7 @@ class _PartFitter:
             # Declared once: every turn with calls gets the same invention.
             self.invented_reasoning = True
             detail = "this provider demands reasoning on turns with calls; an empty one was put there"
-            self._lose(self.trail.of(message), "reasoning.text", "invented", detail)
+            self.fitting.lose(self.trail.of(message), "reasoning.text", "invented", detail)
         return (Reasoning(""), *content)
 
 
@@ -309,10 +291,11 @@ def _without_blank(extra: Extra | None) -> Extra | None:
     return Extra(extra.dialect, fields, extra.form)
 
 
-def sign_calls(request: Request, context: Context, losses: list[Loss], trail: Trail) -> Request:
+def sign_calls(request: Request, fitting: Fitting) -> Request:
     """Gemini validates a signature on the first call of each step of the current turn. Where the real one is
     lost or foreign, the documented bypass stands in, and stays there when the turn is an old one: the prompt
     would begin otherwise from the next question on, and no cache would know it."""
+    trail = fitting.trail
     messages = list(request.messages)
     changed = False
     for index, message in enumerate(messages):
@@ -323,13 +306,13 @@ def sign_calls(request: Request, context: Context, losses: list[Loss], trail: Tr
             continue
         call = message.content[position]
         assert type(call) is ToolCall
-        if call.signature is not None and context.may_replay(call.signature, "gemini"):
+        if call.signature is not None and fitting.context.may_replay(call.signature, _SIGNER):
             continue
-        if call.signature is None and "thoughtSignature" in own_form(call.extra, "gemini"):
+        if call.signature is None and "thoughtSignature" in own_form(call.extra, _SIGNER):
             continue  # its client wrote the bypass itself
         detail = "the documented bypass was sent: no signature of this model is known"
-        losses.append(Loss(f"{trail.of(call)}.signature", "reasoning.signature", "invented", detail))
-        signed = msgspec.structs.replace(call, signature=Signature(SKIP_SIGNATURE, Origin("gemini")))
+        fitting.lose(f"{trail.of(call)}.signature", "reasoning.signature", "invented", detail)
+        signed = msgspec.structs.replace(call, signature=Signature(SKIP_SIGNATURE, Origin(_SIGNER)))
         trail.follow(call, signed)
         content = (*message.content[:position], signed, *message.content[position + 1 :])
         messages[index] = Message(message.role, content, message.name, message.extra)

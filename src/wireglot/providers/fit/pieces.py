@@ -4,39 +4,36 @@ each chunk, a signature in an empty part behind what it signs. Whoever is not Ge
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 
 import msgspec
 
-from wireglot.dialects.base import Context
 from wireglot.ir.content import Extra, Message, Part, Reasoning, Signature, Text
 from wireglot.ir.loss import Loss, is_blank, losses_of_extra
+from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
-from wireglot.providers.limits import Limits
+from wireglot.providers.fit.fitting import Fitting
 
 Taken = Callable[[Signature | None], bool]
 
 
-def join_pieces(
-    messages: tuple[Message, ...],
-    limits: Limits,
-    context: Context,
-    dialect: str,
-    losses: list[Loss],
-    trail: Trail,
-) -> tuple[Message, ...]:
+def join_pieces(request: Request, fitting: Fitting) -> Request:
     """Pieces of thoughts that are not sent anyway stay as they are: each is declared in its own place."""
+    messages, kind = request.messages, fitting.limits.reasoning
 
     def is_taken(signature: Signature | None) -> bool:
-        if limits.reasoning == "signed":
-            return signature is not None and context.may_replay(signature, dialect)
-        return limits.reasoning == "text"
+        if kind == "signed":
+            return signature is not None and fitting.context.may_replay(signature, fitting.dialect)
+        return kind == "text"
 
     joined = tuple(
-        _message(message, is_taken, losses, trail) if message.role == "assistant" else message
+        _message(message, is_taken, fitting.losses, fitting.trail) if message.role == "assistant" else message
         for message in messages
     )
-    return messages if all(new is old for new, old in zip(joined, messages, strict=True)) else joined
+    if all(map(operator.is_, joined, messages)):
+        return request
+    return msgspec.structs.replace(request, messages=joined)
 
 
 def _message(message: Message, is_taken: Taken, losses: list[Loss], trail: Trail) -> Message:

@@ -13,32 +13,31 @@ import msgspec
 
 from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text, ToolResult
 from wireglot.ir.errors import Unsupported
-from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
-from wireglot.providers.limits import Limits
+from wireglot.providers.fit.fitting import Fitting
+from wireglot.providers.fit.survey import FIELDS, FOREIGN
 
 _NOTHING = frozenset({"content", "thought"})
 """Fields everybody knows, kept where they are empty only to be written again as they were: the empty text
 beside a Chat message's calls, Gemini's mark that a part is no thought."""
 
 
-def declare_switches(
-    request: Request, dialect: str, losses: list[Loss], trail: Trail, in_messages: bool = True
-) -> None:
-    """`dialect` is that of the upstream; it gets its own fields as they are. `in_messages`: whether there can
-    be any among the parts of the conversation."""
-    for path, extra in _extras(request, trail, in_messages):
-        if extra.dialect == dialect:
+def declare_switches(request: Request, fitting: Fitting) -> Request:
+    """Fields that another dialect's upstream never sees, where renderers would pass over them: those that are
+    false, zero or empty text."""
+    for path, extra in _extras(request, fitting.trail, bool(fitting.seen & FIELDS)):
+        if extra.dialect == fitting.dialect:
             continue
         for key, value in extra.fields.items():
             if value is None or value or isinstance(value, list | dict) or key in _NOTHING:
                 continue
-            losses.append(Loss(f"{path}.{key}", "unknown_field", "dropped", f"{extra.dialect} only"))
+            fitting.lose(f"{path}.{key}", "unknown_field", "dropped", f"{extra.dialect} only")
+    return request
 
 
 def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple[str, Extra]]:
-    """Those that have fields."""
+    """Those that have fields. `in_messages`: whether there can be any in the conversation."""
     if request.extra is not None and request.extra.fields:
         yield "$", request.extra
     for path, setting in (
@@ -95,20 +94,18 @@ _BUCKETS: Final = ("ms://",)
 _WEB: Final = ("http://", "https://", "data:")
 
 
-def without_state(request: Request, losses: list[Loss], trail: Trail, in_messages: bool) -> Request:
-    """The request without its references to what is held elsewhere, each declared. `in_messages`: whether
-    there can be any in the conversation."""
+def without_state(request: Request, fitting: Fitting) -> Request:
+    """The request without its references to what is held elsewhere, each declared."""
     extra = request.extra
     held = [] if extra is None or not extra.fields else [name for name in _FIELDS if extra.fields.get(name)]
     if extra is not None and held:
-        losses.extend(Loss(f"$.{name}", "conversation_state", "dropped", _FIELDS[name]) for name in held)
+        for name in held:
+            fitting.lose(f"$.{name}", "conversation_state", "dropped", _FIELDS[name])
         request = msgspec.structs.replace(request, extra=_without(extra, held))
-    if not in_messages:
+    if not fitting.seen & (FOREIGN | FIELDS):
         return request
     messages = tuple(
-        kept
-        for message in request.messages
-        if (kept := _without_references(message, losses, trail)) is not None
+        kept for message in request.messages if (kept := _without_references(message, fitting)) is not None
     )
     if len(messages) == len(request.messages) and all(map(operator.is_, messages, request.messages)):
         return request
@@ -119,15 +116,14 @@ _EMPTYING = ("conversation_state", "tool_result.pairing")
 """What leaves a request without anything to answer: turns kept elsewhere, results whose calls are."""
 
 
-def refuse_nothing(request: Request, losses: list[Loss]) -> None:
+def refuse_nothing(request: Request, fitting: Fitting) -> Request:
     """A request of which only its references remain cannot be asked of anyone else."""
-    if not losses or any(
-        message.role != "system" and any(map(_says, message.content)) for message in request.messages
-    ):
-        return
-    first = next((loss for loss in losses if loss.feature in _EMPTYING), None)
+    if any(message.role != "system" and any(map(_says, message.content)) for message in request.messages):
+        return request
+    first = next((loss for loss in fitting.losses if loss.feature in _EMPTYING), None)
     if first is not None:
         raise Unsupported(f"nothing of the conversation is in the request: {first.detail}", first.path)
+    return request
 
 
 def _says(part: Part) -> bool:
@@ -139,30 +135,23 @@ def _without(extra: Extra, names: list[str]) -> Extra:
     return Extra(extra.dialect, fields, extra.form)
 
 
-def _without_references(message: Message, losses: list[Loss], trail: Trail) -> Message | None:
-    extra = message.extra
+def _without_references(message: Message, fitting: Fitting) -> Message | None:
+    extra, trail = message.extra, fitting.trail
     held = [] if extra is None else [name for name in _MESSAGE_FIELDS if extra.fields.get(name)]
     if extra is not None and held:
-        losses.extend(
-            Loss(f"{trail.of(message)}.{name}", "file_reference", "dropped", _MESSAGE_FIELDS[name])
-            for name in held
-        )
+        for name in held:
+            fitting.lose(f"{trail.of(message)}.{name}", "file_reference", "dropped", _MESSAGE_FIELDS[name])
         stripped = Message(message.role, message.content, message.name, _without(extra, held))
         trail.follow(message, stripped)
         message = stripped
-    if not any(type(part) is Foreign and part.type in _PARTS for part in message.content):
-        return message
-    content = []
-    for part in message.content:
-        if type(part) is Foreign and part.type in _PARTS:
-            losses.append(Loss(trail.of(part), "conversation_state", "dropped", _DETAIL))
-        else:
-            content.append(part)
-    if not content:
+
+    def kept(part: Part) -> Part | None:
+        if type(part) is not Foreign or part.type not in _PARTS:
+            return part
+        fitting.lose(trail.of(part), "conversation_state", "dropped", _DETAIL)
         return None
-    kept = Message(message.role, tuple(content), message.name, message.extra)
-    trail.follow(message, kept)
-    return kept
+
+    return next(iter(trail.changed_parts((message,), kept)), None)
 
 
 # --- files
@@ -175,56 +164,38 @@ class _Host(NamedTuple):
     takes_ids: bool
     addresses: tuple[str, ...] | None
     own: bool
+    """The request is of its own dialect: its client may have uploaded files there."""
 
 
-def without_files(
-    request: Request,
-    losses: list[Loss],
-    trail: Trail,
-    issuer: str,
-    target: str,
-    limits: Limits,
-    *,
-    own: bool,
-) -> Request:
-    """The request without the files that `target` cannot open: those that another vendor has under an id, or
-    at an address of its own. A note takes the place of each. `own`: the request is of the target's own
-    dialect, and its client may have uploaded files there."""
-    takes_ids = own or not issuer or (issuer == target and limits.file_ids)
-    host = _Host(target, takes_ids, limits.file_addresses, own)
-    messages = tuple(_with_notes(message, losses, trail, host) for message in request.messages)
-    if all(map(operator.is_, messages, request.messages)):
-        return request
-    return msgspec.structs.replace(request, messages=messages)
+def without_files(request: Request, fitting: Fitting) -> Request:
+    """The request without the files that the endpoint cannot open: those that another vendor has under an id,
+    or at an address of its own. A note takes the place of each."""
+    target, trail = fitting.target, fitting.trail
+    issuer, own = target.client.issuer if target.client is not None else "", not target.foreign
+    takes_ids = own or not issuer or (issuer == target.server.issuer and target.limits.file_ids)
+    host = _Host(target.server.issuer, takes_ids, target.limits.file_addresses, own)
 
-
-def _with_notes(message: Message, losses: list[Loss], trail: Trail, host: _Host) -> Message:
-    content: list[Part] = []
-    for part in message.content:
-        new: Part = part
+    def noted(part: Part) -> Part:
         if type(part) is Media and _is_closed(part, host):
-            new = _note(part, trail.of(part), losses)
-        elif type(part) is ToolResult:
-            items = tuple(
-                _note(item, f"{trail.of(part)}.content[{number}]", losses)
-                if type(item) is Media and _is_closed(item, host)
-                else item
-                for number, item in enumerate(part.content)
-            )
-            if not all(map(operator.is_, items, part.content)):
-                new = msgspec.structs.replace(part, content=items)
-        trail.follow(part, new)
-        content.append(new)
-    if all(map(operator.is_, content, message.content)):
-        return message
-    kept = Message(message.role, tuple(content), message.name, message.extra)
-    trail.follow(message, kept)
-    return kept
+            return _note(part, trail.of(part), fitting)
+        if type(part) is not ToolResult:
+            return part
+        items = tuple(
+            _note(item, f"{trail.of(part)}.content[{number}]", fitting)
+            if type(item) is Media and _is_closed(item, host)
+            else item
+            for number, item in enumerate(part.content)
+        )
+        same = all(map(operator.is_, items, part.content))
+        return part if same else msgspec.structs.replace(part, content=items)
+
+    messages = trail.changed_parts(request.messages, noted)
+    return request if messages is request.messages else msgspec.structs.replace(request, messages=messages)
 
 
-def _note(media: Media, path: str, losses: list[Loss]) -> Text:
+def _note(media: Media, path: str, fitting: Fitting) -> Text:
     detail = "only its own provider can open it; a note stands in its place"
-    losses.append(Loss(path, "file_reference", "dropped", detail))
+    fitting.lose(path, "file_reference", "dropped", detail)
     return Text(f"[{media.kind} left out: only another provider can open it]", cache=media.cache)
 
 

@@ -1,116 +1,181 @@
-"""One look at a request before it is fitted, so that passes with nothing to do are not made.
+"""One look at a request before it is fitted: which passes have anything to do.
 
-What it reports holds while the request is fitted: no pass puts anything there that a later one would change.
+A bit is set where there may be something of its kind. It holds while the request is fitted: no pass puts
+anything there that a later one would change.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
-import msgspec
+from wireglot.ir.content import Extra, Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.request import Request, Sampling, Thinking, Tool
+from wireglot.providers.limits import Limits
+from wireglot.wire.known_row import KnownRow, fold
 
-from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request, Sampling, Tool
-from wireglot.providers.limits import ALL_MEDIA, Limits
-from wireglot.wire.known_row import KnownRow
+ALWAYS: Final = 1
 
-
-class Survey(msgspec.Struct, frozen=True):
-    seen: int
-    """What there is, a bit for each."""
-    neighbours: bool
-    """Whether two turns of one speaker follow each other."""
-    markers: int
-
-    def suits(self, limits: Limits) -> bool:
-        """Whether no part has to change for an endpoint of these limits."""
-        seen = self.seen
-        return not (
-            seen & (REASONING | SIGNED)
-            or limits.reasoning_required
-            or (seen & BLANK and not limits.blank_text)
-            or (seen & NAMED and not limits.message_names)
-            or (
-                seen & MEDIA
-                and not (
-                    limits.media_urls and limits.media == ALL_MEDIA and limits.tool_result_media == "inside"
-                )
-            )
-        )
-
-
-# What is seen of a message: media and foreign parts inside of results count.
-FOREIGN: Final = 1
+# What is seen of messages: media and foreign parts inside of results count.
+FOREIGN: Final = 1 << 1
 """A part of one dialect alone. Notes to its vendor, which are only left out, do not count."""
-REASONING: Final = 2
-MEDIA: Final = 4
-SIGNED: Final = 8
+REASONING: Final = 1 << 2
+MEDIA: Final = 1 << 3
+SIGNED: Final = 1 << 4
 """A call carries reasoning state."""
-BLANK: Final = 16
+BLANK: Final = 1 << 5
 """A turn of nothing, or a text of nothing but white space."""
-FIELDS: Final = 32
+FIELDS: Final = 1 << 6
 """A message or a part of one has fields of its dialect alone."""
-NAMED: Final = 64
-CALLS: Final = 128
-MIDWAY: Final = 256
+NAMED: Final = 1 << 7
+CALLS: Final = 1 << 8
+RESULTS: Final = 1 << 9
+ODD_CALLS: Final = 1 << 10
+"""A call of a kind, a namespace or a name that the endpoint does not take."""
+ODD_IDS: Final = 1 << 11
+"""A call whose id the endpoint does not take."""
+NO_IDS: Final = 1 << 12
+"""A call or a result whose id was left out or empty."""
+ROLES: Final = 1 << 13
+"""A message whose role its dialect spells in several ways."""
+MARKED_PARTS: Final = 1 << 14
+"""A part has a mark of the cache."""
+MIDWAY: Final = 1 << 15
 """A system text after the first turn."""
+NEIGHBOURS: Final = 1 << 16
+"""Two turns of one speaker follow each other."""
+UNOPENED: Final = 1 << 17
+"""The first turn may not be the user's."""
+ANSWERED: Final = 1 << 18
+"""The last turn is the model's."""
 
 # What else a request asks for.
-NO_LIMIT: Final = 512
+NO_LIMIT: Final = 1 << 19
 """A negative number of tokens."""
-OWN_FIELDS: Final = 1024
+OWN_FIELDS: Final = 1 << 20
 """The request has fields of its dialect alone."""
-SETTING_FIELDS: Final = 2048
+SETTING_FIELDS: Final = 1 << 21
 """A setting or a tool has."""
-TOOLS: Final = 4096
-CHOICE: Final = 8192
-STOP: Final = 16384
-SAMPLING: Final = 32768
-OUTPUT: Final = 65536
-MARKED: Final = 131072
+TOOLS: Final = 1 << 22
+CHOICE: Final = 1 << 23
+STOP: Final = 1 << 24
+SAMPLING: Final = 1 << 25
+OUTPUT: Final = 1 << 26
+MARKED: Final = 1 << 27
 """The request or a tool has a mark of the cache."""
+THINKING: Final = 1 << 28
 
-_MARKER: Final = 1 << 20
+# What comes up on the way.
+CHANGED: Final = 1 << 29
+"""The messages are not those that were surveyed."""
+LOST: Final = 1 << 30
+
+_MARKER: Final = 1 << 32
 """One mark of the cache; their number stands above all else."""
 
 _KINDS: Final[dict[type, int]] = {Foreign: FOREIGN, Reasoning: REASONING, Media: MEDIA}
 
 _NO_SAMPLING: Final = Sampling()
-_SURVEY = "survey"
-_NOTHING = Survey(0, neighbours=False, markers=0)
+_NO_THINKING: Final = Thinking()
 
 
-def survey(messages: tuple[Message, ...], row: KnownRow | None = None) -> Survey:
+class CallRules(NamedTuple):
+    """Which calls an endpoint takes as they are."""
+
+    custom: bool
+    namespaces: bool
+    name: re.Pattern[str] | None
+    name_max: int
+    id: re.Pattern[str] | None
+    id_max: int
+    id_by_place: bool
+    """No id stays what it was."""
+
+    @classmethod
+    def of(cls, limits: Limits) -> CallRules:
+        return cls(
+            custom=limits.custom_tools,
+            namespaces=limits.namespaces,
+            name=re.compile(limits.tool_name) if limits.tool_name else None,
+            name_max=limits.tool_name_max,
+            id=re.compile(limits.call_id) if limits.call_id else None,
+            id_max=limits.call_id_max,
+            id_by_place=limits.call_ids != "keep",
+        )
+
+    def refuses_name(self, name: str) -> bool:
+        return len(name) > self.name_max or (self.name is not None and not self.name.fullmatch(name))
+
+    def refuses_id(self, identifier: str) -> bool:
+        return bool(self.id_max and len(identifier) > self.id_max) or (
+            self.id is not None and not self.id.fullmatch(identifier)
+        )
+
+    def look(self, call: ToolCall) -> int:
+        seen = CALLS if call.signature is None else CALLS | SIGNED
+        if (
+            (call.kind == "custom" and not self.custom)
+            or (call.namespace and not self.namespaces)
+            or self.refuses_name(call.name)
+        ):
+            seen |= ODD_CALLS
+        if self.id_by_place or self.refuses_id(call.id):
+            seen |= ODD_IDS
+        return seen
+
+
+class Survey(NamedTuple):
+    seen: int = 0
+    """What there is, a bit for each."""
+    markers: int = 0
+    """Marks of the cache."""
+    speaker: str = ""
+    """Of the last turn."""
+
+
+_NOTHING: Final = Survey()
+
+
+def survey(messages: tuple[Message, ...], rules: CallRules, row: KnownRow | None = None) -> Survey:
     """`row`: the first of these messages, where they came before."""
-    if row is None:
-        return _behind(_NOTHING, messages)
-    settled = len(row.values)
-    start, found = row.reached(_SURVEY) or (0, _NOTHING)
-    if start < settled:
-        found = _behind(found, messages[start:settled], messages[start - 1].role if start else "")
-        row.settle(_SURVEY, found)
-    return _behind(found, messages[settled:], messages[settled - 1].role)
+
+    def behind(found: Survey, more: tuple[Message, ...]) -> Survey:
+        seen, markers, speaker = found
+        for message in more:
+            role = message.role
+            if role == "system":
+                if speaker and speaker != "system":
+                    seen |= MIDWAY
+            elif role == speaker:
+                seen |= NEIGHBOURS
+            elif speaker in ("", "system") and not seen & MIDWAY and not _opens(message):
+                seen |= UNOPENED
+            speaker = role
+            look = _look(message, rules)
+            if look:
+                seen |= look % _MARKER
+                markers += look // _MARKER
+        return Survey(seen, markers, speaker)
+
+    found = fold(row, messages, rules, _NOTHING, behind)
+    seen = found.seen
+    if found.markers:
+        seen |= MARKED_PARTS
+    if found.speaker == "assistant":
+        seen |= ANSWERED
+    elif found.speaker != "user":
+        seen |= UNOPENED
+    return found._replace(seen=seen)
 
 
-def _behind(found: Survey, messages: tuple[Message, ...], speaker: str = "") -> Survey:
-    """With more messages behind those of `speaker` at the end."""
-    seen, neighbours, markers = found.seen, found.neighbours, found.markers
-    for message in messages:
-        if message.role == speaker != "system":
-            neighbours = True
-        elif message.role == "system" and speaker and speaker != "system":
-            seen |= MIDWAY
-        speaker = message.role
-        look = _look(message)
-        if look:
-            seen |= look % _MARKER
-            markers += look // _MARKER
-    return Survey(seen, neighbours, markers)
+def _opens(message: Message) -> bool:
+    """Whether it is surely a turn of the user: parts of another dialect alone may say nothing."""
+    return message.role == "user" and not (message.content and type(message.content[0]) is Foreign)
 
 
 def asks(request: Request) -> int:
     """What a request asks for beside its conversation."""
-    seen = 0
+    seen = ALWAYS
     if request.max_tokens is not None and request.max_tokens < 0:
         seen |= NO_LIMIT
     if request.extra is not None and request.extra.fields:
@@ -125,6 +190,8 @@ def asks(request: Request) -> int:
         seen |= MARKED
     if request.sampling != _NO_SAMPLING:
         seen |= SAMPLING
+    if request.thinking != _NO_THINKING:
+        seen |= THINKING
     for setting in (request.thinking, request.output, request.tool_choice):
         if setting is not None and setting.extra is not None and setting.extra.fields:
             seen |= SETTING_FIELDS
@@ -138,7 +205,7 @@ def asks(request: Request) -> int:
     return seen
 
 
-def _look(message: Message) -> int:
+def _look(message: Message, rules: CallRules) -> int:
     content = message.content
     seen = NAMED if message.name else 0
     if not content:
@@ -148,14 +215,21 @@ def _look(message: Message) -> int:
         seen |= FIELDS
         if extra.fields.get("content") == "":
             seen |= BLANK
+    if extra is not None and "role" in extra.form:
+        seen |= ROLES
     markers = 0
     for part in content:
         if type(part) is Text:
             if not part.text or part.text.isspace():
                 seen |= BLANK
         elif type(part) is ToolCall:
-            seen |= CALLS if part.signature is None else CALLS | SIGNED
+            seen |= rules.look(part)
+            if part.extra is not None and lacks_id(part.extra):
+                seen |= NO_IDS
         elif type(part) is ToolResult:
+            seen |= RESULTS
+            if part.extra is not None and lacks_id(part.extra):
+                seen |= NO_IDS
             for item in part.content:
                 if type(item) is not Text:
                     seen |= _KINDS[type(item)]
@@ -172,3 +246,7 @@ def _look(message: Message) -> int:
         if type(part) is not Reasoning and part.cache is not None:
             markers += _MARKER
     return seen + markers
+
+
+def lacks_id(extra: Extra) -> bool:
+    return "no_id" in extra.form or "id" in extra.form or "id" in extra.fields

@@ -3,15 +3,13 @@ nothing lower. The catalog says what a model takes; the figures here follow comm
 
 from __future__ import annotations
 
-from typing import get_args
-
 import msgspec
 
-from wireglot.dialects.fields import own_form
 from wireglot.ir.content import Extra, Reasoning, ToolResult
 from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
-from wireglot.providers.limits import Limits, ThinkingSwitch
+from wireglot.providers.fit.fitting import FitTarget, Fitting
+from wireglot.providers.limits import Limits
 
 _BUDGETS: dict[Effort, int] = {
     "none": 0,
@@ -48,14 +46,10 @@ def nearest_effort(effort: Effort, allowed: tuple[Effort, ...]) -> Effort:
     return next((step for step in reversed(steps) if EFFORTS.index(step) <= wanted), steps[0])
 
 
-def fit_thinking(
-    request: Request, limits: Limits, losses: list[Loss], dialect: str, foreign: bool = True
-) -> Request:
+def fit_thinking(request: Request, fitting: Fitting) -> Request:
     """The wish to think in the only form this model takes."""
-    thinking = request.thinking
-    if limits.thinking is None or thinking == Thinking():
-        return request
-    if not foreign and _may_stay(thinking, limits):
+    thinking, limits, losses, foreign = request.thinking, fitting.limits, fitting.losses, fitting.foreign
+    if limits.thinking is None or (not foreign and _may_stay(thinking, limits)):
         return request
     before = len(losses)
     wish = msgspec.structs.replace(thinking, mode="off", budget=None) if thinking.budget == 0 else thinking
@@ -73,13 +67,16 @@ def fit_thinking(
         fitted = _clamped(fitted, thinking, limits, request.max_tokens or limits.max_tokens_default, losses)
     if fitted.display is not None and (
         limits.thinking in ("none", "toggle", "fixed")
-        or (limits.thinking == "effort" and (dialect == _MESSAGES or set(limits.efforts) <= {"none"}))
+        or (
+            limits.thinking == "effort"
+            and (not fitting.target.server.reasoning.shows_by_effort or set(limits.efforts) <= {"none"})
+        )
     ):
         fitted = msgspec.structs.replace(fitted, display=None)
         losses.append(
             Loss("$.thinking.display", "thinking.display", "dropped", "this model has no such switch")
         )
-    spelling = _spelling(fitted, limits, dialect)
+    spelling = _spelling(fitted, fitting.target)
     if spelling is not None:
         fitted = _by_switch(fitted, spelling, losses)
     elif _says_nothing(fitted) and not _says_nothing(thinking):
@@ -111,12 +108,18 @@ def _declare_untold(asked: Thinking, fitted: Thinking, told: set[str], losses: l
         losses.append(Loss(path, "thinking.budget", "dropped", detail))
 
 
+def _control(thinking: Thinking) -> str | None:
+    """The field in which the client said it, of a dialect that has several."""
+    return thinking.extra.form.get("control") if thinking.extra is not None else None
+
+
 def _may_stay(thinking: Thinking, limits: Limits) -> bool:
     """Whether a wish in the endpoint's own dialect goes as the client put it."""
-    if own_form(thinking.extra, _CHAT).get("control") == "chat_template_kwargs":
+    control = _control(thinking)
+    if control == "chat_template_kwargs":
         return True  # a flag of the server's own, which no limit is about
     if limits.thinking_own == "switch":
-        return _is_switch_of(thinking, limits)
+        return control == "thinking" and _is_switch_of(thinking, limits)
     if limits.thinking_own != "keep":
         return limits.thinking_own == "guess"
     if thinking.effort == "none" and "none" not in limits.efforts:
@@ -126,7 +129,7 @@ def _may_stay(thinking: Thinking, limits: Limits) -> bool:
 
 
 def _is_switch_of(thinking: Thinking, limits: Limits) -> bool:
-    if own_form(thinking.extra, _CHAT).get("control") != "thinking" or thinking.budget is not None:
+    if thinking.budget is not None:
         return False
     if thinking.mode == "off":
         return limits.thinking != "fixed"
@@ -160,19 +163,13 @@ def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
     return asked.mode is not None or limits.thinks_by_default
 
 
-_CHAT = "openai-chat"
-_MESSAGES = "anthropic"
-_SWITCHES = {name: Extra(_CHAT, form={"control": name}) for name in get_args(ThinkingSwitch) if name}
-"""How Chat endpoints that have a switch spell it; others are switched by an effort."""
-_BETWEEN_TOOLS = Extra(_MESSAGES, {"type": "between_tools"})
-
-
-def _spelling(fitted: Thinking, limits: Limits, dialect: str) -> Extra | None:
+def _spelling(fitted: Thinking, target: FitTarget) -> Extra | None:
     """The field that switches thinking, where the dialect's usual one does not."""
-    if dialect == _CHAT and fitted.mode is not None and limits.thinking in ("toggle", "effort"):
-        return _SWITCHES[limits.thinking_switch or "thinking"]
-    if dialect == _MESSAGES and fitted.mode == "off" and limits.between_tools and not limits.thinking_off:
-        return _BETWEEN_TOOLS
+    limits = target.limits
+    if target.has_variants and fitted.mode is not None and limits.thinking in ("toggle", "effort"):
+        return Extra(target.server.family, form={"control": limits.thinking_switch or "thinking"})
+    if fitted.mode == "off" and limits.between_tools and not limits.thinking_off:
+        return target.server.reasoning.between_tools
     return None
 
 
@@ -191,7 +188,7 @@ def _by_switch(thinking: Thinking, spelling: Extra, losses: list[Loss]) -> Think
 
 def _by_effort(thinking: Thinking, losses: list[Loss]) -> Thinking:
     """Without the objects in which other Chat servers are told (`thinking`, `reasoning`)."""
-    if "control" not in own_form(thinking.extra, _CHAT):
+    if _control(thinking) is None:
         return thinking
     losses_of_extra(thinking.extra, "", "$.thinking", losses)
     return msgspec.structs.replace(thinking, extra=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -24,9 +23,10 @@ from wireglot.ir.request import (
 )
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
-from wireglot.providers.fit.fitted import Undisguised
-from wireglot.providers.fit.known import Settled
+from wireglot.providers.fit.fitting import NO_ALIASES, FitTarget, Fitting
 from wireglot.providers.fit.output import told_notes
+from wireglot.providers.fit.survey import ODD_CALLS
+from wireglot.providers.fit.thinking import thinks
 from wireglot.providers.limits import Limits
 from wireglot.wire.memory import Memory
 
@@ -40,23 +40,17 @@ _FREEFORM_SCHEMA = {
 }
 
 
-def fit_tools(
-    request: Request,
-    limits: Limits,
-    losses: list[Loss],
-    trail: Trail,
-    dialect: str,
-    *,
-    memory: Memory | None,
-    settled: Settled,
-    foreign: bool,
-) -> tuple[Request, Aliases]:
-    """The request with every tool in the endpoint's own shape, and the way back to the client's. `foreign`:
-    it came from another dialect."""
-    disguise = _Disguise(limits, losses, trail, dialect)
+def fit_tools(request: Request, fitting: Fitting) -> Request:
+    """The request with every tool in the endpoint's own shape, and the way back to the client's."""
+    limits, losses, trail = fitting.limits, fitting.losses, fitting.trail
+    client, memory = fitting.target.client, fitting.context.memory
+    foreign = fitting.foreign and (client is None or client.family != fitting.dialect)
+    disguise = _Disguise(fitting.target, losses, trail)
     tools = disguise.known_tools(request.tools, memory) if memory is not None else None
     tools = tools or disguise.tools(request.tools)
-    messages = disguise.history(request.messages, settled)
+    messages = request.messages
+    if fitting.seen & ODD_CALLS or disguise.renames_calls(messages):
+        messages = disguise.history(messages)
     choice = request.tool_choice
     if choice is not None and choice.narrows:
         if foreign:
@@ -68,12 +62,10 @@ def fit_tools(
             choice, tools = _offered_choice(choice, tools, limits, losses, trail)
     elif choice is not None and choice.mode == "none" and foreign and not limits.hosted_choice:
         tools = _allowed(choice, tools, losses, trail)
+    fitting.aliases = disguise.aliases()
     if tools == request.tools and messages is request.messages and choice is request.tool_choice:
-        return request, disguise.aliases()
-    return (
-        msgspec.structs.replace(request, tools=tools, messages=messages, tool_choice=choice),
-        disguise.aliases(),
-    )
+        return request
+    return msgspec.structs.replace(request, tools=tools, messages=messages, tool_choice=choice)
 
 
 def _with_hosted(choice: ToolChoice, tools: tuple[AnyTool, ...]) -> ToolChoice:
@@ -150,41 +142,51 @@ def _of_server(tool: HostedTool, choice: ToolChoice, trail: Trail) -> HostedTool
     return narrowed
 
 
-def _undisguised(
-    tools: tuple[AnyTool, ...], limits: Limits, dialect: str, memory: Memory
-) -> Undisguised | None:
-    disguise = _Disguise(limits, [], Trail(Request("", (), tools)), dialect)
+class _Undisguised(msgspec.Struct, frozen=True):
+    """Tools that an endpoint takes under their own names, with no loss of any of them."""
+
+    tools: tuple[AnyTool, ...]
+    owners: dict[str, tuple[str, str]]
+    changed: tuple[tuple[AnyTool, AnyTool], ...]
+
+
+def _undisguised(tools: tuple[AnyTool, ...], target: FitTarget, memory: Memory) -> _Undisguised | None:
+    disguise = _Disguise(target, [], Trail(Request("", (), tools)))
     fitted = disguise.tools(tools)
     if disguise.losses or disguise.upstream or disguise.custom or disguise.kept:
         return None
     if fitted == tools:
         fitted = tools
     changed = tuple([(old, new) for old, new in zip(tools, fitted, strict=True) if new is not old])
-    return Undisguised(memory.share(fitted, tools), disguise.owners, changed)
-
-
-NO_ALIASES: Final = Aliases()
+    return _Undisguised(memory.share(fitted, tools), disguise.owners, changed)
 
 
 class _Disguise:
-    def __init__(self, limits: Limits, losses: list[Loss], trail: Trail, dialect: str) -> None:
-        self.limits = limits
+    def __init__(self, target: FitTarget, losses: list[Loss], trail: Trail) -> None:
+        self.target = target
+        self.limits = target.limits
         self.losses = losses
         self.trail = trail
-        self.name_rule = re.compile(limits.tool_name) if limits.tool_name else None
         self.upstream: dict[tuple[str, str], str] = {}
         """(namespace, client's name) -> upstream name, where they differ."""
         self.owners: dict[str, tuple[str, str]] = {}
         """Upstream name -> the tool that has it. Plain legal names are given away first."""
         self.custom: set[str] = set()
-        self.dialect = dialect
+        self.dialect = target.server.family
         self.kept: set[tuple[str, str]] = set()
         """(namespace, name) of the vendor's own tools that stay what they are: their calls do, too."""
         self.plain: set[tuple[str, str]] = set()
         """Of those that are functions here: so are their calls."""
         self.reported: set[str] = set()
-        self.legal: set[str] = set()
-        """Names that were found to be."""
+
+    def renames_calls(self, messages: tuple[Message, ...]) -> bool:
+        """Whether a tool that goes by another name or form here was called before."""
+        renamed = self.upstream.keys() | self.plain
+        return bool(renamed) and any(
+            type(part) is ToolCall and (part.namespace, part.name) in renamed
+            for message in messages
+            for part in message.content
+        )
 
     def chosen(self, name: str) -> str:
         """The upstream name of a tool that a choice names, which says no namespace."""
@@ -212,7 +214,7 @@ class _Disguise:
             limits.tool_schema,
             self.dialect,
         )
-        known = memory.remembered(tools, key, lambda: _undisguised(tools, limits, self.dialect, memory))
+        known = memory.remembered(tools, key, lambda: _undisguised(tools, self.target, memory))
         if known is None:
             return None
         self.owners = dict(known.owners)
@@ -275,15 +277,13 @@ class _Disguise:
         limits = self.limits
         flat = name if not namespace or limits.namespaces else f"{namespace}__{name}"
         legal = flat
-        if len(flat) > limits.tool_name_max or (self.name_rule and not self.name_rule.fullmatch(flat)):
+        if self.target.rules.refuses_name(flat):
             legal = legal_name(flat, limits.tool_name_max)
         owner = key if not namespace or not limits.namespaces else ("", name)
         if self.owners.setdefault(legal, owner) != owner:
             legal = legal_name(f"{namespace}/{name}", limits.tool_name_max)
             self.owners[legal] = owner
-        if legal == name:
-            self.legal.add(name)
-        else:
+        if legal != name:
             self.upstream[key] = legal
             feature: Feature = "tool.namespace" if legal == f"{namespace}__{name}" else "tool.name"
             path = f"{self.trail.of(named)}.{feature.removeprefix('tool.')}"
@@ -348,32 +348,19 @@ class _Disguise:
             if some:
                 self.losses.append(Loss(path, feature, "approximated", told_notes(some)))
 
-    def history(self, messages: tuple[Message, ...], settled: Settled) -> tuple[Message, ...]:
+    def history(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Earlier calls and results under the names and shapes the tools now have."""
-        limits = self.limits
-        if self.upstream or self.plain:
-            touched = self._touches(messages)
-        else:
-            key = ("names", limits.custom_tools, limits.namespaces, limits.tool_name_max, limits.tool_name)
-            touched = settled.holds(messages, key, self._touches)
-        if not touched:
-            return messages
-        changed: list[Message] = []
         custom_ids: set[str] = set()
         plain_ids: set[str] = set()
-        for message in messages:
-            content: list[Part] = []
-            for part in message.content:
-                new: Part = part
-                if type(part) is ToolCall:
-                    new = self._call(self._plain(part, plain_ids), custom_ids)
-                elif type(part) is ToolResult:
-                    new = self._result(_unspelled(part) if part.call_id in plain_ids else part, custom_ids)
-                self.trail.follow(part, new)
-                content.append(new)
-            changed.append(Message(message.role, tuple(content), message.name, message.extra))
-            self.trail.follow(message, changed[-1])
-        return tuple(changed)
+
+        def disguised(part: Part) -> Part:
+            if type(part) is ToolCall:
+                return self._call(self._plain(part, plain_ids), custom_ids)
+            if type(part) is ToolResult:
+                return self._result(_unspelled(part) if part.call_id in plain_ids else part, custom_ids)
+            return part
+
+        return self.trail.changed_parts(messages, disguised)
 
     def _plain(self, call: ToolCall, plain_ids: set[str]) -> ToolCall:
         """A call of a vendor's own tool that is a function here, without how that vendor spells it."""
@@ -388,28 +375,6 @@ class _Disguise:
         if name == result.name and kind == result.kind:
             return result
         return msgspec.structs.replace(result, name=name, kind=kind)
-
-    def _touches(self, messages: tuple[Message, ...]) -> bool:
-        limits, rule, known, legal = self.limits, self.name_rule, self.upstream, self.legal
-        for message in messages:
-            if message.role != "assistant":
-                continue
-            for part in message.content:
-                if type(part) is ToolCall and (
-                    (part.kind == "custom" and not limits.custom_tools)
-                    or (part.namespace and not limits.namespaces)
-                    or (known and (part.namespace, part.name) in known)
-                    or (self.plain and (part.namespace, part.name) in self.plain)
-                    or (
-                        part.name not in legal
-                        and (
-                            len(part.name) > limits.tool_name_max
-                            or (rule is not None and not rule.fullmatch(part.name))
-                        )
-                    )
-                ):
-                    return True
-        return False
 
     def _call(self, call: ToolCall, custom_ids: set[str]) -> ToolCall:
         if (call.namespace, call.name) in self.kept:
@@ -427,6 +392,8 @@ class _Disguise:
                 kind="function",
                 arguments=freeform_arguments(call.arguments),
             )
+        if name == call.name and namespace == call.namespace:
+            return call
         return msgspec.structs.replace(call, name=name, namespace=namespace)
 
 
@@ -445,8 +412,9 @@ _SWITCHED: Final = ("toggle", "budget")
 """How models think that can be told not to."""
 
 
-def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks: bool) -> Request:
+def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
     """The choice in a form the endpoint takes; without tools there is nothing to choose."""
+    limits, losses = fitting.limits, fitting.losses
     choice, parallel = request.tool_choice, request.parallel_tools
     if not request.tools:
         if choice is not None or parallel is not None:
@@ -465,7 +433,7 @@ def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks
     if choice is None:
         return request
     allowed = limits.tool_choices
-    if limits.tool_choices_thinking is not None and thinks:
+    if limits.tool_choices_thinking is not None and thinks(fitting.asked, request.thinking, limits):
         allowed = limits.tool_choices_thinking
         if limits.forced_choice == "stop_thinking" and limits.thinking_off and limits.thinking in _SWITCHED:
             calm, _ = _weaken(choice, limits.tool_choices, request.tools)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall
-from wireglot.ir.loss import Loss
-from wireglot.ir.trail import Trail
-from wireglot.providers.limits import Limits
+from wireglot.ir.request import Request
+from wireglot.ir.turns import merge_neighbours
+from wireglot.providers.fit.fitting import Fitting
+from wireglot.providers.fit.survey import FOREIGN, MIDWAY, NEIGHBOURS
 
 _BEGIN = "Begin."
 """One word for both: a request of system texts alone goes on as a conversation that the model began."""
@@ -22,17 +23,26 @@ def _is_wordless(message: Message, dialect: str) -> bool:
     return bool(message.content)
 
 
-def place_system(
-    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail, dialect: str = ""
-) -> tuple[Message, ...]:
+def arrange(request: Request, fitting: Fitting) -> Request:
+    """System texts where the endpoint takes them; for other dialects, one message for each turn."""
+    messages = request.messages
+    if fitting.limits.system_midway != "anywhere" and fitting.seen & (MIDWAY | FOREIGN):
+        messages = _with_system_placed(messages, fitting)
+    if fitting.foreign and (fitting.seen & NEIGHBOURS or messages is not request.messages):
+        messages = merge_neighbours(messages, fitting.dialect, fitting.losses, fitting.trail, fitting.join)
+        if messages is not request.messages:
+            fitting.settle(messages)
+    return request if messages is request.messages else msgspec.structs.replace(request, messages=messages)
+
+
+def _with_system_placed(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
     """System messages behind the start, where the endpoint takes them: in place, moved, or as marked text."""
-    if limits.system_midway == "anywhere":
-        return messages
     head = 0
     while head < len(messages) and messages[head].role == "system":
         head += 1
     if "system" not in [message.role for message in messages[head:]]:
         return messages
+    after_user, dialect = fitting.limits.system_midway == "after-user", fitting.dialect
     placed = list(messages[:head])
     held: list[Message] = []
     for index, message in enumerate(messages[head:], head):
@@ -47,14 +57,14 @@ def place_system(
             continue
         behind = next((other.role for other in reversed(placed) if not _is_wordless(other, dialect)), None)
         before = _next_speaker(messages, index)
-        if limits.system_midway == "after-user" and behind in ("user", "system") and before != "user":
-            placed.append(message)
-        elif limits.system_midway == "after-user" and before == "user":
+        if after_user and before == "user":
             detail = "moved behind the next user turn"
-            losses.append(Loss(trail.of(message), "system.position", "approximated", detail))
+            fitting.lose(fitting.trail.of(message), "system.position", "approximated", detail)
             held.append(message)
+        elif after_user and behind in ("user", "system"):
+            placed.append(message)
         else:
-            placed.append(_as_reminder(message, losses, trail))
+            placed.append(_as_reminder(message, fitting))
     return tuple(placed)
 
 
@@ -62,9 +72,9 @@ def _next_speaker(messages: tuple[Message, ...], index: int) -> str | None:
     return next((message.role for message in messages[index + 1 :] if message.role != "system"), None)
 
 
-def _as_reminder(message: Message, losses: list[Loss], trail: Trail) -> Message:
-    detail = "sent as marked text of a user turn"
-    losses.append(Loss(trail.of(message), "system.position", "approximated", detail))
+def _as_reminder(message: Message, fitting: Fitting) -> Message:
+    detail, trail = "sent as marked text of a user turn", fitting.trail
+    fitting.lose(trail.of(message), "system.position", "approximated", detail)
     content: list[Part] = []
     for part in message.content:
         if type(part) is Text:
@@ -78,55 +88,44 @@ def _as_reminder(message: Message, losses: list[Loss], trail: Trail) -> Message:
     return reminder
 
 
-def fit_ends(
-    messages: tuple[Message, ...],
-    limits: Limits,
-    losses: list[Loss],
-    trail: Trail,
-    dialect: str = "",
-    *,
-    foreign: bool = True,
-) -> tuple[Message, ...]:
-    """A first turn of the user and a last one the model may answer, where the endpoint insists, and where it
-    would not continue what a client of another dialect wants continued."""
-    if limits.starts_with_user:
-        messages = _begun_by_user(messages, losses, trail, dialect)
-    if not messages or messages[-1].role != "assistant":
-        return messages
-    continued = limits.continues or bool(limits.prefill_field) or not foreign
-    if limits.prefill and (continued or not _speaks(messages[-1])):
-        return messages
-    if any(type(part) is ToolCall for part in messages[-1].content):
-        return messages
-    return asked_to_go_on(messages, "this model continues no answer of its own", losses, trail)
-
-
-def _begun_by_user(
-    messages: tuple[Message, ...], losses: list[Loss], trail: Trail, dialect: str
-) -> tuple[Message, ...]:
+def fit_beginning(request: Request, fitting: Fitting) -> Request:
+    """A first turn of the user."""
+    messages, begin = request.messages, Message("user", (Text(_BEGIN),))
     first = None
     for index, message in enumerate(messages):
-        if message.role != "system" and not _is_wordless(message, dialect):
+        if message.role != "system" and not _is_wordless(message, fitting.dialect):
             first = index
             break
     if first is not None and messages[first].role == "assistant":
         detail = "a user turn was put before the first answer"
-        losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
-        return (*messages[:first], Message("user", (Text(_BEGIN),)), *messages[first:])
+        fitting.lose(fitting.trail.of(messages[first]), "message.role", "invented", detail)
+        return msgspec.structs.replace(request, messages=(*messages[:first], begin, *messages[first:]))
     if first is None and messages:
         detail = "a user turn was put behind the system text: nobody else had spoken"
-        losses.append(Loss("$.messages", "message.role", "invented", detail))
-        return (*messages, Message("user", (Text(_BEGIN),)))
-    return messages
+        fitting.lose("$.messages", "message.role", "invented", detail)
+        return msgspec.structs.replace(request, messages=(*messages, begin))
+    return request
+
+
+def fit_end(request: Request, fitting: Fitting) -> Request:
+    """A last turn that the model may answer, where the endpoint insists, and where it would not continue what
+    a client of another dialect wants continued."""
+    messages = request.messages
+    if not messages or messages[-1].role != "assistant":
+        return request
+    if fitting.limits.prefill and not _speaks(messages[-1]):
+        return request
+    if any(type(part) is ToolCall for part in messages[-1].content):
+        return request
+    return ask_to_go_on(request, "this model continues no answer of its own", fitting)
 
 
 def _speaks(message: Message) -> bool:
     return any(type(part) is Text and part.text.strip() for part in message.content)
 
 
-def asked_to_go_on(
-    messages: tuple[Message, ...], why: str, losses: list[Loss], trail: Trail
-) -> tuple[Message, ...]:
+def ask_to_go_on(request: Request, why: str, fitting: Fitting) -> Request:
     """A last answer that cannot be continued as one, with a request to do so behind it."""
-    losses.append(Loss(trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was asked to go on"))
-    return (*messages, Message("user", (Text(_GO_ON),)))
+    messages = request.messages
+    fitting.lose(fitting.trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was asked to go on")
+    return msgspec.structs.replace(request, messages=(*messages, Message("user", (Text(_GO_ON),))))

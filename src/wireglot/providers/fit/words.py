@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from wireglot.ir.content import Foreign, Media, Message, Part, ResultPart, Text, ToolResult
+from wireglot.ir.content import Foreign, Media, Part, ResultPart, Text, ToolResult
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request
-from wireglot.ir.trail import Trail
+from wireglot.providers.fit.fitting import Fitting
 
 _TEXTUAL = frozenset(
     {
@@ -54,32 +54,17 @@ def _is_textual(media: Media) -> bool:
     return mime.startswith("text/") or mime in _TEXTUAL
 
 
-def tell_in_words(request: Request, dialect: str, losses: list[Loss], trail: Trail) -> Request:
+def tell_in_words(request: Request, fitting: Fitting) -> Request:
     """Parts of other dialects that say something, as text. Those that do not are for renderers to declare."""
-    messages = tuple(_message(message, dialect, losses, trail) for message in request.messages)
-    if all(new is old for new, old in zip(messages, request.messages, strict=True)):
-        return request
-    return msgspec.structs.replace(request, messages=messages)
+    dialect, losses, trail = fitting.dialect, fitting.losses, fitting.trail
 
-
-def _message(message: Message, dialect: str, losses: list[Loss], trail: Trail) -> Message:
-    content: list[Part] = []
-    changed = False
-    for part in message.content:
-        new: Part = part
+    def told(part: Part) -> Part:
         if type(part) is Foreign and part.text and part.dialect != dialect:
-            new = _told(part, trail.of(part), losses)
-        elif type(part) is ToolResult:
-            new = _result(part, dialect, trail.of(part), losses)
-        if new is not part:
-            changed = True
-            trail.follow(part, new)
-        content.append(new)
-    if not changed:
-        return message
-    told = Message(message.role, tuple(content), message.name, message.extra)
-    trail.follow(message, told)
-    return told
+            return _told(part, trail.of(part), losses)
+        return _result(part, dialect, trail.of(part), losses) if type(part) is ToolResult else part
+
+    messages = trail.changed_parts(request.messages, told)
+    return request if messages is request.messages else msgspec.structs.replace(request, messages=messages)
 
 
 def _result(result: ToolResult, dialect: str, path: str, losses: list[Loss]) -> ToolResult:

@@ -16,14 +16,15 @@ import operator
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from wireglot.dialects.base import is_minted
 from wireglot.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.known_row import row_of
+from wireglot.wire.known_row import fold, row_of
 from wireglot.wire.memory import Memory
 
 _NAME_BYTES: Final = 16
@@ -109,32 +110,35 @@ def read_history(messages: Sequence[Message], memory: Memory | None = None) -> H
     again is not hashed again.
     """
     memory = memory.for_turns(messages) if memory is not None else None
-    chain = _Chain() if memory is None else _NOTHING
-    turns: list[Turn] = []
-    index = 0
     row = row_of(memory, messages)
-    if row is not None:
-        known = row.reached(_HISTORY)
-        if known is not None:
-            index, (chain, before) = known
-            turns += before
-    while index < len(messages):
-        if row is not None and index == len(row.values) and messages[index - 1].role != "assistant":
-            # Otherwise the turn may go on, when the next message comes as another.
-            row.settle(_HISTORY, (chain, tuple(turns)))
-        message = messages[index]
-        if message.role == "user":
-            chain = _behind(message, chain, memory)
-        elif message.role == "assistant":
-            end = index + 1
-            while end < len(messages) and messages[end].role == "assistant":
-                end += 1
-            turn, chain = _turn(messages[index:end], index, chain, memory)
-            turns.append(turn)
-            index = end
-            continue
-        index += 1
-    return History(tuple(turns), *chain.digests())
+    settled = len(row.values) if row is not None else 0
+    while settled and messages[settled - 1].role == "assistant":
+        settled -= 1  # the turn may go on, when the next message comes as another
+
+    def go_on(before: _Read, more: Sequence[Message]) -> _Read:
+        count, chain, turns = before.read, before.chain, [*before.turns]
+        for role, run in groupby(more, key=lambda message: message.role):
+            said = list(run)
+            if role == "assistant":
+                turn, chain = _turn(said, count, chain, memory)
+                turns.append(turn)
+            elif role == "user":
+                for message in said:
+                    chain = _behind(message, chain, memory)
+            count += len(said)
+        return _Read(count, chain, tuple(turns))
+
+    start = _Read(0, _Chain() if memory is None else _NOTHING, ())
+    whole = fold(row, tuple(messages), _HISTORY, start, go_on, settled)
+    return History(whole.turns, *whole.chain.digests())
+
+
+class _Read(NamedTuple):
+    """How far a conversation was read, and what came of it."""
+
+    read: int
+    chain: _Chain
+    turns: tuple[Turn, ...]
 
 
 def _behind(message: Message, chain: _Chain, memory: Memory | None) -> _Chain:
@@ -156,7 +160,7 @@ def _said(message: Message, chain: _Chain) -> _Chain:
     return chain
 
 
-class _Read(msgspec.Struct, frozen=True, eq=False):
+class _KnownTurn(msgspec.Struct, frozen=True, eq=False):
     before: _Chain
     rest: tuple[Message, ...]
     turn: Turn
@@ -171,7 +175,7 @@ def _turn(
     end = start + len(messages)
     key = ("turn", id(chain), *map(id, rest))
     if memory is not None:
-        known: _Read | None = memory.find(first, key)
+        known: _KnownTurn | None = memory.find(first, key)
         if known is not None and known.before is chain and all(map(operator.is_, known.rest, rest)):
             turn = known.turn
             if turn.start != start:
@@ -190,7 +194,7 @@ def _turn(
     chain.add(shown, said)
     if memory is not None:
         size = _CHAIN_BYTES + len(shown) + len(said) + _PLACE_BYTES * (len(rest) + len(content))
-        memory.keep(first, key, _Read(before, rest, turn, chain), size)
+        memory.keep(first, key, _KnownTurn(before, rest, turn, chain), size)
     return turn, chain
 
 

@@ -1,0 +1,147 @@
+"""What the passes of `fit` share: the endpoint they fit to, the request on its way, and what comes of it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Final, TypeAlias
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import surface
+from wireglot.dialects.surface import Surface
+from wireglot.ir.content import Message
+from wireglot.ir.loss import Action, Feature, Loss
+from wireglot.ir.request import Request
+from wireglot.ir.trail import Trail
+from wireglot.ir.turns import joined, still_paired
+from wireglot.providers.aliases import Aliases
+from wireglot.providers.fit.survey import CallRules, asks, survey
+from wireglot.providers.limits import Limits
+from wireglot.wire.known_row import fold, row_of
+
+NO_ALIASES: Final = Aliases()
+
+_PLACE_BYTES: Final = 64
+"""Of a message in a joined turn; its parts are held with it, wherever it came from."""
+
+_Pairing: TypeAlias = tuple[list[str], set[str]] | None
+"""The calls that wait for an answer and all that were made; None: some call and its result do not pair."""
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    request: Request
+    aliases: Aliases
+    trail: Trail
+    losses: tuple[Loss, ...]
+
+
+class FitTarget(msgspec.Struct, frozen=True, eq=False):
+    """An endpoint, for the clients of one dialect."""
+
+    limits: Limits
+    server: Surface
+    """Of the family that the endpoint's dialect is of."""
+    foreign: bool
+    """Whether requests come from another dialect."""
+    in_pieces: bool
+    """Whether clients send answers back as a stream has cut them."""
+    client: Surface | None
+    """Where their dialect is known."""
+    rules: CallRules
+
+    @classmethod
+    def of(
+        cls,
+        limits: Limits,
+        dialect: str,
+        *,
+        foreign: bool = True,
+        in_pieces: bool = False,
+        client: Surface | None = None,
+    ) -> FitTarget:
+        if not foreign and not limits.media_urls:
+            # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
+            limits = msgspec.structs.replace(limits, media_urls=True)
+        return cls(limits, surface(dialect), foreign, in_pieces, client, CallRules.of(limits))
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether limits say how fields are spelled."""
+        return self.server.upstream is not None and self.server.upstream.has_variants
+
+
+class Fitting:
+    """One request while it is fitted."""
+
+    __slots__ = (
+        "_known",
+        "_row",
+        "aliases",
+        "asked",
+        "context",
+        "dialect",
+        "foreign",
+        "limits",
+        "losses",
+        "markers",
+        "memory",
+        "seen",
+        "target",
+        "trail",
+    )
+
+    def __init__(self, request: Request, target: FitTarget, context: Context) -> None:
+        self.target: Final = target
+        self.limits: Final = target.limits
+        self.dialect: Final = target.server.family
+        self.foreign: Final = target.foreign
+        self.context: Final = context
+        self.losses: Final[list[Loss]] = []
+        self.trail: Final = Trail(request)
+        self.aliases = NO_ALIASES
+        self.asked: Final = request.thinking
+        self.settle(request.messages)
+        found = survey(request.messages, target.rules, self._row)
+        self.seen = found.seen | asks(request)
+        self.markers: Final = found.markers
+        """At most this many marks of the cache are in the conversation."""
+
+    def lose(self, path: str, feature: Feature, action: Action, detail: str) -> None:
+        self.losses.append(Loss(path, feature, action, detail))
+
+    def settle(self, messages: tuple[Message, ...]) -> None:
+        """Look up what is known of these messages: those that came before are not looked at again."""
+        memory = self.context.memory
+        self._known = messages
+        self.memory = memory.for_turns(messages) if memory is not None else None
+        """Where some of them are known."""
+        self._row = row_of(self.memory, messages)
+
+    def is_paired(self, messages: tuple[Message, ...]) -> bool:
+        row = self._row if messages is self._known else None
+        nothing: _Pairing = ([], set())
+        return fold(row, messages, "paired", nothing, _pair) is not None
+
+    def join(self, turn: list[Message]) -> Message:
+        """One message of several, the same one for those that came before."""
+        if self.memory is None:
+            return joined(turn)
+        # The whole turn at once: to remember every beginning of a long one would take its square.
+        first, *others = turn
+        key = ("joined", *map(id, others))
+        found: tuple[list[Message], Message] | None = self.memory.find(first, key)
+        if found is not None and all(map(operator.is_, found[0], others)):
+            return found[1]
+        whole = joined(turn)
+        if all(map(self.memory.is_known, others)):
+            size = _PLACE_BYTES * (len(turn) + len(whole.content))
+            self.memory.keep(first, key, (others, whole), size, shared=whole)
+        return whole
+
+
+def _pair(before: _Pairing, messages: tuple[Message, ...]) -> _Pairing:
+    if before is None:
+        return None
+    waiting, made = [*before[0]], {*before[1]}
+    return (waiting, made) if still_paired(messages, waiting, made) else None
