@@ -78,6 +78,13 @@ class ProbeReply(msgspec.Struct, kw_only=True):
     state: str = ""
     """What must come back with the answer: all signatures together."""
 
+    def add_call(self, identifier: str, name: str, arguments: str) -> None:
+        self.calls.append(ProbeCall(identifier, name, arguments))
+
+    def add_thought(self, text: str, state: str = "") -> None:
+        self.thoughts.append(Thought(text, state))
+        self.state += state
+
     def require(self, *rules: Rule) -> None:
         """Raises Broken for the first fault that is one of these; without any named, of the rules that are
         about the content. The others have cases of their own: one fault shall not fail twenty."""
@@ -120,7 +127,7 @@ class At:
     def nullable(self, name: str, reply: ProbeReply) -> At:
         """A field that is there, be it null. Where it is missing, the SDKs take it for null."""
         if name not in self.object():
-            reply.faults = [*reply.faults, ("nulls", f"{self.path}: there is no field {name}, not even null")]
+            reply.faults.append(("nulls", f"{self.path}: there is no field {name}, not even null"))
         return At(self.value.get(name), f"{self.path}.{name}")
 
     def nullables(self, names: Iterable[str], reply: ProbeReply) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from importlib.resources import files
+from typing import Any, Final, Literal, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -16,10 +19,14 @@ from wireglot.wire.json import BadJson, decode, encode
 
 _OK: Final = 200
 _BUSY: Final = frozenset({408, 429, 503, 529})
+INVALID: Final = (400, 422)
+"""Statuses of a request that cannot be read."""
 _REFUSALS: Final = frozenset({400, 404, 422, 501})
 _AGENT: Final = ("user-agent", "wireglot-probe")
 _LEFT_OUT: Final = "x-wireglot-losses"
 """The only header known by which a gateway tells what it could not carry."""
+LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+"""What dialects call the limit of an answer."""
 SIZE_OF_EVIDENCE: Final = 4000
 
 
@@ -104,7 +111,7 @@ class Talk:
             # Most rules of a stream hold of an empty one.
             kind = got.headers.get("content-type", "") or "no type"
             raise Broken(f"status 200, and no event of a stream came ({kind}): {got.body[:80]!r}")
-        reply = self.wire.read_stream(frames, question)
+        reply = self.wire.stream_reader(question).read(frames)
         self._spent(reply)
         return reply
 
@@ -177,8 +184,6 @@ class Talk:
         return self.post(b"", path, key=key, method="GET")
 
     def path(self, operation: str, model: str | None = None) -> str:
-        from urllib.parse import quote
-
         about = surface(self.wire.name).upstream
         assert about is not None
         for name, path in about.paths.items():
@@ -202,6 +207,13 @@ class Talk:
             raise Inconclusive(f"status {got.status}: it is busy")
         kind, message = self.wire.error(self.document(got), got.status)
         return Refused(got.status, kind, message)
+
+    def refuses(self, got: Got, *statuses: int) -> Refused:
+        """The same with one of these statuses."""
+        found = self.refusal(got)
+        if found.status not in statuses:
+            raise Broken(f"expected status {' or '.join(map(str, statuses))}, found {found}")
+        return found
 
     def learn(self, what: str, value: str, taken: bool, how: str) -> None:
         if what:
@@ -251,7 +263,7 @@ def _most(body: bytes) -> int:
     except BadJson:
         return 0
     settings = document.get("generationConfig", document)
-    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"):
+    for name in LIMITS:
         if type(settings.get(name)) is int:
             return min(int(settings[name]), 100_000)
     return 0
@@ -273,19 +285,29 @@ DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
 WEIGHTS: Final[dict[Level, int]] = {"must": 3, "should": 1}
 
 
-class ProbeCase(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
+class CaseText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A case as `cases/cases.toml` describes it."""
+
     title: str
     sends: str
     expects: str
     why: str
     """What breaks otherwise, and where it is written."""
-    check: Callable[[Talk], None]
     level: Level = "must"
     cost: Cost = "small"
     dialects: tuple[str, ...] = DIALECTS
     excuses: tuple[str, ...] = ()
     """What an answer may say it left out: then the case does not apply, as if it had been refused."""
+
+
+Check = Callable[[Talk], object]
+"""Raises Broken, NotApplicable or Inconclusive."""
+_C = TypeVar("_C", bound=Check)
+
+
+class ProbeCase(CaseText, frozen=True, kw_only=True):
+    id: str
+    check: Check
 
     @property
     def theme(self) -> str:
@@ -296,42 +318,32 @@ class ProbeCase(msgspec.Struct, frozen=True, kw_only=True):
         return WEIGHTS[self.level]
 
 
+_LIST: Final = tomllib.loads((files("wireglot.probe.cases") / "cases.toml").read_text(encoding="utf-8"))
+
+
 class Theme:
-    """Cases in the order in which they are declared."""
+    """The cases of one part of the list, each with its check."""
 
-    def __init__(self, name: str, title: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.title = title
-        self.cases: list[ProbeCase] = []
+        self.title: str = _LIST["themes"][name]
+        self._texts = msgspec.convert(_LIST[name], dict[str, CaseText])
+        self._checks: dict[str, Check] = {}
 
-    def case(
-        self,
-        name: str,
-        title: str,
-        *,
-        sends: str,
-        expects: str,
-        why: str,
-        level: Level = "must",
-        cost: Cost = "small",
-        dialects: tuple[str, ...] = DIALECTS,
-        excuses: tuple[str, ...] = (),
-    ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
-        def declare(check: Callable[[Talk], None]) -> Callable[[Talk], None]:
-            self.cases.append(
-                ProbeCase(
-                    id=f"{self.name}.{name}",
-                    title=title,
-                    sends=sends,
-                    expects=expects,
-                    why=why,
-                    check=check,
-                    level=level,
-                    cost=cost,
-                    dialects=dialects,
-                    excuses=excuses,
-                )
-            )
+    def case(self, name: str) -> Callable[[_C], _C]:
+        """Make a function the check of a case."""
+        assert name in self._texts, f"{self.name}.{name} is not in the list"
+
+        def declare(check: _C) -> _C:
+            self._checks[name] = check
             return check
 
         return declare
+
+    @property
+    def cases(self) -> tuple[ProbeCase, ...]:
+        """In the order of the list."""
+        return tuple(
+            ProbeCase(id=f"{self.name}.{name}", check=self._checks[name], **msgspec.structs.asdict(text))
+            for name, text in self._texts.items()
+        )

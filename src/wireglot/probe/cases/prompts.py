@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from wireglot.probe.question import Called, Offer, ProbeQuestion, ProbeResult, Results, Said, User, ask
 from wireglot.probe.reply import Broken, Inconclusive, ProbeReply
-from wireglot.probe.talk import Talk
+from wireglot.probe.talk import Refused, Talk
 
 HELLO: Final = "Say hello in one short sentence."
 WORDS: Final = "red orange yellow green blue"
@@ -34,8 +36,6 @@ WEATHER_FORCED: Final = ask(ONE_CITY, tools=(WEATHER,), choice="required")
 
 def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
     """An answer with at least one call. An endpoint that refuses to be told so is asked without."""
-    from wireglot.probe.talk import Refused
-
     try:
         reply = talk.stream(question) if question.stream else talk.ask(question)
     except Refused:
@@ -49,8 +49,6 @@ def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
 def with_results(question: ProbeQuestion, reply: ProbeReply, *results: ProbeResult) -> ProbeQuestion:
     """The question again, the model's turn as it came, and what its tools said. Nobody is told to call once
     more: the model would never come to speak."""
-    from msgspec.structs import replace
-
     turns = (*question.turns, Said(tuple(reply.items)), Results(results))
     return replace(question, turns=turns, choice="", named="", stream=False)
 

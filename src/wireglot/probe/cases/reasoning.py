@@ -11,9 +11,8 @@ from wireglot.probe.question import Called, ProbeQuestion, ProbeResult, Results,
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.talk import Talk, Theme
 
-REASONING: Final = Theme("reasoning", "Reasoning over turns")
+REASONING: Final = Theme("reasoning")
 _ASKED: Final = ask(ONE_CITY, tools=(WEATHER,))
-_SIGNED: Final = ("anthropic", "openai-responses", "gemini")
 
 
 def _thought(reply: ProbeReply) -> ProbeReply:
@@ -35,14 +34,7 @@ def _gone_on(reply: ProbeReply, thinking: int | None = None) -> ProbeQuestion:
     return ProbeQuestion(turns=turns, tools=(WEATHER,), thinking=thinking)
 
 
-@REASONING.case(
-    "whole",
-    "Thinking comes as the dialect's own kind of part, before the text",
-    sends="a question with thinking asked for",
-    expects="thinking blocks | reasoning_content | reasoning items | thought parts, and an answer in text",
-    why="thoughts inside the text are read to users and fed back as answers",
-    cost="medium",
-)
+@REASONING.case("whole")
 def whole(talk: Talk) -> None:
     reply = _thought(talk.think(ask(HELLO)))
     if not reply.text.strip():
@@ -51,14 +43,7 @@ def whole(talk: Talk) -> None:
         raise Broken("the text has <think> in it")
 
 
-@REASONING.case(
-    "stream",
-    "Thinking in a stream keeps to the grammar",
-    sends="the same, streamed",
-    expects="no fault of any rule; one signature, whole and last, for each block",
-    why="SDKs overwrite signatures: one in pieces is lost",
-    cost="medium",
-)
+@REASONING.case("stream")
 def stream(talk: Talk) -> None:
     reply = talk.think(ask(HELLO, stream=True))
     reply.require()
@@ -67,15 +52,7 @@ def stream(talk: Talk) -> None:
         raise Broken("there are thoughts and no answer")
 
 
-@REASONING.case(
-    "state",
-    "Thinking before a call leaves state to give back",
-    sends="a question that needs a tool, with thinking asked for",
-    expects="a signature | encrypted_content | a thoughtSignature on the first call",
-    why="without it the provider refuses the next turn, or the model forgets why it called",
-    cost="medium",
-    dialects=_SIGNED,
-)
+@REASONING.case("state")
 def state(talk: Talk) -> None:
     for streamed in (False, True):
         reply = _thoughtful_call(talk, stream=streamed)
@@ -85,55 +62,25 @@ def state(talk: Talk) -> None:
             )
 
 
-@REASONING.case(
-    "returned",
-    "Reasoning that comes back as it was is taken",
-    sends="thoughts and call as they came, with the result",
-    expects="an answer",
-    why="the first thing that breaks between a thinking model and a gateway (group DA)",
-    cost="medium",
-)
+@REASONING.case("returned")
 def returned(talk: Talk) -> None:
     reply = _thoughtful_call(talk)
     must_speak(talk.think(_gone_on(reply)))
 
 
-@REASONING.case(
-    "returned-from-stream",
-    "The same as a client puts it together from a stream",
-    sends="thoughts and call out of a stream, with the result",
-    expects="an answer",
-    why="signatures that arrive in a stream must be those that are checked later",
-    cost="medium",
-)
+@REASONING.case("returned-from-stream")
 def returned_from_stream(talk: Talk) -> None:
     reply = _thoughtful_call(talk, stream=True)
     must_speak(talk.think(_gone_on(reply)))
 
 
-@REASONING.case(
-    "dropped",
-    "A conversation may go on with thinking switched off",
-    sends="the same history, without asking for thinking",
-    expects="an answer",
-    why="clients switch models and modes midway",
-    cost="medium",
-)
+@REASONING.case("dropped")
 def dropped(talk: Talk) -> None:
     reply = _thoughtful_call(talk)
     must_speak(talk.ask(_gone_on(reply)))
 
 
-@REASONING.case(
-    "changed",
-    "Thoughts that were changed are refused in good order, or left out",
-    sends="the same history with another signature",
-    expects="an error of the dialect with a status from 400 to 499, or an answer; not a 5xx",
-    why="clients mend their history after such an error, and only after such a one",
-    level="should",
-    cost="medium",
-    dialects=_SIGNED,
-)
+@REASONING.case("changed")
 def changed(talk: Talk) -> None:
     reply = _thoughtful_call(talk)
     if not reply.state:
@@ -144,14 +91,7 @@ def changed(talk: Talk) -> None:
         raise Broken(f"status {got.status}")
 
 
-@REASONING.case(
-    "absent",
-    "A history without thoughts may be continued with thinking on",
-    sends="a history of plain texts and a question with thinking asked for",
-    expects="an answer",
-    why="a conversation that began elsewhere has no thoughts to show",
-    cost="medium",
-)
+@REASONING.case("absent")
 def absent(talk: Talk) -> None:
     turns = (User(("Hello!",)), Called("Hello, how can I help?"), User((HELLO,)))
     _thought(talk.think(ask(HELLO)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from wireglot.probe.cases.tools import arguments_of, forced
 from wireglot.probe.question import Offer, ask
-from wireglot.probe.reply import Broken, NotApplicable
+from wireglot.probe.reply import Broken, NotApplicable, ProbeReply
 from wireglot.probe.talk import Talk, Theme
 from wireglot.wire.json import BadJson, decode
 
@@ -60,7 +61,7 @@ def _members(value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
     return ""
 
 
-SCHEMAS: Final = Theme("schemas", "Schemas")
+SCHEMAS: Final = Theme("schemas")
 _PLAN: Final = "Plan a day in Paris. Answer with the plan as JSON."
 _ENTER: Final = "Enter a plan for a day in Paris with the tool save_plan."
 
@@ -111,12 +112,16 @@ def _answer(talk: Talk, schema: dict[str, Any], *, stream: bool = False) -> None
     reply = talk.optional(ask(_PLAN, schema=schema, stream=stream), "output_formats", "schema")
     if stream:
         reply.require()
-    try:
-        found = decode(reply.text.encode())
-    except BadJson as bad:
-        raise Broken(f"the answer is no JSON: {bad}: {reply.text[:120]!r}") from None
+    found = _document(reply)
     if wrong := misfit(found, schema):
         raise Broken(f"the answer does not fit the schema: {wrong}")
+
+
+def _document(reply: ProbeReply) -> Any:
+    try:
+        return decode(reply.text.encode())
+    except BadJson as bad:
+        raise Broken(f"the answer is no JSON: {bad}: {reply.text[:120]!r}") from None
 
 
 def _is_json(text: str) -> bool:
@@ -133,72 +138,25 @@ def _tool(talk: Talk, schema: dict[str, Any]) -> None:
         raise Broken(f"the arguments do not fit the schema: {wrong}")
 
 
-def _declare(name: str, what: str, schema: dict[str, Any], why: str) -> None:
-    @SCHEMAS.case(
-        f"output-{name}",
-        f"An answer fits a schema with {what}",
-        sends=f"a question with a schema: {what}",
-        expects="JSON that fits, or a refusal in good order",
-        why=why,
-    )
-    def output(talk: Talk) -> None:
-        _answer(talk, schema)
-
-    @SCHEMAS.case(
-        f"tool-{name}",
-        f"Arguments fit a schema with {what}",
-        sends=f"a tool that must be called, with {what}",
-        expects="arguments that fit",
-        why=why,
-    )
-    def tool(talk: Talk) -> None:
-        _tool(talk, schema)
+_SCHEMAS: Final = {"flat": FLAT, "nested": NESTED, "enums": ENUMS, "refs": REFS, "unions": UNIONS}
+for _name, _schema in _SCHEMAS.items():
+    SCHEMAS.case(f"output-{_name}")(partial(_answer, schema=_schema))
+    SCHEMAS.case(f"tool-{_name}")(partial(_tool, schema=_schema))
 
 
-_declare("flat", "texts, numbers and booleans", FLAT, "numbers that become texts break typed clients")
-_declare("nested", "objects within lists within objects", NESTED, "what is flattened is lost (R-A-13)")
-_declare("enums", "enums", ENUMS, "values outside of an enum are refused by typed clients (R-A-14)")
-_declare("refs", "$defs and $ref", REFS, "pydantic and zod write every schema so")
-_declare("unions", "anyOf with null and objects", UNIONS, "every optional field of pydantic is one")
-
-
-@SCHEMAS.case(
-    "output-stream",
-    "A streamed answer fits its schema",
-    sends="a question with a schema, streamed",
-    expects="pieces that make JSON that fits",
-    why="typed clients read the pieces as they come, and trust the schema as they do for a whole answer",
-)
+@SCHEMAS.case("output-stream")
 def output_stream(talk: Talk) -> None:
     _answer(talk, FLAT, stream=True)
 
 
-@SCHEMAS.case(
-    "json",
-    "JSON may be asked for without a schema",
-    sends="a question with json_object | responseMimeType",
-    expects="a JSON object, or a refusal in good order",
-    why="older clients ask so",
-    dialects=("openai-chat", "openai-responses", "gemini"),
-    excuses=("output_format",),
-)
+@SCHEMAS.case("json")
 def json(talk: Talk) -> None:
     reply = talk.optional(ask(_PLAN, json=True), "output_formats", "json")
-    try:
-        found = decode(reply.text.encode())
-    except BadJson as bad:
-        raise Broken(f"the answer is no JSON: {bad}: {reply.text[:120]!r}") from None
-    if not isinstance(found, dict | list):
+    if not isinstance(_document(reply), dict | list):
         raise Broken(f"expected an object, found {reply.text[:120]!r}")
 
 
-@SCHEMAS.case(
-    "unknown-keywords",
-    "Keywords that a provider does not know do not fail a request",
-    sends="a tool whose schema has $schema, title, default, examples and a format",
-    expects="a call",
-    why="generators write them; Gemini's older form refuses them",
-)
+@SCHEMAS.case("unknown-keywords")
 def unknown_keywords(talk: Talk) -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -37,7 +37,7 @@ from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.talk import Talk, Theme
 from wireglot.wire.json import decode
 
-TOOLS: Final = Theme("tools", "Tool calls")
+TOOLS: Final = Theme("tools")
 _TIME: Final = "What time is it? Call the tool get_time to find out."
 _UNICODE: Final = "Zürich ☂ 東京"
 _LONG_NAME: Final = "look_up-the_weather_of_a_city-with_a_name_as_long_as_allowed_0064"
@@ -65,14 +65,7 @@ def forced(talk: Talk, question: ProbeQuestion) -> ProbeReply:
     return reply
 
 
-@TOOLS.case(
-    "call",
-    "A model that is offered a tool calls it",
-    sends="a question for the weather with the tool get_weather",
-    expects="a call with id, name and arguments that are a JSON object with the city; a stop reason that "
-    "tells of it",
-    why="agents go on only if the stop reason is tool_use, tool_calls or a function_call item",
-)
+@TOOLS.case("call")
 def call(talk: Talk) -> None:
     reply = called(talk, WEATHER_ASKED)
     if reply.calls[0].name != WEATHER.name:
@@ -83,14 +76,7 @@ def call(talk: Talk) -> None:
         raise Broken(f"the stop reason is {reply.stop_word!r}")
 
 
-@TOOLS.case(
-    "id",
-    "A call has an id to answer to",
-    sends="a question for the weather with the tool get_weather",
-    expects="an id of letters, digits, _ and -, at most 64 characters",
-    why="it is the only link to the result; other characters are refused when it comes back",
-    dialects=("anthropic", "openai-chat", "openai-responses"),
-)
+@TOOLS.case("id")
 def call_id(talk: Talk) -> None:
     name = called(talk).calls[0].id
     plain = name.replace("_", "").replace("-", "").replace(".", "").replace(":", "")
@@ -98,26 +84,14 @@ def call_id(talk: Talk) -> None:
         raise Broken(f"the id is {name!r}")
 
 
-@TOOLS.case(
-    "required",
-    "A model that must call a tool does",
-    sends="a greeting with the choice any | required | ANY",
-    expects="a call",
-    why="structured output by tools, routers and planners depend on it",
-)
+@TOOLS.case("required")
 def required(talk: Talk) -> None:
     reply = talk.optional(ask(HELLO, tools=(WEATHER,), choice="required"), "tool_choices", "required")
     if not reply.calls:
         raise Broken(f"no call, but {reply.text[:80]!r}")
 
 
-@TOOLS.case(
-    "named",
-    "A model that must call one of two tools calls that one",
-    sends="a question for the weather with two tools, and a choice that names the other one",
-    expects="a call of the named tool",
-    why="a gateway that turns a named choice into `required` calls the wrong tool",
-)
+@TOOLS.case("named")
 def named(talk: Talk) -> None:
     question = ask(ONE_CITY, tools=(WEATHER, CLOCK), named=CLOCK.name)
     reply = talk.optional(question, "tool_choices", "named")
@@ -126,39 +100,19 @@ def named(talk: Talk) -> None:
         raise Broken(f"expected a call of {CLOCK.name}, found {names or 'none'}")
 
 
-@TOOLS.case(
-    "none",
-    "A model that must not call a tool does not",
-    sends="a question for the weather with the tool and the choice none",
-    expects="text and no call",
-    why="agents ask for a last summary so",
-)
+@TOOLS.case("none")
 def none(talk: Talk) -> None:
     reply = talk.optional(replace(WEATHER_ASKED, choice="none"), "tool_choices", "none")
     if reply.calls:
         raise Broken(f"it called {reply.calls[0].name}")
 
 
-@TOOLS.case(
-    "auto",
-    "The choice auto may be said",
-    sends="a greeting with a tool and the choice auto",
-    expects="an answer, with or without a call",
-    why="most agents say the default",
-)
+@TOOLS.case("auto")
 def auto(talk: Talk) -> None:
-    reply = talk.ask(ask(HELLO, tools=(WEATHER,), choice="auto"))
-    if not reply.text.strip() and not reply.calls:
-        raise Broken("the answer has neither text nor calls")
+    must_speak(talk.ask(ask(HELLO, tools=(WEATHER,), choice="auto")))
 
 
-@TOOLS.case(
-    "no-arguments",
-    "A tool without parameters is called with an empty object",
-    sends="a question for the time with a tool that declares no parameters, as the dialect allows it",
-    expects="a call whose arguments are `{}` (Chat and Responses: or an empty text)",
-    why="null or a missing input breaks the SDKs' parsers",
-)
+@TOOLS.case("no-arguments")
 def no_arguments(talk: Talk) -> None:
     reply = forced(talk, ask(_TIME, tools=(CLOCK,)))
     if reply.calls[0].name != CLOCK.name:
@@ -166,54 +120,28 @@ def no_arguments(talk: Talk) -> None:
     arguments_of(reply)
 
 
-@TOOLS.case(
-    "no-arguments-stream",
-    "The same in a stream",
-    sends="the same question, streamed",
-    expects="no pieces, or pieces that make `{}`",
-    why="an input block without deltas must still be an object (R-AJ-06)",
-)
+@TOOLS.case("no-arguments-stream")
 def no_arguments_stream(talk: Talk) -> None:
     reply = forced(talk, ask(_TIME, tools=(CLOCK,), stream=True))
     reply.require()
     arguments_of(reply)
 
 
-@TOOLS.case(
-    "parallel",
-    "Several calls in one turn have each their own id",
-    sends="a question for the weather of two cities",
-    expects="two calls, two ids, two different arguments",
-    why="results are matched by id",
-)
+@TOOLS.case("parallel")
 def parallel(talk: Talk) -> None:
     reply = talk.ask(ask(TWO_CITIES, tools=(WEATHER,)))
     check_made_several(reply)
     check_told_apart(reply)
 
 
-@TOOLS.case(
-    "parallel-off",
-    "Parallel calls can be switched off",
-    sends="a question for two cities with disable_parallel_tool_use | parallel_tool_calls: false",
-    expects="at most one call",
-    why="tools that change something are run one after another",
-    dialects=("anthropic", "openai-chat", "openai-responses"),
-    excuses=("parallel_tools",),
-)
+@TOOLS.case("parallel-off")
 def parallel_off(talk: Talk) -> None:
     reply = talk.optional(ask(TWO_CITIES, tools=(WEATHER,), parallel=False), "parallel_switch")
     if len(reply.calls) > 1:
         raise Broken(f"it made {len(reply.calls)} calls")
 
 
-@TOOLS.case(
-    "unicode",
-    "Arguments keep letters of every script",
-    sends="a tool whose only parameter has one possible value, with umlauts, symbols and Japanese",
-    expects="exactly that value, whole and streamed",
-    why="escapes that are doubled or cut inside a character corrupt file names and code",
-)
+@TOOLS.case("unicode")
 def unicode(talk: Talk) -> None:
     schema = {
         "type": "object",
@@ -229,13 +157,7 @@ def unicode(talk: Talk) -> None:
             raise Broken(f"expected {_UNICODE!r}, found {found!r}")
 
 
-@TOOLS.case(
-    "names",
-    "A tool's name comes back as it was",
-    sends="a tool with a name of 64 letters, digits, _ and -",
-    expects="a call of exactly that name",
-    why="names that are cut or rewritten on the way are unknown to the client",
-)
+@TOOLS.case("names")
 def names(talk: Talk) -> None:
     offer = Offer(_LONG_NAME[:64], "Tells the weather in a city.", CITY_SCHEMA)
     reply = forced(talk, ask("What is the weather in Paris?", tools=(offer,)))
@@ -243,25 +165,12 @@ def names(talk: Talk) -> None:
         raise Broken(f"it was offered as {offer.name!r} and called as {reply.calls[0].name!r}")
 
 
-@TOOLS.case(
-    "no-description",
-    "A tool without a description is taken",
-    sends="a tool with a name and a schema only",
-    expects="a call",
-    why="the description is optional in every dialect",
-)
+@TOOLS.case("no-description")
 def no_description(talk: Talk) -> None:
     forced(talk, ask(ONE_CITY, tools=(replace(WEATHER, description=""),)))
 
 
-@TOOLS.case(
-    "strict",
-    "A strict tool is taken",
-    sends="a tool with strict: true and a closed schema",
-    expects="a call that fits, or a refusal in good order",
-    why="the Agents SDK and others mark all tools so",
-    dialects=("anthropic", "openai-chat", "openai-responses"),
-)
+@TOOLS.case("strict")
 def strict(talk: Talk) -> None:
     offer = replace(WEATHER, strict=True, schema={**CITY_SCHEMA, "additionalProperties": False})
     reply = talk.optional(ask(ONE_CITY, tools=(offer,)), "strict_tools")
@@ -271,7 +180,7 @@ def strict(talk: Talk) -> None:
         raise Broken(f"the arguments do not fit the schema: {reply.calls[0].arguments[:120]!r}")
 
 
-RESULTS: Final = Theme("results", "Results of tools, and ids over turns")
+RESULTS: Final = Theme("results")
 _SIGN: Final = "17.3 degrees and light rain"
 _SECOND: Final = "24.8 degrees and sunshine"
 _ARGUMENTS: Final = '{"city":"Paris"}'
@@ -287,121 +196,57 @@ def _told(reply: ProbeReply, *signs: str) -> None:
         raise Inconclusive(f"the answer does not speak of {missing[0]!r}: {reply.text[:120]!r}")
 
 
-@RESULTS.case(
-    "result",
-    "A call and its result come back, and the model goes on",
-    sends="the model's own call as it came, with its result",
-    expects="an answer that speaks of the result",
-    why="the loop of every agent; ids must be taken back as they were given",
-    cost="medium",
-)
+def _after_call(talk: Talk, text: str, *, stream: bool = False, **form: bool) -> ProbeQuestion:
+    """The model's own call as it came, and this as its result."""
+    reply = called(talk, replace(WEATHER_FORCED, stream=stream))
+    results = (ProbeResult(call, text, **form) for call in reply.calls)
+    return with_results(WEATHER_FORCED, reply, *results)
+
+
+@RESULTS.case("result")
 def result(talk: Talk) -> None:
-    reply = called(talk)
-    results = [ProbeResult(call, _SIGN) for call in reply.calls]
-    _told(talk.ask(with_results(WEATHER_FORCED, reply, *results)), _SIGN)
+    _told(talk.ask(_after_call(talk, _SIGN)), _SIGN)
 
 
-@RESULTS.case(
-    "result-of-stream",
-    "The same with a call that was streamed",
-    sends="the call as a client puts it together from a stream, with its result, streamed again",
-    expects="an answer in good order",
-    why="what streams say and what requests take must agree",
-    cost="medium",
-)
+@RESULTS.case("result-of-stream")
 def result_of_stream(talk: Talk) -> None:
-    reply = called(talk, replace(WEATHER_FORCED, stream=True))
-    results = [ProbeResult(call, _SIGN) for call in reply.calls]
-    answer = talk.stream(with_results(WEATHER_FORCED, reply, *results))
+    answer = talk.stream(_after_call(talk, _SIGN, stream=True))
     answer.require()
     _told(answer, _SIGN)
 
 
-@RESULTS.case(
-    "several",
-    "Several results in one turn are all taken",
-    sends="two calls of one turn and their two results, in the other order",
-    expects="an answer that speaks of both",
-    why="a gateway that keeps only the last result loses half of the work",
-    cost="medium",
-)
+@RESULTS.case("several")
 def several(talk: Talk) -> None:
     question = ask(TWO_CITIES, tools=(WEATHER,))
     reply = talk.ask(question)
-    if len(reply.calls) < 2:
-        raise Inconclusive(f"the model made {len(reply.calls)} calls")
+    check_made_several(reply)
     results = [ProbeResult(call, text) for call, text in zip(reply.calls, (_SIGN, _SECOND), strict=False)]
     if talk.wire.name != "gemini":  # it pairs by place where there are no ids
         results.reverse()
     _told(talk.ask(with_results(question, reply, *results)), _SIGN, _SECOND)
 
 
-@RESULTS.case(
-    "error",
-    "A tool that failed may be told",
-    sends="a call and a result that is an error (is_error, an error text, response.error)",
-    expects="an answer",
-    why="tools fail every day",
-    cost="medium",
-)
+@RESULTS.case("error")
 def error(talk: Talk) -> None:
-    reply = called(talk)
-    results = [ProbeResult(call, "the service is down", error=True) for call in reply.calls]
-    must_speak(talk.ask(with_results(WEATHER_FORCED, reply, *results)))
+    must_speak(talk.ask(_after_call(talk, "the service is down", error=True)))
 
 
-@RESULTS.case(
-    "empty",
-    "A tool may say nothing",
-    sends="a call and an empty result",
-    expects="an answer",
-    why="`touch x` prints nothing; endpoints that demand a text break agents",
-    cost="medium",
-)
+@RESULTS.case("empty")
 def empty(talk: Talk) -> None:
-    reply = called(talk)
-    must_speak(
-        talk.ask(with_results(WEATHER_FORCED, reply, *(ProbeResult(call, "") for call in reply.calls)))
-    )
+    must_speak(talk.ask(_after_call(talk, "")))
 
 
-@RESULTS.case(
-    "parts",
-    "A result may be a list of text parts",
-    sends="a call and its result as parts",
-    expects="an answer that speaks of it",
-    why="Claude Code and MCP clients send lists",
-    cost="medium",
-    dialects=("anthropic", "openai-chat", "openai-responses"),
-)
+@RESULTS.case("parts")
 def parts(talk: Talk) -> None:
-    reply = called(talk)
-    results = [ProbeResult(call, _SIGN, parts=True) for call in reply.calls]
-    _told(talk.optional(with_results(WEATHER_FORCED, reply, *results), "text_parts", "tool"), _SIGN)
+    _told(talk.optional(_after_call(talk, _SIGN, parts=True), "text_parts", "tool"), _SIGN)
 
 
-@RESULTS.case(
-    "picture",
-    "A result may hold a picture",
-    sends="a call and a result with a text and a small PNG",
-    expects="an answer, or a refusal in good order",
-    why="screenshots of browsers and readers of files",
-    cost="medium",
-    dialects=("anthropic", "openai-responses", "gemini"),
-)
+@RESULTS.case("picture")
 def picture(talk: Talk) -> None:
-    reply = called(talk)
-    results = [ProbeResult(call, _SIGN, picture=True) for call in reply.calls]
-    must_speak(talk.optional(with_results(WEATHER_FORCED, reply, *results), "tool_result_media"))
+    must_speak(talk.optional(_after_call(talk, _SIGN, picture=True), "tool_result_media"))
 
 
-@RESULTS.case(
-    "foreign-ids",
-    "Calls with ids from elsewhere are taken",
-    sends="a history whose calls have the ids `get_weather_0` and `toolu_01AbC-x_9`",
-    expects="an answer",
-    why="a conversation that changes its provider brings such ids along (R-A-12)",
-)
+@RESULTS.case("foreign-ids")
 def foreign_ids(talk: Talk) -> None:
     calls = (
         ProbeCall("get_weather_0", WEATHER.name, _ARGUMENTS),
@@ -411,27 +256,14 @@ def foreign_ids(talk: Talk) -> None:
     _told(talk.ask(after(TWO_CITIES, Called(calls=calls), results)), _SIGN)
 
 
-@RESULTS.case(
-    "text-and-call",
-    "A turn may have text and calls",
-    sends="a history in which the model spoke before it called",
-    expects="an answer",
-    why="most models say what they are about to do",
-)
+@RESULTS.case("text-and-call")
 def text_and_call(talk: Talk) -> None:
     call = ProbeCall("call_1", WEATHER.name, _ARGUMENTS)
     made_up = Called("Let me look.", (call,))
     _told(talk.ask(after(ONE_CITY, made_up, Results((ProbeResult(call, _SIGN),)))), _SIGN)
 
 
-@RESULTS.case(
-    "two-rounds",
-    "Calls of two rounds keep their ids apart",
-    sends="a call, its result, a second question, its call and its result",
-    expects="an answer; the second call has another id than the first",
-    why="ids that begin anew in each turn (`tool_0`) collide in the history",
-    cost="medium",
-)
+@RESULTS.case("two-rounds")
 def two_rounds(talk: Talk) -> None:
     first = called(talk)
     turns = (
@@ -451,14 +283,7 @@ def two_rounds(talk: Talk) -> None:
     must_speak(talk.ask(last))
 
 
-@RESULTS.case(
-    "orphan",
-    "A result without its call is refused in good order, or left out",
-    sends="a result whose call is nowhere",
-    expects="an error of the dialect with a status from 400 to 499, or an answer; not a 5xx",
-    why="clients that cut their history send such things; a 500 makes them ask again for ever",
-    level="should",
-)
+@RESULTS.case("orphan")
 def orphan(talk: Talk) -> None:
     call = ProbeCall("call_nowhere", WEATHER.name, _ARGUMENTS)
     got = talk.send(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from wireglot.probe.question import (
     PICTURE,
@@ -12,7 +11,6 @@ from wireglot.probe.question import (
     Called,
     Midway,
     Offer,
-    ProbeCall,
     ProbeQuestion,
     ProbeResult,
     Results,
@@ -20,8 +18,8 @@ from wireglot.probe.question import (
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop, Thought
-from wireglot.probe.wires.wire import Faults
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop
+from wireglot.probe.wires.wire import StreamReader, Wire
 from wireglot.wire.json import BadJson, decode, encode_text
 
 STOPS: Final[dict[str, Stop]] = {
@@ -75,17 +73,9 @@ _DELTAS: Final = {
 """Kind of a delta -> the kind of its block, and its field."""
 
 
-def read_stream(frames: Sequence[ProbeFrame]) -> ProbeReply:
-    reader = _Reader()
-    for number, frame in enumerate(frames):
-        reader.frame(frame, number)
-    return reader.end()
-
-
-class _Reader:
+class _Reader(StreamReader):
     def __init__(self) -> None:
-        self.faults = Faults()
-        self.reply = ProbeReply()
+        super().__init__()
         self.usage: dict[str, Any] = {}
         self.blocks: list[dict[str, Any]] = []
         self.pieces: list[list[str]] = []
@@ -93,28 +83,27 @@ class _Reader:
         self.seen: list[str] = []
 
     def frame(self, frame: ProbeFrame, number: int) -> None:
-        document = frame.document()
         if not frame.data and frame.lines and not frame.event:
             return  # a comment
-        if not isinstance(document, dict):
-            self.faults.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+        document = self.document(frame, number)
+        if document is None:
             return
         at = At(document, f"frame {number}")
         kind = document.get("type")
-        self.faults.unless(
+        self.unless(
             frame.event == kind,
             "frames",
             f"frame {number}: `event: {frame.event}` over data of type {kind!r}: frames without their own "
             "name are dropped by Anthropic's SDK",
         )
         if "message_stop" in self.seen and kind != "ping":
-            self.faults.add("ending", f"frame {number}: {kind} behind message_stop")
+            self.add("ending", f"frame {number}: {kind} behind message_stop")
         if not self.seen and kind not in ("message_start", "ping", "error"):
-            self.faults.add("opening", f"the stream begins with {kind}, not with message_start")
+            self.add("opening", f"the stream begins with {kind}, not with message_start")
         try:
             self._event(str(kind), at)
         except Broken as broken:
-            self.faults.add(_rule_of(str(kind)), str(broken))
+            self.add(_rule_of(str(kind)), str(broken))
         if kind != "ping":
             self.seen.append(str(kind))
 
@@ -155,7 +144,7 @@ class _Reader:
 
     def _block(self, at: At) -> None:
         index = at.number("index")
-        self.faults.unless(
+        self.unless(
             index == len(self.blocks),
             "indexes",
             f"{at.path}: a block begins with index {index}, expected {len(self.blocks)}: the SDK looks "
@@ -170,7 +159,7 @@ class _Reader:
         match kind:
             case "text":
                 if block.text("text"):
-                    self.faults.add("order", f"{at.path}: a text block begins with text in it")
+                    self.add("order", f"{at.path}: a text block begins with text in it")
             case "tool_use":
                 self._begun_call(block)
             case "thinking":
@@ -182,7 +171,7 @@ class _Reader:
             block.text("name", filled=True)
             block.get("input").object()
         except Broken as broken:
-            self.faults.add("calls", str(broken))
+            self.add("calls", str(broken))
 
     def _delta(self, at: At) -> None:
         index = at.number("index")
@@ -199,14 +188,14 @@ class _Reader:
         text = delta.text(field)
         match field:
             case "signature":
-                self.faults.unless(
+                self.unless(
                     not block.get("signature"),
                     "thoughts",
                     f"{at.path}: a second signature_delta for one block",
                 )
                 block["signature"] = text
             case "thinking" if block.get("signature"):
-                self.faults.add("thoughts", f"{at.path}: a thinking_delta behind the signature")
+                self.add("thoughts", f"{at.path}: a thinking_delta behind the signature")
             case _:
                 pieces.append(text)
                 if field == "text":
@@ -214,7 +203,7 @@ class _Reader:
 
     def _message_delta(self, at: At) -> None:
         if self.open:
-            self.faults.add("order", f"{at.path}: message_delta while block {min(self.open)} is still open")
+            self.add("order", f"{at.path}: message_delta while block {min(self.open)} is still open")
         delta = at.get("delta")
         word = delta.get("stop_reason").value
         if word is not None:
@@ -228,25 +217,23 @@ class _Reader:
         usage.nullables(FINAL_USAGE_NULLS, self.reply)
         self.usage |= {name: value for name, value in usage.object().items() if value is not None}
 
-    def end(self) -> ProbeReply:
-        reply, faults = self.reply, self.faults
-        faults.unless("message_start" in self.seen, "opening", "there is no message_start")
+    def end(self) -> None:
+        reply = self.reply
+        self.unless("message_start" in self.seen, "opening", "there is no message_start")
         for index in sorted(self.open):
-            faults.add("order", f"block {index} has no content_block_stop")
+            self.add("order", f"block {index} has no content_block_stop")
         ends = [kind for kind in self.seen if kind == "message_stop"]
-        faults.unless(len(ends) == 1, "ending", f"message_stop came {len(ends)} times, expected once")
+        self.unless(len(ends) == 1, "ending", f"message_stop came {len(ends)} times, expected once")
         if self.seen and self.seen[-1] != "message_stop" and ends:
-            faults.add("ending", f"the stream ends with {self.seen[-1]}, not with message_stop")
-        faults.unless(bool(reply.stop_word), "ending", "no message_delta tells a stop_reason")
+            self.add("ending", f"the stream ends with {self.seen[-1]}, not with message_stop")
+        self.unless(bool(reply.stop_word), "ending", "no message_delta tells a stop_reason")
         for number, block in enumerate(self.blocks):
             self._closed(number, block)
         reply.items = [{"role": "assistant", "content": self.blocks}]
         try:
             reply.usage = counted(At(self.usage, "usage"))
         except Broken as broken:
-            faults.add("usage", str(broken))
-        reply.faults = [*reply.faults, *faults.found]
-        return reply
+            self.add("usage", str(broken))
 
     def _closed(self, number: int, block: dict[str, Any]) -> None:
         said = "".join(self.pieces[number])
@@ -257,14 +244,9 @@ class _Reader:
             case "thinking":
                 block["thinking"] = str(block.get("thinking", "")) + said
                 block.setdefault("signature", "")
-                self.reply.thoughts = [
-                    *self.reply.thoughts,
-                    Thought(block["thinking"], str(block["signature"])),
-                ]
-                self.reply.state += str(block["signature"])
+                self.reply.add_thought(block["thinking"], str(block["signature"]))
             case "redacted_thinking":
-                self.reply.thoughts = [*self.reply.thoughts, Thought("", str(block.get("data", "")))]
-                self.reply.state += str(block.get("data", ""))
+                self.reply.add_thought("", str(block.get("data", "")))
             case "tool_use":
                 self._closed_call(number, block, said)
 
@@ -272,7 +254,7 @@ class _Reader:
         """What stands in the start and what the deltas say are never to be joined (R-AJ-07)."""
         begun = block.get("input")
         if begun and said:
-            self.faults.add(
+            self.add(
                 "calls",
                 f"block {number}: the start has arguments and so do the deltas: clients that join them get "
                 "invalid JSON",
@@ -282,15 +264,14 @@ class _Reader:
                 found = decode(said.encode())
             except BadJson as bad:
                 found = None
-                self.faults.add("calls", f"block {number}: the deltas make no JSON ({bad}): {said[:120]!r}")
+                self.add("calls", f"block {number}: the deltas make no JSON ({bad}): {said[:120]!r}")
             if found is not None and not isinstance(found, dict):
-                self.faults.add("calls", f"block {number}: the arguments are no object: {said[:120]!r}")
+                self.add("calls", f"block {number}: the arguments are no object: {said[:120]!r}")
             block["input"] = found if isinstance(found, dict) else {}
         arguments = said or "{}"
         if not said and isinstance(begun, dict) and begun:
             arguments = encode_text(begun)
-        call = ProbeCall(str(block.get("id", "")), str(block.get("name", "")), arguments)
-        self.reply.calls = [*self.reply.calls, call]
+        self.reply.add_call(str(block.get("id", "")), str(block.get("name", "")), arguments)
 
 
 def _rule_of(kind: str) -> Rule:
@@ -324,13 +305,9 @@ _PICTURE: Final = {
 }
 
 
-class AnthropicWire:
-    name: ClassVar[str] = "anthropic"
-    key_header: ClassVar[tuple[str, str]] = ("x-api-key", "")
-    thinking_ways: ClassVar[int] = len(_THINKING)
-    state_is_signed: ClassVar[bool] = True
-    image_results: ClassVar[bool] = True
-    json_mode: ClassVar[bool] = False
+class AnthropicWire(Wire):
+    name = "anthropic"
+    key_header = ("x-api-key", "")
 
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"model": model, "max_tokens": question.most}
@@ -391,8 +368,8 @@ class AnthropicWire:
         at.get("usage").nullables(USAGE_NULLS, reply)
         return reply
 
-    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
-        return read_stream(frames)
+    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+        return _Reader()
 
     def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"messages": [_message(turn) for turn in question.turns]}
@@ -416,18 +393,12 @@ def read_block(reply: ProbeReply, block: At) -> None:
         case "text":
             reply.text += block.text("text")
         case "tool_use":
-            arguments = block.get("input").object()
-            call = ProbeCall(
-                block.text("id", filled=True), block.text("name", filled=True), encode_text(arguments)
-            )
-            reply.calls = [*reply.calls, call]
+            arguments = encode_text(block.get("input").object())
+            reply.add_call(block.text("id", filled=True), block.text("name", filled=True), arguments)
         case "thinking":
-            thought = Thought(block.text("thinking"), block.text("signature"))
-            reply.thoughts = [*reply.thoughts, thought]
-            reply.state += thought.state
+            reply.add_thought(block.text("thinking"), block.text("signature"))
         case "redacted_thinking":
-            reply.thoughts = [*reply.thoughts, Thought("", block.text("data", filled=True))]
-            reply.state += block.text("data")
+            reply.add_thought("", block.text("data", filled=True))
 
 
 def _message(turn: Turn) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from wireglot.probe.question import (
     PICTURE,
@@ -20,8 +19,8 @@ from wireglot.probe.question import (
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop, Thought
-from wireglot.probe.wires.wire import Faults
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
+from wireglot.probe.wires.wire import StreamReader, Wire
 from wireglot.wire.json import decode, encode_text
 
 _STOPS: Final[dict[str, Stop]] = {"STOP": "end", "MAX_TOKENS": "length"}
@@ -42,13 +41,10 @@ _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _PICTURE: Final = {"inlineData": {"mimeType": PICTURE_TYPE, "data": PICTURE}}
 
 
-class GeminiWire:
-    name: ClassVar[str] = "gemini"
-    key_header: ClassVar[tuple[str, str]] = ("x-goog-api-key", "")
-    thinking_ways: ClassVar[int] = len(_THINKING)
-    state_is_signed: ClassVar[bool] = True
-    image_results: ClassVar[bool] = True
-    json_mode: ClassVar[bool] = True
+class GeminiWire(Wire):
+    name = "gemini"
+    key_header = ("x-goog-api-key", "")
+    turns = "contents"
 
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         settings: dict[str, Any] = {"maxOutputTokens": question.most}
@@ -111,11 +107,8 @@ class GeminiWire:
         reply.usage = counted(at.get("usageMetadata"))
         return reply
 
-    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
-        reader = _Reader()
-        for number, frame in enumerate(frames):
-            reader.frame(frame, number)
-        return reader.end()
+    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+        return _Reader()
 
     def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"contents": [_content(turn) for turn in question.turns]}
@@ -135,20 +128,20 @@ class GeminiWire:
 
 
 def _text(at: At, name: str) -> str:
-    """What only `answers.shape` asks for: without it the rest can be read all the same."""
+    """A text that need not be there."""
     return at.text(name) if at.has(name) else ""
 
 
 def read_part(reply: ProbeReply, part: At) -> None:
-    state = part.text("thoughtSignature") if part.has("thoughtSignature") else ""
+    state = _text(part, "thoughtSignature")
+    if part.has("thought") and not part.has("functionCall"):
+        reply.add_thought(part.text("text"), state)
+        return
     reply.state += state
     if part.has("functionCall"):
         call = part.get("functionCall")
         arguments = call.get("args").object() if call.has("args") else {}
-        name = call.text("id") if call.has("id") else ""
-        reply.calls = [*reply.calls, ProbeCall(name, call.text("name", filled=True), encode_text(arguments))]
-    elif part.has("thought"):
-        reply.thoughts = [*reply.thoughts, Thought(part.text("text"), state)]
+        reply.add_call(_text(call, "id"), call.text("name", filled=True), encode_text(arguments))
     elif part.has("text"):
         text = part.text("text")
         reply.text += text
@@ -218,52 +211,49 @@ def _tool(offer: Offer) -> dict[str, Any]:
     return made
 
 
-class _Reader:
+class _Reader(StreamReader):
     def __init__(self) -> None:
-        self.faults = Faults()
-        self.reply = ProbeReply()
+        super().__init__()
         self.parts: list[dict[str, Any]] = []
         self.chunks = 0
         self.ends = 0
 
     def frame(self, frame: ProbeFrame, number: int) -> None:
-        faults = self.faults
         if frame.event or frame.lines:
             line = f"event: {frame.event}" if frame.event else frame.lines[0]
-            faults.add(
+            self.add(
                 "frames", f"frame {number}: the line {line[:60]!r}: Google's SDK raises at anything but data"
             )
         if frame.data == "[DONE]":
-            faults.add("ending", f"frame {number}: [DONE], at which Google's SDK raises")
+            self.add("ending", f"frame {number}: [DONE], at which Google's SDK raises")
             return
         if not frame.data:
             return
-        faults.unless(frame.spaced, "frames", f"frame {number}: no space behind `data:`")
-        document = frame.document()
-        if not isinstance(document, dict):
-            faults.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+        self.unless(frame.spaced, "frames", f"frame {number}: no space behind `data:`")
+        document = self.document(frame, number)
+        if document is None:
             return
         try:
             self._chunk(At(document, f"frame {number}"))
         except Broken as broken:
-            faults.add("order" if self.chunks else "opening", str(broken))
+            self.add("order" if self.chunks else "opening", str(broken))
         self.chunks += 1
 
     def _chunk(self, at: At) -> None:
-        reply, faults = self.reply, self.faults
+        reply = self.reply
         if at.has("error"):
-            faults.add("ending", f"{at.path}: an error: {at.value['error']}")
+            self.add("ending", f"{at.path}: an error: {at.value['error']}")
             return
         if not self.chunks:
             reply.id, reply.model = _text(at, "responseId"), _text(at, "modelVersion")
-            faults.unless(bool(reply.id), "opening", f"{at.path}: there is no responseId")
+            self.unless(bool(reply.id), "opening", f"{at.path}: there is no responseId")
         elif _text(at, "responseId") != reply.id or _text(at, "modelVersion") != reply.model:
-            faults.add("identity", f"{at.path}: responseId or modelVersion is not that of the first chunk")
+            self.add("identity", f"{at.path}: responseId or modelVersion is not that of the first chunk")
         if at.has("usageMetadata"):
             self._usage(at.get("usageMetadata"))
         for candidate in at.get("candidates").each() if at.has("candidates") else []:
             if candidate.has("index") and candidate.number("index") != 0:
-                faults.add("indexes", f"{candidate.path}: index {candidate.value['index']} of one candidate")
+                self.add("indexes", f"{candidate.path}: index {candidate.value['index']} of one candidate")
             self._candidate(candidate)
 
     def _candidate(self, candidate: At) -> None:
@@ -272,7 +262,7 @@ class _Reader:
             content.is_("role", "model")
             for part in content.get("parts").each() if content.has("parts") else []:
                 if self.ends and (part.value.get("text") or part.has("functionCall")):
-                    self.faults.add("ending", f"{part.path}: content behind the finishReason")
+                    self.add("ending", f"{part.path}: content behind the finishReason")
                 self._part(part)
         if candidate.has("finishReason"):
             self.ends += 1
@@ -282,7 +272,7 @@ class _Reader:
         try:
             read_part(self.reply, part)
         except Broken as broken:
-            self.faults.add("calls" if part.has("functionCall") else "order", str(broken))
+            self.add("calls" if part.has("functionCall") else "order", str(broken))
         self.parts.append(part.object())
 
     def _usage(self, usage: At) -> None:
@@ -290,13 +280,10 @@ class _Reader:
             try:
                 self.reply.usage = counted(usage)
             except Broken as broken:
-                self.faults.add("usage", str(broken))
+                self.add("usage", str(broken))
 
-    def end(self) -> ProbeReply:
-        reply, faults = self.reply, self.faults
-        faults.unless(self.chunks > 0, "opening", "the stream has no chunk")
-        faults.unless(self.ends == 1, "ending", f"finishReason was told {self.ends} times, expected once")
-        faults.unless(reply.usage is not None, "usage", "no chunk tells the usage")
-        reply.items = [{"role": "model", "parts": self.parts}]
-        reply.faults = faults.found
-        return reply
+    def end(self) -> None:
+        self.unless(self.chunks > 0, "opening", "the stream has no chunk")
+        self.unless(self.ends == 1, "ending", f"finishReason was told {self.ends} times, expected once")
+        self.unless(self.reply.usage is not None, "usage", "no chunk tells the usage")
+        self.reply.items = [{"role": "model", "parts": self.parts}]

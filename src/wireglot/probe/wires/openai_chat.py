@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from wireglot.probe.question import (
     PICTURE,
@@ -19,9 +18,8 @@ from wireglot.probe.question import (
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop, Thought
-from wireglot.probe.wires.wire import Faults, openai_error, openai_models
-from wireglot.wire.json import BadJson, decode
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
+from wireglot.probe.wires.wire import StreamReader, Wire, check_object
 
 _STOPS: Final[dict[str, Stop]] = {
     "stop": "end",
@@ -35,13 +33,8 @@ _THOUGHTS: Final = ("reasoning_content", "reasoning")
 _PICTURE: Final = {"type": "image_url", "image_url": {"url": f"data:{PICTURE_TYPE};base64,{PICTURE}"}}
 
 
-class ChatWire:
-    name: ClassVar[str] = "openai-chat"
-    key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
-    thinking_ways: ClassVar[int] = len(_EFFORTS)
-    state_is_signed: ClassVar[bool] = False
-    image_results: ClassVar[bool] = False
-    json_mode: ClassVar[bool] = True
+class ChatWire(Wire):
+    name = "openai-chat"
 
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"model": model, "messages": self._messages(question)}
@@ -70,18 +63,6 @@ class ChatWire:
                 made["stream_options"] = {"include_usage": True}
         return made | question.extra
 
-    def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
-        return None
-
-    def count(self, document: Any) -> int:
-        raise AssertionError("count_body has said that Chat does not count")
-
-    def models(self, document: Any) -> list[str]:
-        return openai_models(document)
-
-    def error(self, document: Any, status: int) -> tuple[str, str]:
-        return openai_error(document)
-
     def read(self, document: Any) -> ProbeReply:
         at = At(document)
         at.is_("object", "chat.completion")
@@ -101,22 +82,18 @@ class ChatWire:
         message.nullable("refusal", reply)
         content = message.nullable("content", reply)
         reply.text = content.text() if content.value is not None else ""
-        reply.calls = (
-            [_call(call) for call in message.get("tool_calls").each()] if message.has("tool_calls") else []
-        )
+        for call in message.get("tool_calls").each() if message.has("tool_calls") else ():
+            reply.calls.append(_call(call))
         for field in _THOUGHTS:
             if message.has(field):
-                reply.thoughts = [Thought(message.text(field))]
+                reply.add_thought(message.text(field))
                 break
         reply.items = [message.object()]
         reply.usage = counted(at.get("usage"))
         return reply
 
-    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
-        reader = _Reader(asked_usage=question.usage)
-        for number, frame in enumerate(frames):
-            reader.frame(frame, number)
-        return reader.end()
+    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+        return _Reader(asked_usage=question.usage)
 
     def _messages(self, question: ProbeQuestion) -> list[dict[str, Any]]:
         made: list[dict[str, Any]] = []
@@ -153,14 +130,7 @@ def _turn(turn: Turn) -> list[dict[str, Any]]:
         case Called():
             message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
             if turn.calls:
-                message["tool_calls"] = [
-                    {
-                        "id": call.id,
-                        "type": "function",
-                        "function": {"name": call.name, "arguments": call.arguments},
-                    }
-                    for call in turn.calls
-                ]
+                message["tool_calls"] = list(map(_called, turn.calls))
             return [message]
         case Results():
             return [
@@ -173,6 +143,11 @@ def _turn(turn: Turn) -> list[dict[str, Any]]:
             ]
         case Midway():
             return [{"role": turn.role, "content": turn.text}]
+
+
+def _called(call: ProbeCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _tool(offer: Offer) -> dict[str, Any]:
@@ -190,24 +165,14 @@ def _call(call: At) -> ProbeCall:
     call.is_("type", "function")
     function = call.get("function")
     arguments = function.get("arguments").text()
-    _object(arguments, function.path)
+    check_object(arguments, function.path)
     return ProbeCall(call.text("id", filled=True), function.text("name", filled=True), arguments)
 
 
-def _object(arguments: str, place: str) -> None:
-    try:
-        found = decode(arguments.encode()) if arguments else {}
-    except BadJson as bad:
-        raise Broken(f"{place}.arguments: no JSON ({bad}): {arguments[:120]!r}") from None
-    if not isinstance(found, dict):
-        raise Broken(f"{place}.arguments: expected an object in the text, found {arguments[:120]!r}")
-
-
-class _Reader:
+class _Reader(StreamReader):
     def __init__(self, *, asked_usage: bool) -> None:
+        super().__init__()
         self.asked_usage = asked_usage
-        self.faults = Faults()
-        self.reply = ProbeReply()
         self.calls: list[dict[str, str]] = []
         self.chunks = 0
         self.done = 0
@@ -221,36 +186,34 @@ class _Reader:
         if not frame.data and frame.lines:
             return  # a comment
         if self.done:
-            self.faults.add("ending", f"frame {number}: something behind [DONE]")
+            self.add("ending", f"frame {number}: something behind [DONE]")
         if frame.data == "[DONE]":
             self.done += 1
             return
         if frame.event:
-            self.faults.add("frames", f"frame {number}: `event: {frame.event}`: Chat's frames have no names")
-        document = frame.document()
-        if not isinstance(document, dict):
-            self.faults.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+            self.add("frames", f"frame {number}: `event: {frame.event}`: Chat's frames have no names")
+        document = self.document(frame, number)
+        if document is None:
             return
-        at = At(document, f"frame {number}")
         try:
-            self._chunk(at)
+            self._chunk(At(document, f"frame {number}"))
         except Broken as broken:
-            self.faults.add("order" if self.chunks else "opening", str(broken))
+            self.add("order" if self.chunks else "opening", str(broken))
         self.chunks += 1
 
     def _chunk(self, at: At) -> None:
         if at.has("error"):
-            self.faults.add("ending", f"{at.path}: an error: {at.value['error']}")
+            self.add("ending", f"{at.path}: an error: {at.value['error']}")
             return
         self._identity(at)
         at.is_("object", "chat.completion.chunk")
         if at.has("usage"):
             self.usages += 1
             if not self.asked_usage:
-                self.faults.add("usage", f"{at.path}: usage, which was not asked for")
+                self.add("usage", f"{at.path}: usage, which was not asked for")
             self.reply.usage = counted(at.get("usage"))
             if self.finished == 0:
-                self.faults.add("usage", f"{at.path}: usage before the answer is finished")
+                self.add("usage", f"{at.path}: usage before the answer is finished")
         for choice in at.get("choices").each():
             self._choice(choice)
 
@@ -259,7 +222,7 @@ class _Reader:
             name, model = at.text("id", filled=True), at.text("model", filled=True)
             created = at.number("created")
         except Broken as broken:  # what it says can be read all the same
-            self.faults.add("identity", str(broken))
+            self.add("identity", str(broken))
             return
         if not self.chunks:
             self.reply.id, self.reply.model, self.created = name, model, created
@@ -269,21 +232,21 @@ class _Reader:
             ("created", self.created, created),
         ):
             if was != found:
-                self.faults.add("identity", f"{at.path}: {field} was {was!r} and now is {found!r}")
+                self.add("identity", f"{at.path}: {field} was {was!r} and now is {found!r}")
 
     def _choice(self, choice: At) -> None:
         if choice.number("index") != 0:
-            self.faults.add("indexes", f"{choice.path}: index {choice.value['index']} of one choice")
+            self.add("indexes", f"{choice.path}: index {choice.value['index']} of one choice")
         delta = choice.get("delta")
         if delta.has("role"):
             delta.is_("role", "assistant")
             self.roles += 1
         elif self.roles == 0 and delta.object():
-            self.faults.add("opening", f"{choice.path}: the first delta does not say the role")
+            self.add("opening", f"{choice.path}: the first delta does not say the role")
             self.roles += 1
         told = delta.has("content") or delta.has("tool_calls")
         if told and self.finished and (delta.value.get("content") or delta.has("tool_calls")):
-            self.faults.add("ending", f"{choice.path}: content behind the finish_reason")
+            self.add("ending", f"{choice.path}: content behind the finish_reason")
         if delta.has("content"):
             text = delta.text("content")
             self.reply.text += text
@@ -305,10 +268,10 @@ class _Reader:
         try:
             index = call.number("index")
         except Broken as broken:
-            self.faults.add("indexes", f"{broken}: the SDK puts the pieces together by it")
+            self.add("indexes", f"{broken}: the SDK puts the pieces together by it")
             return
         if index > len(self.calls):
-            self.faults.add("indexes", f"{call.path}: index {index}, expected {len(self.calls)}: no gaps")
+            self.add("indexes", f"{call.path}: index {index}, expected {len(self.calls)}: no gaps")
             index = len(self.calls)
         function = call.get("function") if call.has("function") else At({}, call.path)
         if index == len(self.calls):
@@ -319,47 +282,37 @@ class _Reader:
                 begun["name"] = function.text("name", filled=True)
                 call.is_("type", "function")
             except Broken as broken:
-                self.faults.add("calls", f"{broken}: in the first piece of a call")
+                self.add("calls", f"{broken}: in the first piece of a call")
         else:
             for at, name in ((call, "id"), (function, "name")):
                 if at.has(name) and at.value[name]:
-                    self.faults.add(
+                    self.add(
                         "calls", f"{at.path}.{name}: told again in a later piece: the SDK joins such texts"
                     )
         if function.has("arguments"):
             self.calls[index]["arguments"] += function.text("arguments")
 
-    def end(self) -> ProbeReply:
-        reply, faults = self.reply, self.faults
-        faults.unless(self.done == 1, "ending", f"`data: [DONE]` came {self.done} times, expected once")
-        faults.unless(
+    def end(self) -> None:
+        self.unless(self.done == 1, "ending", f"`data: [DONE]` came {self.done} times, expected once")
+        self.unless(
             self.finished == 1, "ending", f"finish_reason was told {self.finished} times, expected once"
         )
         if self.asked_usage:
-            faults.unless(self.usages > 0, "usage", "usage was asked for (include_usage) and never told")
+            self.unless(self.usages > 0, "usage", "usage was asked for (include_usage) and never told")
         for number, call in enumerate(self.calls):
             try:
-                _object(call["arguments"], f"call {number}")
+                check_object(call["arguments"], f"call {number}")
             except Broken as broken:
-                faults.add("calls", str(broken))
-            reply.calls = [*reply.calls, ProbeCall(call["id"], call["name"], call["arguments"])]
+                self.add("calls", str(broken))
+            self.reply.add_call(call["id"], call["name"], call["arguments"])
         if self.thought:
-            reply.thoughts = [Thought(self.thought)]
-        reply.items = [self._message()]
-        reply.faults = [*reply.faults, *faults.found]
-        return reply
+            self.reply.add_thought(self.thought)
+        self.reply.items = [self._message()]
 
     def _message(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
         if self.thought:
             message["reasoning_content"] = self.thought
         if self.calls:
-            message["tool_calls"] = [
-                {
-                    "id": call["id"],
-                    "type": "function",
-                    "function": {"name": call["name"], "arguments": call["arguments"]},
-                }
-                for call in self.calls
-            ]
+            message["tool_calls"] = list(map(_called, self.reply.calls))
         return message

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,9 +21,8 @@ from wireglot.probe.question import (
     Turn,
     User,
 )
-from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop, Thought
-from wireglot.probe.wires.wire import Faults, openai_error, openai_models
-from wireglot.wire.json import BadJson, decode
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop
+from wireglot.probe.wires.wire import StreamReader, Wire, check_object
 
 _PRESENT: Final = ("parallel_tool_calls", "tool_choice", "tools")
 """The SDK's type has them without a default: code reads them without asking."""
@@ -65,24 +63,12 @@ def read_item(reply: ProbeReply, item: At) -> None:
             item.text("id", filled=True)
             arguments = item.text("arguments")
             check_object(arguments, item.path)
-            call = ProbeCall(item.text("call_id", filled=True), item.text("name", filled=True), arguments)
-            reply.calls = [*reply.calls, call]
+            reply.add_call(item.text("call_id", filled=True), item.text("name", filled=True), arguments)
         case "reasoning":
             item.text("id", filled=True)
             parts = [*item.get("summary").each(), *_content(item)]
             state = item.text("encrypted_content") if item.has("encrypted_content") else ""
-            thought = Thought("".join(part.text("text") for part in parts), state)
-            reply.thoughts = [*reply.thoughts, thought]
-            reply.state += state
-
-
-def check_object(arguments: str, place: str) -> None:
-    try:
-        found = decode(arguments.encode()) if arguments else {}
-    except BadJson as bad:
-        raise Broken(f"{place}.arguments: no JSON ({bad}): {arguments[:120]!r}") from None
-    if not isinstance(found, dict):
-        raise Broken(f"{place}.arguments: expected an object in the text, found {arguments[:120]!r}")
+            reply.add_thought("".join(part.text("text") for part in parts), state)
 
 
 def counted(usage: At) -> ProbeUsage:
@@ -123,16 +109,9 @@ class _Item(msgspec.Struct):
     done: dict[str, Any] | None = None
 
 
-def read_stream(frames: Sequence[ProbeFrame]) -> ProbeReply:
-    reader = _Reader()
-    for number, frame in enumerate(frames):
-        reader.frame(frame, number)
-    return reader.end()
-
-
-class _Reader:
+class _Reader(StreamReader):
     def __init__(self) -> None:
-        self.faults = Faults()
+        super().__init__()
         self.items: dict[int, _Item] = {}
         self.seen: list[str] = []
         self.number = -1
@@ -143,33 +122,32 @@ class _Reader:
     def frame(self, frame: ProbeFrame, number: int) -> None:
         if (not frame.data and frame.lines) or frame.data == "[DONE]":
             return  # a comment, or what OpenAI's SDK leaves alone
-        document = frame.document()
-        if not isinstance(document, dict):
-            self.faults.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+        document = self.document(frame, number)
+        if document is None:
             return
         kind = str(document.get("type"))
         at = At(document, f"frame {number} ({kind})")
         if frame.event and frame.event != kind:  # the SDK goes by the type, and needs no name
-            self.faults.add("frames", f"frame {number}: `event: {frame.event}` over data of type {kind!r}")
+            self.add("frames", f"frame {number}: `event: {frame.event}` over data of type {kind!r}")
         if any(last in self.seen for last in _LAST):
-            self.faults.add("ending", f"{at.path}: behind the last event")
+            self.add("ending", f"{at.path}: behind the last event")
         if not self.seen and kind != "response.created":
-            self.faults.add("opening", f"the stream begins with {kind}, not with response.created")
+            self.add("opening", f"the stream begins with {kind}, not with response.created")
         self._sequence(at)
         try:
             self._event(kind, at)
         except Broken as broken:
-            self.faults.add(_rule_of(kind), str(broken))
+            self.add(_rule_of(kind), str(broken))
         self.seen.append(kind)
 
     def _sequence(self, at: At) -> None:
         try:
             found = at.number("sequence_number")
         except Broken as broken:
-            self.faults.add("indexes", str(broken))
+            self.add("indexes", str(broken))
             return
         if self.seen and found != self.number + 1:
-            self.faults.add("indexes", f"{at.path}: sequence_number {found} behind {self.number}")
+            self.add("indexes", f"{at.path}: sequence_number {found} behind {self.number}")
         self.number = found
 
     def _event(self, kind: str, at: At) -> None:
@@ -181,7 +159,7 @@ class _Reader:
             self._done(at)
         elif kind in ("response.content_part.added", "response.reasoning_summary_part.added"):
             item = self._item(at)
-            item.parts = {*item.parts, at.number(_index_of(kind))}
+            item.parts.add(at.number(_index_of(kind)))
         elif kind in ("error", "response.error"):
             raise Broken(f"{at.path}: an error: {at.value}")
         else:
@@ -190,7 +168,7 @@ class _Reader:
     def _response(self, kind: str, response: At) -> None:
         name = response.text("id", filled=True)
         if self.id and name != self.id:
-            self.faults.add("identity", f"{response.path}.id was {self.id!r} and now is {name!r}")
+            self.add("identity", f"{response.path}.id was {self.id!r} and now is {name!r}")
         self.id = self.id or name
         if kind not in _LAST:
             response.is_("status", "in_progress", "queued")
@@ -205,9 +183,7 @@ class _Reader:
     def _added(self, at: At) -> None:
         index = at.number("output_index")
         if index != len(self.items):
-            self.faults.add(
-                "indexes", f"{at.path}: an item with output_index {index}, expected {len(self.items)}"
-            )
+            self.add("indexes", f"{at.path}: an item with output_index {index}, expected {len(self.items)}")
         item = at.get("item")
         kind = item.text("type", filled=True)
         call = item.text("call_id", filled=True) if kind == "function_call" else ""
@@ -224,9 +200,7 @@ class _Reader:
             raise Broken(f"{at.path}: for the item {index}, which is done")
         name = at.text("item_id", filled=True)
         if name != found.id:
-            self.faults.add(
-                "identity", f"{at.path}: item_id {name!r} of an item that was added as {found.id!r}"
-            )
+            self.add("identity", f"{at.path}: item_id {name!r} of an item that was added as {found.id!r}")
         return found
 
     def _text(self, kind: str, at: At) -> None:
@@ -240,14 +214,14 @@ class _Reader:
             raise Broken(f"{at.path}: for part {place}, which was not added")
         key = (stem, place)
         if verb == "delta":
-            item.texts = {**item.texts, key: item.texts.get(key, "") + at.text("delta")}
+            item.texts[key] = item.texts.get(key, "") + at.text("delta")
             self.pieces += stem == "response.output_text"
             return
         whole = at.text(field)
         if whole != item.texts.get(key, ""):
             rule: Rule = "calls" if field == "arguments" else "order"
             told = item.texts.get(key, "")
-            self.faults.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas make {told[:60]!r}")
+            self.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas make {told[:60]!r}")
 
     def _done(self, at: At) -> None:
         index = at.number("output_index")
@@ -258,29 +232,24 @@ class _Reader:
         read_item(ProbeReply(), item)
         found.done = item.object()
         if item.text("id", filled=True) != found.id or (found.call and item.value["call_id"] != found.call):
-            self.faults.add("identity", f"{at.path}: the item changed its id between added and done")
+            self.add("identity", f"{at.path}: the item changed its id between added and done")
         if found.kind == "function_call":
             told = found.texts.get(("response.function_call_arguments", 0), "")
             if told != item.text("arguments"):
-                self.faults.add("calls", f"{at.path}: the deltas make {told[:60]!r}, the item has others")
+                self.add("calls", f"{at.path}: the deltas make {told[:60]!r}, the item has others")
 
-    def end(self) -> ProbeReply:
-        faults = self.faults
-        faults.unless("response.created" in self.seen, "opening", "there is no response.created")
+    def end(self) -> None:
+        self.unless("response.created" in self.seen, "opening", "there is no response.created")
         ends = [kind for kind in self.seen if kind in _LAST]
-        faults.unless(len(ends) == 1, "ending", f"the last event came {len(ends)} times, expected once")
+        self.unless(len(ends) == 1, "ending", f"the last event came {len(ends)} times, expected once")
         for index, item in self.items.items():
             if item.done is None:
-                faults.add("order", f"the item {index} ({item.kind}) has no response.output_item.done")
-        reply = self.final if self.final is not None else ProbeReply(id=self.id)
+                self.add("order", f"the item {index} ({item.kind}) has no response.output_item.done")
         done = [item.done for _, item in sorted(self.items.items()) if item.done is not None]
-        if self.final is not None and [_identity(item) for item in done] != [
-            _identity(item) for item in self.final.items
-        ]:
-            faults.add("identity", "the last event lists other items than those that were done")
-        reply.pieces = self.pieces
-        reply.faults = faults.found
-        return reply
+        self.reply = self.final if self.final is not None else ProbeReply(id=self.id)
+        if self.final is not None and list(map(_identity, done)) != list(map(_identity, self.final.items)):
+            self.add("identity", "the last event lists other items than those that were done")
+        self.reply.pieces = self.pieces
 
 
 def _identity(item: Any) -> tuple[Any, ...]:
@@ -308,13 +277,9 @@ _PICTURE: Final = {
 }
 
 
-class ResponsesWire:
-    name: ClassVar[str] = "openai-responses"
-    key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
-    thinking_ways: ClassVar[int] = len(_EFFORTS)
-    state_is_signed: ClassVar[bool] = True
-    image_results: ClassVar[bool] = True
-    json_mode: ClassVar[bool] = True
+class ResponsesWire(Wire):
+    name = "openai-responses"
+    turns = "input"
 
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {"model": model, "store": False, **self._prompt(question)}
@@ -339,17 +304,11 @@ class ResponsesWire:
         At(document).is_("object", "response.input_tokens")
         return At(document).number("input_tokens")
 
-    def models(self, document: Any) -> list[str]:
-        return openai_models(document)
-
-    def error(self, document: Any, status: int) -> tuple[str, str]:
-        return openai_error(document)
-
     def read(self, document: Any) -> ProbeReply:
         return read_response(At(document))
 
-    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply:
-        return read_stream(frames)
+    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+        return _Reader()
 
     def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {}

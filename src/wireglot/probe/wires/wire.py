@@ -1,79 +1,105 @@
-"""What a dialect is to the probe."""
+"""What a dialect is to the probe, and what its readers share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from wireglot.probe.question import ProbeQuestion
-from wireglot.probe.reply import At, ProbeFrame, ProbeReply, Rule
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, Rule
+from wireglot.wire.json import BadJson, decode
 
 
-class Wire(Protocol):
+class Wire(ABC):
     """Writes questions and reads answers. Readers of whole answers raise Broken; those of streams read on and
     note what is wrong, so that one fault does not hide all others."""
 
     name: ClassVar[str]
-    key_header: ClassVar[tuple[str, str]]
+    key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
     """The header that carries a key, and what stands before the key in it."""
-    thinking_ways: ClassVar[int]
-    state_is_signed: ClassVar[bool]
-    """Whether reasoning carries state that must come back."""
-    image_results: ClassVar[bool]
-    """Whether the result of a tool may hold a picture."""
-    json_mode: ClassVar[bool]
-    """Whether JSON can be asked for without a schema."""
+    turns: ClassVar[str] = "messages"
+    """The field of a body that holds the conversation."""
+    thinking_ways: ClassVar[int] = 2
 
+    @abstractmethod
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]: ...
 
+    @abstractmethod
     def read(self, document: Any) -> ProbeReply: ...
 
-    def read_stream(self, frames: Sequence[ProbeFrame], question: ProbeQuestion) -> ProbeReply: ...
+    @abstractmethod
+    def stream_reader(self, question: ProbeQuestion) -> StreamReader: ...
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
-        """Its kind and its message. Raises Broken where it is no error of the dialect."""
-        ...
+        """Its kind and its message. Raises Broken where it is no error of the dialect. As OpenAI has it."""
+        error = At(document).get("error")
+        kind = error.text("type", filled=True)
+        for name in ("param", "code"):
+            if error.has(name):
+                error.text(name)
+        return kind, error.text("message", filled=True)
 
-    def models(self, document: Any) -> list[str]: ...
+    def models(self, document: Any) -> list[str]:
+        """The names in a list of models. As OpenAI has it."""
+        at = At(document)
+        at.is_("object", "list")
+        names = []
+        for entry in at.get("data").each():
+            entry.is_("object", "model")
+            entry.number("created")
+            entry.text("owned_by")
+            names.append(entry.text("id", filled=True))
+        return names
 
     def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
         """None: the dialect does not count."""
-        ...
+        return None
 
-    def count(self, document: Any) -> int: ...
+    def count(self, document: Any) -> int:
+        raise AssertionError("count_body has said that this dialect does not count")
 
 
-class Faults:
-    """Collects what is wrong with a stream."""
+class StreamReader(ABC):
+    """Reads a stream to its end, and collects what is wrong with it."""
 
     def __init__(self) -> None:
+        self.reply = ProbeReply()
         self.found: list[tuple[Rule, str]] = []
+
+    def read(self, frames: Sequence[ProbeFrame]) -> ProbeReply:
+        for number, frame in enumerate(frames):
+            self.frame(frame, number)
+        self.end()
+        self.reply.faults += self.found
+        return self.reply
+
+    @abstractmethod
+    def frame(self, frame: ProbeFrame, number: int) -> None: ...
+
+    @abstractmethod
+    def end(self) -> None: ...
 
     def add(self, rule: Rule, text: str) -> None:
         self.found.append((rule, text))
 
-    def unless(self, holds: bool, rule: Rule, text: str) -> bool:
+    def unless(self, holds: bool, rule: Rule, text: str) -> None:
         if not holds:
             self.add(rule, text)
-        return holds
+
+    def document(self, frame: ProbeFrame, number: int) -> dict[str, Any] | None:
+        document = frame.document()
+        if isinstance(document, dict):
+            return document
+        self.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+        return None
 
 
-def openai_error(document: Any) -> tuple[str, str]:
-    error = At(document).get("error")
-    kind = error.text("type", filled=True)
-    for name in ("param", "code"):
-        if error.has(name):
-            error.text(name)
-    return kind, error.text("message", filled=True)
-
-
-def openai_models(document: Any) -> list[str]:
-    at = At(document)
-    at.is_("object", "list")
-    names = []
-    for entry in at.get("data").each():
-        entry.is_("object", "model")
-        entry.number("created")
-        entry.text("owned_by")
-        names.append(entry.text("id", filled=True))
-    return names
+def check_object(arguments: str, place: str) -> None:
+    """Raises Broken where the text of a call's arguments is no JSON object."""
+    try:
+        found = decode(arguments.encode()) if arguments else {}
+    except BadJson as bad:
+        raise Broken(f"{place}.arguments: no JSON ({bad}): {arguments[:120]!r}") from None
+    if not isinstance(found, dict):
+        raise Broken(f"{place}.arguments: expected an object in the text, found {arguments[:120]!r}")
