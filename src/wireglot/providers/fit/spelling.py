@@ -12,7 +12,6 @@ from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text, Tool
 from wireglot.ir.loss import losses_of_extra
 from wireglot.ir.request import Request
 from wireglot.providers.fit.fitting import Fitting
-from wireglot.providers.fit.survey import lacks_id
 from wireglot.providers.fit.turns import ask_to_go_on
 from wireglot.providers.limits import ALL_TEXT_ROLES, TextRole
 
@@ -106,7 +105,9 @@ def fill_in_ids(request: Request, fitting: Fitting) -> Request:
         if type(part) is not ToolCall and type(part) is not ToolResult:
             return part
         extra = part.extra
-        if extra is None or extra.dialect != dialect or extra.form.get("legacy") or not lacks_id(extra):
+        if extra is None or extra.dialect != dialect or extra.form.get("legacy"):
+            return part
+        if "no_id" not in extra.form and "id" not in extra.form and "id" not in extra.fields:
             return part
         fields = _without(extra.fields, "id", "tool_call_id")
         form = _without(extra.form, "id", "no_id")

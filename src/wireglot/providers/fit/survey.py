@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from wireglot.ir.content import Extra, Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.request import Request, Sampling, Thinking, Tool
 from wireglot.providers.limits import Limits
 from wireglot.wire.known_row import KnownRow, fold
@@ -112,14 +112,21 @@ class CallRules(NamedTuple):
         )
 
     def look(self, call: ToolCall) -> int:
+        """What is seen of a call. Conversations are full of them, so both rules are written out here."""
+        custom, namespaces, pattern, longest, id_pattern, id_longest, by_place = self
         seen = CALLS if call.signature is None else CALLS | SIGNED
         if (
-            (call.kind == "custom" and not self.custom)
-            or (call.namespace and not self.namespaces)
-            or self.refuses_name(call.name)
+            len(call.name) > longest
+            or (pattern is not None and pattern.fullmatch(call.name) is None)
+            or (call.kind == "custom" and not custom)
+            or (call.namespace and not namespaces)
         ):
             seen |= ODD_CALLS
-        if self.id_by_place or self.refuses_id(call.id):
+        if (
+            by_place
+            or (id_longest and len(call.id) > id_longest)
+            or (id_pattern is not None and id_pattern.fullmatch(call.id) is None)
+        ):
             seen |= ODD_IDS
         return seen
 
@@ -224,12 +231,8 @@ def _look(message: Message, rules: CallRules) -> int:
                 seen |= BLANK
         elif type(part) is ToolCall:
             seen |= rules.look(part)
-            if part.extra is not None and lacks_id(part.extra):
-                seen |= NO_IDS
         elif type(part) is ToolResult:
             seen |= RESULTS
-            if part.extra is not None and lacks_id(part.extra):
-                seen |= NO_IDS
             for item in part.content:
                 if type(item) is not Text:
                     seen |= _KINDS[type(item)]
@@ -241,12 +244,12 @@ def _look(message: Message, rules: CallRules) -> int:
             continue
         else:
             seen |= _KINDS[type(part)]
-        if part.extra is not None and part.extra.fields:
-            seen |= FIELDS
+        extra = part.extra
+        if extra is not None:
+            if extra.fields:
+                seen |= FIELDS
+            if "id" in extra.form or "no_id" in extra.form or "id" in extra.fields:
+                seen |= NO_IDS
         if type(part) is not Reasoning and part.cache is not None:
             markers += _MARKER
     return seen + markers
-
-
-def lacks_id(extra: Extra) -> bool:
-    return "no_id" in extra.form or "id" in extra.form or "id" in extra.fields
