@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.ir.content import Extra, Reasoning, ToolResult
-from wireglot.ir.loss import Action, Loss, losses_of_extra
+from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
 from wireglot.providers.fit.fitting import FitTarget, Fitting
 from wireglot.providers.limits import Limits
@@ -46,6 +46,18 @@ def nearest_effort(effort: Effort, allowed: tuple[Effort, ...]) -> Effort:
     return next((step for step in reversed(steps) if EFFORTS.index(step) <= wanted), steps[0])
 
 
+_FEATURES: dict[str, Feature] = {
+    "mode": "thinking.mode",
+    "effort": "thinking.effort",
+    "budget": "thinking.budget",
+    "display": "thinking.display",
+}
+
+
+def _lose(losses: list[Loss], field: str, action: Action, detail: str) -> None:
+    losses.append(Loss(f"$.thinking.{field}", _FEATURES[field], action, detail))
+
+
 def fit_thinking(request: Request, fitting: Fitting) -> Request:
     """The wish to think in the only form this model takes."""
     thinking, limits, losses, foreign = request.thinking, fitting.limits, fitting.losses, fitting.foreign
@@ -61,7 +73,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
         # Elsewhere models think of themselves: an effort, or the wish to see it, is all that is said.
         said = "an effort alone does" if fitted.effort is not None else "the wish to see thoughts does"
         detail = f"{said} not make this model think: thinking with a summary was asked for"
-        losses.append(Loss("$.thinking.mode", "thinking.mode", "invented", detail))
+        _lose(losses, "mode", "invented", detail)
         fitted = msgspec.structs.replace(fitted, mode="auto", display=fitted.display or "summary")
     if fitted.budget is not None:
         fitted = _clamped(fitted, thinking, limits, request.max_tokens or limits.max_tokens_default, losses)
@@ -73,9 +85,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
         )
     ):
         fitted = msgspec.structs.replace(fitted, display=None)
-        losses.append(
-            Loss("$.thinking.display", "thinking.display", "dropped", "this model has no such switch")
-        )
+        _lose(losses, "display", "dropped", "this model has no such switch")
     spelling = _spelling(fitted, fitting.target)
     if spelling is not None:
         fitted = _by_switch(fitted, spelling, losses)
@@ -101,11 +111,11 @@ def _declare_untold(asked: Thinking, fitted: Thinking, told: set[str], losses: l
             _said(losses, asked.effort, fitted.effort)
         else:
             detail = "thinking is off" if off else "the budget decides"
-            losses.append(Loss(path, "thinking.effort", "dropped", detail))
+            _lose(losses, "effort", "dropped", detail)
     path = "$.thinking.budget"
     if asked.budget is not None and fitted.budget != asked.budget and path not in told:
         detail = "thinking is off" if off else "the effort decides"
-        losses.append(Loss(path, "thinking.budget", "dropped", detail))
+        _lose(losses, "budget", "dropped", detail)
 
 
 def _control(thinking: Thinking) -> str | None:
@@ -150,7 +160,7 @@ def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
     if caller is None or type(caller.content[0]) is Reasoning:
         return request
     detail = "the thinking behind the running tool calls is lost; without it this model cannot think on"
-    losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", detail))
+    _lose(losses, "mode", "dropped", detail)
     return msgspec.structs.replace(request, thinking=Thinking("off", extra=request.thinking.extra))
 
 
@@ -205,11 +215,9 @@ def _effort(thinking: Thinking) -> Effort | None:
     return None
 
 
-def _said(
-    losses: list[Loss], was: Effort | None, now: Effort | None, path: str = "$.thinking.effort"
-) -> None:
+def _said(losses: list[Loss], was: Effort | None, now: Effort | None) -> None:
     if was != now:
-        losses.append(Loss(path, "thinking.effort", "approximated", f"{was} became {now}"))
+        _lose(losses, "effort", "approximated", f"{was} became {now}")
 
 
 def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
@@ -217,7 +225,7 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
     if effort is None:
         if thinking.mode is not None:
             action: Action = "emulated" if limits.thinks_by_default else "approximated"
-            losses.append(Loss("$.thinking.mode", "thinking.mode", action, "left to the model's default"))
+            _lose(losses, "mode", action, "left to the model's default")
         return Thinking(display=thinking.display, extra=thinking.extra)
     if effort == "none" and "none" not in limits.efforts and limits.thinking_switch and limits.thinking_off:
         return Thinking("off", display=thinking.display, extra=thinking.extra)
@@ -226,25 +234,18 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
         return _silenced(thinking, losses, why)
     fitted = nearest_effort(effort, limits.efforts)
     if thinking.budget is not None:
-        losses.append(
-            Loss(
-                "$.thinking.budget",
-                "thinking.budget",
-                "approximated",
-                f"{thinking.budget} tokens became {fitted}",
-            )
-        )
+        _lose(losses, "budget", "approximated", f"{thinking.budget} tokens became {fitted}")
     elif thinking.mode == "off":
         if thinking.effort not in (None, "none"):
-            losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "thinking is off"))
+            _lose(losses, "effort", "dropped", "thinking is off")
         if fitted != "none":
-            losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", f"off became {fitted}"))
+            _lose(losses, "mode", "approximated", f"off became {fitted}")
     else:
         if thinking.mode is not None:
             # A model that has efforts thinks where one is named.
             action = "approximated" if "none" in (effort, fitted) else "emulated"
             detail = f"{thinking.mode}: said by the effort alone"
-            losses.append(Loss("$.thinking.mode", "thinking.mode", action, detail))
+            _lose(losses, "mode", action, detail)
         _said(losses, effort, fitted)
     return Thinking(effort=fitted, display=thinking.display, extra=thinking.extra)
 
@@ -259,22 +260,13 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
             _said(losses, thinking.effort, effort)
         return Thinking("off", effort, extra=thinking.extra)
     if off:
-        losses.append(
-            Loss("$.thinking.mode", "thinking.mode", "approximated", "cannot be switched off: lowest effort")
-        )
+        _lose(losses, "mode", "approximated", "cannot be switched off: lowest effort")
         lowest = nearest_effort("none", limits.efforts)
         return Thinking("auto", lowest, display=thinking.display, extra=thinking.extra)
     effort = _effort(thinking)
     fitted = None if effort is None else nearest_effort(effort, limits.efforts)
     if thinking.budget is not None:
-        losses.append(
-            Loss(
-                "$.thinking.budget",
-                "thinking.budget",
-                "approximated",
-                f"{thinking.budget} tokens became {fitted}",
-            )
-        )
+        _lose(losses, "budget", "approximated", f"{thinking.budget} tokens became {fitted}")
     else:
         _said(losses, effort, fitted)
     mode = thinking.mode if thinking.budget is None else "auto"
@@ -283,7 +275,7 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
         # Thinking by a budget is shown; adaptive thinking is not, from Opus 4.7 on, unless it is asked for.
         display = "summary"
         detail = "adaptive thinking is not shown by default: a summary was asked for"
-        losses.append(Loss("$.thinking.display", "thinking.display", "approximated", detail))
+        _lose(losses, "display", "approximated", detail)
     return Thinking("auto" if mode == "on" else mode, fitted, display=display, extra=thinking.extra)
 
 
@@ -291,43 +283,27 @@ def _as_budget(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
     if thinking.mode == "off" or thinking.effort == "none":
         if limits.thinking_off:
             return Thinking("off", display=thinking.display, extra=thinking.extra)
-        losses.append(
-            Loss("$.thinking.mode", "thinking.mode", "approximated", "cannot be switched off: least budget")
-        )
+        _lose(losses, "mode", "approximated", "cannot be switched off: least budget")
         return Thinking("on", budget=limits.budget_min or 128, display=thinking.display, extra=thinking.extra)
     if thinking.budget is not None:
         if thinking.effort is not None:
-            losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "the budget decides"))
+            _lose(losses, "effort", "dropped", "the budget decides")
         return Thinking("on", budget=thinking.budget, display=thinking.display, extra=thinking.extra)
     if thinking.effort is None:
         if thinking.mode is None or not limits.budget_min:
             return thinking
         detail = "this model thinks by a number of tokens: a middling one was sent"
-        losses.append(Loss("$.thinking.budget", "thinking.budget", "invented", detail))
+        _lose(losses, "budget", "invented", detail)
         return Thinking("on", budget=_BUDGETS["medium"], display=thinking.display, extra=thinking.extra)
     budget = max(_BUDGETS[thinking.effort], limits.budget_min)
-    losses.append(
-        Loss(
-            "$.thinking.effort",
-            "thinking.effort",
-            "approximated",
-            f"{thinking.effort} became {budget} tokens",
-        )
-    )
+    _lose(losses, "effort", "approximated", f"{thinking.effort} became {budget} tokens")
     return Thinking("on", budget=budget, display=thinking.display, extra=thinking.extra)
 
 
 def _as_level(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     if thinking.budget is not None and thinking.budget > 0 and thinking.effort is None:
         level = nearest_effort(effort_of_budget(thinking.budget), limits.efforts)
-        losses.append(
-            Loss(
-                "$.thinking.budget",
-                "thinking.budget",
-                "approximated",
-                f"{thinking.budget} tokens became {level}",
-            )
-        )
+        _lose(losses, "budget", "approximated", f"{thinking.budget} tokens became {level}")
         return Thinking(effort=level, display=thinking.display, extra=thinking.extra)
     return _as_effort(msgspec.structs.replace(thinking, budget=None), limits, losses)
 
@@ -335,15 +311,11 @@ def _as_level(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinkin
 def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     off = thinking.mode == "off" or thinking.effort == "none"
     if thinking.effort not in (None, "none"):
-        losses.append(
-            Loss("$.thinking.effort", "thinking.effort", "approximated", "this model thinks or does not")
-        )
+        _lose(losses, "effort", "approximated", "this model thinks or does not")
     if thinking.budget is not None:
-        losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "this model takes no budget"))
+        _lose(losses, "budget", "dropped", "this model takes no budget")
     if off and not limits.thinking_off:
-        losses.append(
-            Loss("$.thinking.mode", "thinking.mode", "dropped", "this model cannot be switched off")
-        )
+        _lose(losses, "mode", "dropped", "this model cannot be switched off")
         return Thinking(display=thinking.display, extra=thinking.extra)
     return Thinking("off" if off else "on", display=thinking.display, extra=thinking.extra)
 
@@ -362,11 +334,11 @@ def _as_none(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking
 
 def _silenced(thinking: Thinking, losses: list[Loss], why: str) -> Thinking:
     if thinking.effort is not None:
-        losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", why))
+        _lose(losses, "effort", "dropped", why)
     if thinking.budget is not None:
-        losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", why))
+        _lose(losses, "budget", "dropped", why)
     elif thinking.mode is not None:
-        losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", why))
+        _lose(losses, "mode", "dropped", why)
     return Thinking(display=thinking.display, extra=thinking.extra)
 
 
@@ -384,21 +356,14 @@ def _clamped(
         budget = max(budget, limits.budget_min)
     if limits.max_tokens_default and limits.budget_min and 0 < max_tokens <= limits.budget_min:
         detail = f"{max_tokens} tokens leave no room for the least budget, {limits.budget_min}"
-        losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", detail))
+        _lose(losses, "mode", "dropped", detail)
         return Thinking("off", extra=fitted.extra)
     if limits.max_tokens_default and max_tokens and budget >= max_tokens:
         budget = max(limits.budget_min, max_tokens - 1)
     if budget == fitted.budget:
         return fitted
     if asked.budget is not None:
-        losses.append(
-            Loss(
-                "$.thinking.budget",
-                "thinking.budget",
-                "approximated",
-                f"{asked.budget} became {budget} tokens",
-            )
-        )
+        _lose(losses, "budget", "approximated", f"{asked.budget} became {budget} tokens")
     return msgspec.structs.replace(fitted, budget=budget)
 
 
