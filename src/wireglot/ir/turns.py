@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.trail import Trail
 
 INTERRUPTED = "The tool call was interrupted: no result was recorded."
@@ -171,6 +171,11 @@ class _Repair:
         self._report_leftovers()
         return _join_answers(tuple(repaired), self.trail)
 
+    def _lose(
+        self, part: ToolCall | ToolResult, feature: Feature, action: Action, detail: str, field: str = ""
+    ) -> None:
+        self.losses.append(Loss(f"{self.trail.of(part)}{field}", feature, action, detail))
+
     def _with(self, message: Message, content: tuple[Part, ...]) -> Message:
         if len(content) == len(message.content) and all(map(operator.is_, content, message.content)):
             return message
@@ -191,14 +196,7 @@ class _Repair:
             if part.id in self.seen:
                 call = msgspec.structs.replace(part, id=self.unique_id(part.id, self.ordinal))
                 self.trail.follow(part, call)
-                self.losses.append(
-                    Loss(
-                        f"{self.trail.of(part)}.id",
-                        "tool_call.id",
-                        "approximated",
-                        "a repeated call id was made unique",
-                    )
-                )
+                self._lose(part, "tool_call.id", "approximated", "a repeated call id was made unique", ".id")
             self.seen.add(call.id)
             self.ordinal += 1
             content.append(call)
@@ -210,13 +208,11 @@ class _Repair:
                 answers.append(answer)
             elif not final:
                 answers.append(ToolResult(call.id, (Text(INTERRUPTED),), is_error=True, kind=call.kind))
-                self.losses.append(
-                    Loss(
-                        self.trail.of(part),
-                        "tool_result.pairing",
-                        "invented",
-                        "the call had no result; an error result was put in its place",
-                    )
+                self._lose(
+                    part,
+                    "tool_result.pairing",
+                    "invented",
+                    "the call had no result; an error result was put in its place",
                 )
         return tuple(content), tuple(answers)
 
@@ -237,17 +233,11 @@ class _Repair:
             queue.remove(entry)
             if entry[1] is not result:
                 detail = "a later result for the same call stands in its place"
-                path = self.trail.of(entry[1])
-                self.losses.append(Loss(path, "tool_result.pairing", "dropped", detail))
+                self._lose(entry[1], "tool_result.pairing", "dropped", detail)
         between = self.messages[call_index + 1 : index]
         if index < call_index or any(message.role == "assistant" for message in between):
-            self.losses.append(
-                Loss(
-                    self.trail.of(result),
-                    "tool_result.pairing",
-                    "approximated",
-                    "a misplaced result was moved behind its call",
-                )
+            self._lose(
+                result, "tool_result.pairing", "approximated", "a misplaced result was moved behind its call"
             )
         return result
 
@@ -263,7 +253,7 @@ class _Repair:
             return None
         queue.popleft()
         detail = "a result without an id was given that of its call"
-        self.losses.append(Loss(self.trail.of(result), "tool_call.id", "approximated", detail))
+        self._lose(result, "tool_call.id", "approximated", detail)
         return result
 
     def _report_leftovers(self) -> None:
@@ -271,7 +261,7 @@ class _Repair:
             for _, result in queue:
                 known = result.call_id in self.seen
                 detail = "a second result for one call" if known else "a result without its call"
-                self.losses.append(Loss(self.trail.of(result), "tool_result.pairing", "dropped", detail))
+                self._lose(result, "tool_result.pairing", "dropped", detail)
 
 
 def _join_answers(messages: tuple[Message, ...], trail: Trail) -> tuple[Message, ...]:
