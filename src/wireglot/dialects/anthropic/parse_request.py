@@ -11,7 +11,13 @@ from wireglot.dialects.anthropic.mcp import SERVERS, are_carried, servers_of
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
 from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.anthropic.safeguards import ASKED, parse_safeguards
-from wireglot.dialects.anthropic.settings import config_rest, parse_format, parse_thinking_config, parse_tiers
+from wireglot.dialects.anthropic.settings import (
+    REQUEST_FIELDS,
+    config_rest,
+    parse_format,
+    parse_thinking_config,
+    parse_tiers,
+)
 from wireglot.dialects.anthropic.tools import parse_choice, parse_tools
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
@@ -19,15 +25,13 @@ from wireglot.dialects.turns import read_turns
 from wireglot.dialects.unknown_fields import HOLLOW
 from wireglot.ir.content import Extra, Foreign, Message, Origin, Part, Role, Text
 from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
+from wireglot.ir.request import OutputFormat, Request, Thinking
 
 _KNOWN = frozenset(
     {
         "model",
         "messages",
-        "max_tokens",
         "system",
-        "stream",
         "stop_sequences",
         "tools",
         "tool_choice",
@@ -36,15 +40,11 @@ _KNOWN = frozenset(
         "metadata",
         "service_tier",
         "cache_control",
-        "temperature",
-        "top_p",
-        "top_k",
     }
 )
 _BILLING = "x-anthropic-billing-header"
 """How the first system text of Claude Code (2.1.326) begins: its version, for Anthropic's own accounts. To
 any other model it would be an instruction, and one that no cache knows after an update."""
-_SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 _MESSAGE = frozenset({"role", "content"})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
@@ -58,18 +58,21 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         raise fields.fault("expected at least one message", "$.messages")
     read_turns(_Turns(messages, blocks), turns, context, NAME)
     form: dict[str, Any] = {}
+    known = set(_KNOWN)
+    said = REQUEST_FIELDS.read(fields, known)
     # What is not there is not asked for by its reader: most requests have few of these.
     output = parse_format(fields) if "output_config" in body or "output_format" in body else None
     choice, parallel = parse_choice(fields) if "tool_choice" in body else (None, None)
-    max_tokens = fields.integer("max_tokens")
-    if max_tokens is None:
+    if "max_tokens" not in said:
         form["max_tokens"] = "absent"
-    elif max_tokens < 0:
+    elif said["max_tokens"] < 0:
         raise ClientFault("expected an integer of at least 0", "$.max_tokens")
     metadata = fields.object_or_none("metadata") if "metadata" in body else None
     tier = parse_tiers(fields, form) if "service_tier" in body or "speed" in body else ""
     tools = parse_tools(fields, context.memory)
     safeguards = parse_safeguards(fields) if ASKED in body else ()
+    if safeguards:
+        known.add(ASKED)
     if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
         form[SERVERS] = body[SERVERS]
     request = Request(
@@ -78,18 +81,15 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         tools=tools,
         tool_choice=choice,
         parallel_tools=parallel,
-        max_tokens=max_tokens,
-        stop=fields.texts("stop_sequences") if "stop_sequences" in body else (),
-        sampling=_parse_sampling(fields) if not body.keys().isdisjoint(_SAMPLING) else Sampling(),
         thinking=parse_thinking_config(fields)
         if "thinking" in body or "output_config" in body
         else Thinking(),
         output=output,
-        stream=fields.boolean("stream"),
         user=metadata.text_or("user_id") if metadata is not None else "",
         service_tier=tier,
         cache=parse_cache(fields),
-        extra=_parse_extra(fields, form, metadata, output, tier, (ASKED,) if safeguards else ()),
+        extra=_parse_extra(fields, form, metadata, output, tier, known),
+        **said,
     )
     return msgspec.structs.replace(request, safeguards=safeguards) if safeguards else request
 
@@ -162,27 +162,21 @@ def _is_plain(message: Any) -> bool:
     )
 
 
-def _parse_sampling(fields: Fields) -> Sampling:
-    sampling = (fields.number("temperature"), fields.number("top_p"), fields.number("top_k"))
-    return Sampling() if sampling == (None, None, None) else Sampling(*sampling)
-
-
 def _parse_extra(
     fields: Fields,
     form: dict[str, Any],
     metadata: Fields | None,
     output: OutputFormat | None,
     tier: str,
-    read: tuple[str, ...],
+    known: set[str],
 ) -> Extra:
     """Always there, because it also says that the messages are cut as this dialect cuts them."""
-    known = _KNOWN.union(read) if read else _KNOWN
     if SERVERS in form:
-        known = known | {SERVERS}
+        known.add(SERVERS)
     if output is not None and output.extra is not None and "key" in output.extra.form:
-        known = known | {"output_format"}
+        known.add("output_format")
     if tier == "fast" and fields.value.get("speed") == "fast":
-        known = known | {"speed"}
+        known.add("speed")
     rest = keep(fields.value, known, form, blanks=("stop_sequences", "tools", "metadata", "output_config"))
     information = dict(rest.fields) if rest is not None else {}
     kept_form = dict(rest.form) if rest is not None else {}

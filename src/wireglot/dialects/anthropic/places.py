@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from wireglot.dialects.anthropic.settings import REQUEST_FIELDS
 from wireglot.dialects.places import Node, Places, Turn, numbered_turns
 
 _KINDS: Final = {
@@ -68,10 +69,7 @@ PLACES: Final = Places(
     parts=_parts,
     tools=_tools,
     settings={
-        "sampling.temperature": ("temperature",),
-        "sampling.top_p": ("top_p",),
-        "sampling.top_k": ("top_k",),
-        "stop": ("stop_sequences",),
+        **REQUEST_FIELDS.places,
         "thinking": _THINKING,
         "thinking.mode": ("thinking.type", *_THINKING),
         "thinking.budget": ("thinking.budget_tokens", *_THINKING),

@@ -10,8 +10,9 @@ from wireglot.dialects.anthropic.mcp import SERVERS, render_servers
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back, render_cache
 from wireglot.dialects.anthropic.safeguards import ASKED, render_safeguards
 from wireglot.dialects.anthropic.settings import (
+    MISSING,
     render_format,
-    render_sampling,
+    render_settings,
     render_thinking_config,
     render_tiers,
 )
@@ -54,11 +55,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     choice = render_choice(request, declared, losses)
     if choice is not None:
         body["tool_choice"] = choice
-    if request.stop:
-        body["stop_sequences"] = list(request.stop)
-    if request.stream is not None:
-        body["stream"] = request.stream
-    render_sampling(request, body, losses)
+    render_settings(request, body, losses)
     _render_config(request, body, losses)
     render_tiers(request, body, losses)
     _render_metadata(request, body, losses)
@@ -66,10 +63,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["cache_control"] = render_cache(request.cache, "$", losses)
     if request.safeguards:
         body[ASKED] = render_safeguards(request.safeguards, losses)
-    if request.cache_key:
-        losses.append(Loss("$.cache_key", "cache_key", "dropped", "no cache keys"))
-    if request.verbosity:
-        losses.append(Loss("$.verbosity", "verbosity", "dropped", "no verbosity setting"))
+    MISSING.declare(request, losses)
     if not request.model and "model" not in own_fields(request.extra, NAME) and native:
         del body["model"]
     return Rendered(put_back(body, request.extra, "$", losses), tuple(losses))

@@ -7,12 +7,32 @@ from typing import Any
 from wireglot.dialects.anthropic.names import NAME, is_own, keep, put_back
 from wireglot.dialects.anthropic.outcome import parse_tier, render_tier
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.request_fields import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    TEXTS,
+    F,
+    MissingFields,
+    RequestFields,
+)
 from wireglot.ir.content import Extra
-from wireglot.ir.loss import Feature, Loss, losses_of_extra
+from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, UNNAMED_FORMAT, OutputFormat, Request, Thinking
 
 EFFORT = "output_config.effort"
 """Where an effort that the IR has no name for waits in `Thinking.extra`."""
+
+REQUEST_FIELDS = RequestFields(
+    F("max_tokens", "max_tokens", INTEGER, apart=True),
+    F("stop_sequences", "stop", TEXTS),
+    F("stream", "stream", BOOLEAN),
+    F("temperature", "sampling.temperature", NUMBER),
+    F("top_p", "sampling.top_p", NUMBER),
+    F("top_k", "sampling.top_k", NUMBER),
+    missing="no such parameter",
+)
+MISSING = MissingFields({"cache_key": "no cache keys", "verbosity": "no verbosity setting"})
 
 _THINKING = frozenset({"type", "budget_tokens", "display"})
 _MODES: dict[str, Any] = {"enabled": "on", "adaptive": "auto", "disabled": "off"}
@@ -184,34 +204,16 @@ def render_format(output: OutputFormat | None, losses: list[Loss]) -> dict[str, 
     return put_back(block, output.extra, "$.output", losses)
 
 
-_UNKNOWN_SAMPLING: tuple[tuple[str, Feature], ...] = (
-    ("frequency_penalty", "sampling.frequency_penalty"),
-    ("presence_penalty", "sampling.presence_penalty"),
-    ("seed", "sampling.seed"),
-    ("candidates", "candidates"),
-    ("logprobs", "logprobs"),
-    ("top_logprobs", "logprobs"),
-)
-
-
-def render_sampling(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
-    sampling = request.sampling
-    temperature = sampling.temperature
-    if temperature is not None:
-        if temperature > 1 and not is_own(request.extra):
-            losses.append(
-                Loss("$.sampling.temperature", "sampling.temperature", "approximated", "1 is the highest")
-            )
-            temperature = 1
-        body["temperature"] = temperature
-    if sampling.top_p is not None:
-        body["top_p"] = sampling.top_p
-    if sampling.top_k is not None:
-        body["top_k"] = sampling.top_k
-    for name, feature in _UNKNOWN_SAMPLING:
-        value = getattr(sampling, name)
-        if value is not None and not (name == "candidates" and value == 1):
-            losses.append(Loss(f"$.sampling.{name}", feature, "dropped", "no such parameter"))
+def render_settings(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
+    temperature = request.sampling.temperature
+    too_high = temperature is not None and temperature > 1 and not is_own(request.extra)
+    if too_high:
+        losses.append(
+            Loss("$.sampling.temperature", "sampling.temperature", "approximated", "1 is the highest")
+        )
+    REQUEST_FIELDS.write(request, body, losses)
+    if too_high:
+        body["temperature"] = 1
 
 
 def parse_tiers(body: Fields, form: dict[str, Any]) -> str:

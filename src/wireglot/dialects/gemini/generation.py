@@ -8,24 +8,51 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, integer, put_back
 from wireglot.dialects.gemini.schema import is_openapi, json_schema
+from wireglot.dialects.request_fields import BOOLEAN, NUMBER, TEXTS, F, Kind, RequestFields
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import UNNAMED_FORMAT, Effort, OutputFormat, Request, Sampling, Thinking
+from wireglot.ir.request import UNNAMED_FORMAT, Effort, OutputFormat, Request, Thinking
 
-_TAKEN = frozenset(
-    {
-        "temperature",
-        "topP",
-        "topK",
-        "candidateCount",
-        "maxOutputTokens",
-        "stopSequences",
-        "seed",
-        "presencePenalty",
-        "frequencyPenalty",
-        "responseLogprobs",
-        "logprobs",
-    }
+_INTEGER = Kind((int,), integer)
+REQUEST_FIELDS = RequestFields(
+    F("temperature", "sampling.temperature", NUMBER),
+    F("topP", "sampling.top_p", NUMBER),
+    F("topK", "sampling.top_k", NUMBER),
+    F("candidateCount", "sampling.candidates", _INTEGER),
+    F("maxOutputTokens", "max_tokens", _INTEGER),
+    F("seed", "sampling.seed", _INTEGER),
+    F("presencePenalty", "sampling.presence_penalty", NUMBER),
+    F("frequencyPenalty", "sampling.frequency_penalty", NUMBER),
+    F("responseLogprobs", "sampling.logprobs", BOOLEAN),
+    F("logprobs", "sampling.top_logprobs", _INTEGER),
+    F("stopSequences", "stop", TEXTS),
+    inside="generationConfig.",
+)
+SIMPLE_FIELDS = RequestFields(
+    F("stream", "stream", BOOLEAN),
+    F("temperature", "sampling.temperature", NUMBER),
+    F("topP", "sampling.top_p", NUMBER),
+    F("topK", "sampling.top_k", NUMBER),
+    F("maxOutputTokens", "max_tokens", _INTEGER),
+    F("stopSequences", "stop", TEXTS),
+    missing="the simplified form has no such field",
+)
+GENERATION = names.Names(
+    *REQUEST_FIELDS.names,
+    "responseMimeType",
+    "responseSchema",
+    "responseJsonSchema",
+    "responseFormat",
+    "responseModalities",
+    "mediaResolution",
+    "speechConfig",
+    "thinkingConfig",
+    "imageConfig",
+    "audioTranscriptionConfig",
+    "audioTimestamp",
+    "enableEnhancedCivicAnswers",
+    "routingConfig",
+    "modelSelectionConfig",
 )
 _EFFORTS: dict[str, Effort] = {
     "MINIMAL": "minimal",
@@ -39,20 +66,6 @@ _LEVEL_NUMBERS = ("THINKING_LEVEL_UNSPECIFIED", "LOW", "HIGH", "MEDIUM", "MINIMA
 _THINKING = frozenset({"includeThoughts", "thinkingBudget", "thinkingLevel"})
 _JSON = "application/json"
 _PLAIN = "text/plain"
-
-
-def parse_sampling(config: Fields) -> Sampling:
-    return Sampling(
-        temperature=config.number("temperature"),
-        top_p=config.number("topP"),
-        top_k=config.number("topK"),
-        frequency_penalty=config.number("frequencyPenalty"),
-        presence_penalty=config.number("presencePenalty"),
-        seed=integer(config, "seed"),
-        candidates=integer(config, "candidateCount"),
-        logprobs=config.boolean("responseLogprobs"),
-        top_logprobs=integer(config, "logprobs"),
-    )
 
 
 def parse_thinking(config: Fields) -> Thinking:
@@ -146,38 +159,12 @@ def is_default_modality(given: Any) -> bool:
     return len(wanted) == 1 and names.enum_name(wanted[0], ("", "TEXT")) == "TEXT"
 
 
-def left_over(config: Fields, output_taken: frozenset[str]) -> dict[str, Any]:
-    """Fields of `generationConfig` the IR has no name for, and known ones that say nothing."""
-    rest: dict[str, Any] = {}
-    for key, item in config.value.items():
-        taken = key in _TAKEN or key in output_taken or key == "thinkingConfig"
-        if not taken or item is None or (key == "stopSequences" and not item):
-            rest[key] = item
-    return rest
-
-
 _NO_THINKING = Thinking()
 
 
 def render_generation(request: Request, out: list[Loss]) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    sampling = request.sampling
-    for key, value in (
-        ("temperature", sampling.temperature),
-        ("topP", sampling.top_p),
-        ("topK", sampling.top_k),
-        ("candidateCount", sampling.candidates),
-        ("maxOutputTokens", request.max_tokens),
-        ("seed", sampling.seed),
-        ("presencePenalty", sampling.presence_penalty),
-        ("frequencyPenalty", sampling.frequency_penalty),
-        ("responseLogprobs", sampling.logprobs),
-        ("logprobs", sampling.top_logprobs),
-    ):
-        if value is not None:
-            config[key] = value
-    if request.stop:
-        config["stopSequences"] = list(request.stop)
+    REQUEST_FIELDS.write(request, config, out)
     if request.output is not None:
         config.update(_render_output(request.output, out))
     if request.thinking != _NO_THINKING:

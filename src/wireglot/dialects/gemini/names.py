@@ -132,33 +132,6 @@ DECLARATION = Names(
 )
 TOOL_CONFIG = Names("functionCallingConfig", "includeServerSideToolInvocations", "retrievalConfig")
 CALLING_CONFIG = Names("mode", "allowedFunctionNames", "streamFunctionCallArguments")
-GENERATION = Names(
-    "temperature",
-    "topP",
-    "topK",
-    "candidateCount",
-    "maxOutputTokens",
-    "stopSequences",
-    "seed",
-    "presencePenalty",
-    "frequencyPenalty",
-    "responseLogprobs",
-    "logprobs",
-    "responseMimeType",
-    "responseSchema",
-    "responseJsonSchema",
-    "responseFormat",
-    "responseModalities",
-    "mediaResolution",
-    "speechConfig",
-    "thinkingConfig",
-    "imageConfig",
-    "audioTranscriptionConfig",
-    "audioTimestamp",
-    "enableEnhancedCivicAnswers",
-    "routingConfig",
-    "modelSelectionConfig",
-)
 THINKING = Names("includeThoughts", "thinkingBudget", "thinkingLevel")
 RESPONSE = Names(
     "candidates",

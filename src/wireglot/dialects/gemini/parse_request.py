@@ -11,19 +11,19 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.generation import (
+    GENERATION,
+    REQUEST_FIELDS,
     is_default_modality,
-    left_over,
     parse_output,
-    parse_sampling,
     parse_thinking,
 )
-from wireglot.dialects.gemini.names import OWN, integer
+from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.parts import Mark, PartParser
 from wireglot.dialects.gemini.tools import Layout, parse_choice, parse_tools
 from wireglot.dialects.turns import read_turns
 from wireglot.ir.content import Extra, Message, Part, Reasoning, Role, Text
 from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, ToolChoice
+from wireglot.ir.request import AnyTool, Request, Sampling, Thinking, ToolChoice
 from wireglot.wire.memory import Memory, remembered, share
 
 _TAKEN = frozenset(
@@ -68,20 +68,16 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     if type(fields.value.get("tools")) is dict:
         form["tools_shape"] = "single"
     choice = parse_tool_config(fields, kept)
-    sampling, thinking, output, max_tokens, stop = _parse_generation(fields, kept, form)
+    settings = _parse_generation(fields, kept, form)
     return Request(
         _parse_model(fields, form),
         messages,
         tools,
         choice,
-        max_tokens=max_tokens,
-        stop=stop,
-        sampling=sampling,
-        thinking=thinking,
-        output=output,
         metadata=_parse_labels(fields, kept),
         service_tier=_parse_tier(fields, form),
         extra=Extra(OWN, kept, form),
+        **settings,
     )
 
 
@@ -284,27 +280,22 @@ def parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None
     return choice
 
 
-_Generation = tuple[Sampling, Thinking, OutputFormat | None, int | None, tuple[str, ...]]
-
-
-def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]) -> _Generation:
+def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    """The settings in `generationConfig`, by the names that `Request` has for them."""
     if fields.value.get("generationConfig") is None:
-        return Sampling(), Thinking(), None, None, ()
-    config = names.GENERATION.child(fields, "generationConfig")
+        return {"sampling": Sampling(), "thinking": Thinking()}
+    config = GENERATION.child(fields, "generationConfig")
     output, taken = parse_output(config)
-    rest = left_over(config, taken)
+    known = {"thinkingConfig", *taken}
+    settings = REQUEST_FIELDS.read(config, known)
+    # Fields the IR has no name for, and known ones that say nothing.
+    rest = {key: item for key, item in config.value.items() if key not in known or item is None}
     if is_default_modality(rest.get("responseModalities")):
         form["responseModalities"] = rest.pop("responseModalities")
     kept.update({names.GENERATION_FIELD + key: item for key, item in rest.items()})
     if not config.value:
         kept["generationConfig"] = {}
-    return (
-        parse_sampling(config),
-        parse_thinking(config),
-        output,
-        integer(config, "maxOutputTokens"),
-        config.texts("stopSequences"),
-    )
+    return {**settings, "thinking": parse_thinking(config), "output": output}
 
 
 def _parse_labels(fields: Fields, kept: dict[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from wireglot.dialects.gemini.generation import REQUEST_FIELDS, SIMPLE_FIELDS
 from wireglot.dialects.gemini.names import TOOL, listed, snake_case
 from wireglot.dialects.json_path import written
 from wireglot.dialects.places import Node, Places, Turn, numbered_turns
@@ -102,17 +103,7 @@ PLACES: Final = Places(
     parts=_parts,
     tools=_tools,
     settings={
-        "sampling.temperature": ("generationConfig.temperature",),
-        "sampling.top_p": ("generationConfig.topP",),
-        "sampling.top_k": ("generationConfig.topK",),
-        "sampling.frequency_penalty": ("generationConfig.frequencyPenalty",),
-        "sampling.presence_penalty": ("generationConfig.presencePenalty",),
-        "sampling.seed": ("generationConfig.seed",),
-        "sampling.candidates": ("generationConfig.candidateCount",),
-        "sampling.logprobs": ("generationConfig.responseLogprobs",),
-        "sampling.top_logprobs": ("generationConfig.logprobs",),
-        "max_tokens": ("generationConfig.maxOutputTokens",),
-        "stop": ("generationConfig.stopSequences",),
+        **REQUEST_FIELDS.places,
         "thinking": (_THINKING,),
         "thinking.mode": (_BUDGET, _LEVEL, _THINKING),
         "thinking.budget": (_BUDGET, _THINKING),
@@ -181,11 +172,7 @@ SIMPLE_PLACES: Final = Places(
     parts=_simple_parts,
     tools=_tools,
     settings={
-        "sampling.temperature": ("temperature",),
-        "sampling.top_p": ("topP",),
-        "sampling.top_k": ("topK",),
-        "max_tokens": ("maxOutputTokens",),
-        "stop": ("stopSequences",),
+        **SIMPLE_FIELDS.places,
         "tool_choice": (_CHOICE, "toolConfig"),
         "tool_choice.only": (f"{_CHOICE}.allowedFunctionNames", _CHOICE, "toolConfig"),
         "messages": ("input", "toolResults"),

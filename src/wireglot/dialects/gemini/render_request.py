@@ -14,6 +14,7 @@ from wireglot.dialects.gemini.names import OWN, put_back, unfolded
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
+from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.turns import WrittenTurn, WrittenTurns
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
@@ -22,6 +23,14 @@ from wireglot.ir.request import Request
 from wireglot.wire.memory import Memory, remembered, written
 
 _TIERS = {neutral: tier for tier, neutral in TIERS.items()}
+_MISSING = MissingFields(
+    {
+        "verbosity": "no such setting",
+        "user": "end users are not named",
+        "cache": "Gemini caches implicitly",
+        "cache_key": "Gemini caches implicitly",
+    }
+)
 _LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
@@ -250,13 +259,6 @@ def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], o
         out.append(
             Loss("$.parallel_tools", "parallel_tools", "dropped", "parallel calls cannot be switched off")
         )
-    if request.verbosity:
-        out.append(Loss("$.verbosity", "verbosity", "dropped", "no such setting"))
-    if request.user:
-        out.append(Loss("$.user", "user", "dropped", "end users are not named"))
-    if request.cache is not None:
-        out.append(Loss("$.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
-    if request.cache_key:
-        out.append(Loss("$.cache_key", "cache_key", "dropped", "Gemini caches implicitly"))
+    _MISSING.declare(request, out)
     if request.safeguards:
         out.append(NO_SAFEGUARDS)

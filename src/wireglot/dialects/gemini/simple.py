@@ -16,7 +16,7 @@ from wireglot.dialects.body import Body, glance_body, one_answer, whole_number
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.dialect import DIALECT as GEMINI
-from wireglot.dialects.gemini.names import integer
+from wireglot.dialects.gemini.generation import SIMPLE_FIELDS
 from wireglot.dialects.gemini.parse_request import parse_tool_config
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.places import SIMPLE_PLACES
@@ -24,11 +24,12 @@ from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import parse_response
 from wireglot.dialects.gemini.stream_reader import GeminiReader
 from wireglot.dialects.gemini.tools import parse_tools, render_choice, render_tools
+from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
-from wireglot.ir.loss import Feature, Loss, losses_of_extra
-from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import Request, Thinking
 
 NAME = "gemini-simple"
 _NAMES = names.Names(
@@ -38,26 +39,39 @@ _NAMES = names.Names(
     "toolConfig",
     "toolResults",
     "conversation",
-    "stream",
     "timeout",
-    "temperature",
-    "topP",
-    "topK",
-    "maxOutputTokens",
-    "stopSequences",
+    *SIMPLE_FIELDS.names,
 )
-_KEPT = frozenset({"conversation", "timeout"})
+_TAKEN = frozenset({"model", "input", "tools", "toolConfig", "toolResults"})
+_MISSING = MissingFields(
+    dict.fromkeys(
+        (
+            "thinking.effort",
+            "thinking.budget",
+            "thinking.mode",
+            "thinking.display",
+            "output",
+            "verbosity",
+            "user",
+            "service_tier",
+            "cache",
+            "cache_key",
+            "metadata",
+            "safeguards",
+            "parallel_tools",
+        ),
+        "the simplified form has no such field",
+    )
+)
 _SPELLED = ("toolConfig", "toolResults", "topP", "topK", "maxOutputTokens", "stopSequences")
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     fields = _NAMES.read(body, "$", ClientFault)
     form: dict[str, Any] = {"camel": [key for key in _SPELLED if key in body]}
-    kept = {
-        key: item
-        for key, item in fields.value.items()
-        if key not in _NAMES.known or key in _KEPT or item is None or (key == "stopSequences" and not item)
-    }
+    known = set(_TAKEN)
+    settings = SIMPLE_FIELDS.read(fields, known)
+    kept = {key: item for key, item in fields.value.items() if key not in known or item is None}
     tools, layout = parse_tools(fields)
     if layout is not None:
         form["tools"] = layout
@@ -66,11 +80,8 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         (Message("user", _parse_turn(fields, context, form)),),
         tools,
         parse_tool_config(fields, kept),
-        max_tokens=integer(fields, "maxOutputTokens"),
-        stop=fields.texts("stopSequences"),
-        sampling=Sampling(fields.number("temperature"), fields.number("topP"), fields.number("topK")),
-        stream=fields.boolean("stream"),
         extra=Extra(NAME, kept, form),
+        **settings,
     )
 
 
@@ -87,17 +98,10 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         config = render_choice(request.tool_choice, request.tools, out)
         if config is not None:
             body["toolConfig"] = {"functionCallingConfig": config}
-    for key, value in (
-        ("stream", request.stream),
-        ("temperature", request.sampling.temperature),
-        ("topP", request.sampling.top_p),
-        ("topK", request.sampling.top_k),
-        ("maxOutputTokens", request.max_tokens),
-        ("stopSequences", list(request.stop) or None),
-    ):
-        if value is not None:
-            body[key] = value
-    _declare_rest(request, out)
+    SIMPLE_FIELDS.write(request, body, out)
+    _MISSING.declare(request, out)
+    if request.thinking != Thinking():
+        losses_of_extra(request.thinking.extra, NAME, "$.thinking", out)
     losses_of_extra(request.extra, NAME, "$", out)
     camel = form.get("camel", [])
     body = merge(body, names.unfolded(own_fields(request.extra, NAME)))
@@ -184,37 +188,6 @@ def _render_part(
             out.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", "the input is one string"))
     else:
         out.append(Loss(path, "foreign_part", "dropped", "the input is one string"))
-
-
-def _declare_rest(request: Request, out: list[Loss]) -> None:
-    """Everything the simplified form has no field for."""
-    sampling = request.sampling
-    rows: tuple[tuple[object, str, Feature], ...] = (
-        (sampling.frequency_penalty, "sampling.frequency_penalty", "sampling.frequency_penalty"),
-        (sampling.presence_penalty, "sampling.presence_penalty", "sampling.presence_penalty"),
-        (sampling.seed, "sampling.seed", "sampling.seed"),
-        (None if sampling.candidates == 1 else sampling.candidates, "sampling.candidates", "candidates"),
-        (sampling.logprobs, "sampling.logprobs", "logprobs"),
-        (sampling.top_logprobs, "sampling.top_logprobs", "logprobs"),
-        (request.thinking.effort, "thinking.effort", "thinking.effort"),
-        (request.thinking.budget, "thinking.budget", "thinking.budget"),
-        (request.thinking.mode, "thinking.mode", "thinking.mode"),
-        (request.thinking.display, "thinking.display", "thinking.display"),
-        (request.output, "output", "output_format"),
-        (request.verbosity or None, "verbosity", "verbosity"),
-        (request.user or None, "user", "user"),
-        (request.service_tier or None, "service_tier", "service_tier"),
-        (request.cache, "cache", "cache_marker"),
-        (request.cache_key or None, "cache_key", "cache_key"),
-        (request.metadata or None, "metadata", "metadata"),
-        (request.safeguards or None, "safeguards", "safeguards"),
-        (request.parallel_tools is False or None, "parallel_tools", "parallel_tools"),
-    )
-    for value, path, feature in rows:
-        if value is not None and value != OutputFormat("text"):
-            out.append(Loss(f"$.{path}", feature, "dropped", "the simplified form has no such field"))
-    if request.thinking != Thinking():
-        losses_of_extra(request.thinking.extra, NAME, "$.thinking", out)
 
 
 # --- over HTTP

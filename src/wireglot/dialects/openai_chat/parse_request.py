@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
-
-import msgspec
+from collections.abc import Callable
+from typing import Any, Final
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields
@@ -12,6 +11,7 @@ from wireglot.dialects.openai_chat.extras import NAME, keep
 from wireglot.dialects.openai_chat.messages import Conversation
 from wireglot.dialects.openai_chat.outcome import parse_tier, render_tier
 from wireglot.dialects.openai_chat.plain_request import plain_tool
+from wireglot.dialects.openai_chat.settings import REQUEST_FIELDS, parse_output, parse_thinking
 from wireglot.dialects.openai_chat.tools import (
     WEB_SEARCH,
     parse_choice,
@@ -21,46 +21,8 @@ from wireglot.dialects.openai_chat.tools import (
 )
 from wireglot.dialects.turns import read_turns
 from wireglot.ir.content import CacheMark, Extra, Foreign
-from wireglot.ir.request import (
-    EFFORTS,
-    AnyTool,
-    Effort,
-    OutputFormat,
-    Request,
-    Sampling,
-    Thinking,
-    ToolChoice,
-)
+from wireglot.ir.request import AnyTool, OutputFormat, Request, Thinking, ToolChoice
 from wireglot.wire.memory import Memory, remembered, share
-
-_SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "frequency_penalty": "frequency_penalty",
-    "presence_penalty": "presence_penalty",
-    "seed": "seed",
-    "n": "candidates",
-    "logprobs": "logprobs",
-    "top_logprobs": "top_logprobs",
-}
-_ROUTER = frozenset({"effort", "max_tokens", "enabled", "exclude"})
-_NAMELESS = frozenset({"schema", "strict", "description"})
-_SCHEMA = _NAMELESS | {"name"}
-
-
-_MODES: dict[str, Literal["on", "auto", "off"]] = {"enabled": "on", "disabled": "off"}
-
-
-def _is_switch(value: dict[str, Any]) -> bool:
-    if "type" in value:
-        return value["type"] in ("enabled", "disabled", "adaptive", "auto")
-    return value.get("effort") in EFFORTS
-
-
-_TEMPLATE: Final = "chat_template_kwargs"
-_TEMPLATE_FLAGS: Final = ("enable_thinking", "thinking")
-_EFFORTS: Final[dict[str, Effort]] = {effort: effort for effort in EFFORTS}
 
 
 class _Body:
@@ -73,19 +35,18 @@ class _Body:
         # Says that every message was cut by this dialect: its renderer must not regroup them.
         self.form: dict[str, Any] = {"native": True}
 
+    def note_stream(self) -> None:
+        if self.value.get("stream") is True:
+            self.form["stream"] = True
+        if "stream_options" in self.value:
+            self.form["stream_options"] = self.value["stream_options"]
+            self.taken.add("stream_options")
+
     def text(self, key: str) -> str:
         value = self.fields.text_or(key)
         if value:
             self.taken.add(key)
         return value
-
-    def integer(self, key: str) -> int | None:
-        self.taken.add(key)
-        return self.fields.integer(key)
-
-    def boolean(self, key: str) -> bool | None:
-        self.taken.add(key)
-        return self.fields.boolean(key)
 
     # Tools
 
@@ -130,7 +91,8 @@ class _Body:
     # Settings
 
     def max_tokens(self) -> int | None:
-        newer, older = self.integer("max_completion_tokens"), self.integer("max_tokens")
+        self.taken.update(("max_completion_tokens", "max_tokens"))
+        newer, older = self.fields.integer("max_completion_tokens"), self.fields.integer("max_tokens")
         if newer is None:
             if older is not None:
                 self.form["limit"] = "max_tokens"
@@ -149,151 +111,11 @@ class _Body:
             return (value,)
         return self.fields.texts("stop")
 
-    def sampling(self) -> Sampling:
-        given = [key for key in _SAMPLING if self.value.get(key) is not None]
-        if self.value.get("n") == 1:  # the default of every API: nothing another dialect could lose
-            given.remove("n")
-            self.taken.add("n")
-            self.form["n"] = 1
-        if not given:
-            return Sampling()
-        self.taken.update(given)
-        read = self.fields
-        values: dict[str, Any] = {}
-        for key in given:
-            if key == "logprobs":
-                values[key] = read.boolean(key)
-            elif key in ("seed", "n", "top_logprobs"):
-                values[_SAMPLING[key]] = read.integer(key)
-            else:
-                values[_SAMPLING[key]] = read.number(key)
-        return Sampling(**values)
-
     def thinking(self) -> Thinking:
-        effort = self.text("reasoning_effort")
-        switch = self.value.get("thinking")
-        if type(switch) is dict and _is_switch(switch):
-            return self._switch(switch, effort)
-        template = self._template(effort)
-        if template is not None:
-            return template
-        if effort:
-            if effort in EFFORTS:
-                thinking = Thinking(effort=effort)
-            else:
-                thinking = Thinking(extra=Extra(NAME, {"reasoning_effort": effort}))
-            return thinking
-        router = self.value.get("reasoning")
-        if type(router) is dict and router:
-            return self._router(router)
-        return Thinking()
-
-    def _template(self, effort: str) -> Thinking | None:
-        """`chat_template_kwargs: {enable_thinking}` of vLLM, SGLang and llama.cpp (some templates call it
-        `thinking`), and Qwen's `enable_thinking`. Switched off, no `effort` beside it changes that."""
-        for key, holder in ((_TEMPLATE, self.value.get(_TEMPLATE)), ("", self.value)):
-            given = holder if type(holder) is dict else {}
-            flags = [name for name in _TEMPLATE_FLAGS if type(given.get(name)) is bool]
-            if not flags or (given[flags[0]] and effort):
-                continue
-            raw: dict[str, Any] = {}
-            if not key:
-                raw = {name: given[name] for name in flags}
-            elif len(flags) == len(given):
-                raw = {key: given}
-            self.taken.update(raw)  # flags with others beside them stay among the fields that only Chat knows
-            if effort:
-                raw["reasoning_effort"] = effort
-            return Thinking(
-                "on" if given[flags[0]] else "off",
-                _EFFORTS.get(effort),
-                extra=Extra(NAME, {}, {"control": _TEMPLATE, "raw": raw}),
-            )
-        return None
-
-    def _switch(self, switch: dict[str, Any], beside: str) -> Thinking:
-        """`thinking: {type, effort, keep}` of Kimi, DeepSeek, GLM. `beside` it an effort may stand, which the
-        one inside overrules."""
-        self.taken.add("thinking")
-        form: dict[str, Any] = {"control": "thinking", "raw": switch}
-        budget, effort = switch.get("budget_tokens"), switch.get("effort")
-        taken = {"type", "budget_tokens"} if type(budget) is int else {"type"}
-        over: dict[str, Any] = {}
-        if effort in EFFORTS:
-            taken.add("effort")
-            form["effort"] = "inside"
-            over = {"reasoning_effort": beside} if beside else {}
-        elif beside in EFFORTS:
-            effort = beside
-        else:
-            effort = None
-            over = {"reasoning_effort": beside} if beside else {}
-        return Thinking(
-            mode=_MODES.get(switch["type"], "auto") if "type" in switch else None,
-            effort=effort,
-            budget=budget if type(budget) is int else None,
-            extra=keep(over, frozenset(), form, nested={"thinking": (switch, frozenset(taken))}),
-        )
-
-    def _router(self, router: dict[str, Any]) -> Thinking:
-        """OpenRouter's `reasoning: {effort, max_tokens, enabled, exclude}`."""
-        self.taken.add("reasoning")
-        effort, budget = router.get("effort"), router.get("max_tokens")
-        enabled, exclude = router.get("enabled"), router.get("exclude")
-        taken = set(_ROUTER)
-        if effort not in EFFORTS:
-            taken.discard("effort")
-            effort = None
-        if type(budget) is not int:
-            taken.discard("max_tokens")
-            budget = None
-        if type(enabled) is not bool:
-            taken.discard("enabled")
-        if type(exclude) is not bool:
-            taken.discard("exclude")
-        return Thinking(
-            mode=None if type(enabled) is not bool else "on" if enabled else "off",
-            effort=effort,
-            budget=budget,
-            display="omitted" if exclude is True else None,
-            extra=keep(
-                {},
-                frozenset(),
-                {"control": "reasoning", "raw": router},
-                nested={"reasoning": (router, frozenset(taken))},
-            ),
-        )
+        return parse_thinking(self.value, self.text("reasoning_effort"), self.taken)
 
     def output(self) -> OutputFormat | None:
-        shape = self.fields.object_or_none("response_format")
-        if shape is None:
-            return None
-        match shape.value.get("type"):
-            case "text":
-                output = OutputFormat("text", extra=keep(shape.value, {"type"}))
-            case "json_object":
-                output = OutputFormat("json", extra=keep(shape.value, {"type"}))
-            case "json_schema":
-                schema = shape.object("json_schema")
-                named = bool(schema.value.get("name"))
-                extra = keep(
-                    shape.value,
-                    {"type", "json_schema"},
-                    None if named else {"name": "absent"},
-                    nested={"json_schema": (schema.value, _SCHEMA if named else _NAMELESS)},
-                )
-                output = OutputFormat(
-                    "schema",
-                    schema=schema.dict_or_none("schema"),
-                    name=schema.text_or("name"),
-                    description=schema.text_or_none("description"),
-                    strict=schema.boolean("strict"),
-                    extra=extra,
-                )
-            case _:
-                return None  # stays unknown
-        self.taken.add("response_format")
-        return output
+        return parse_output(self.fields, self.taken)
 
     def user(self) -> str:
         newer, older = self.text("safety_identifier"), self.text("user")
@@ -329,6 +151,27 @@ class _Body:
         return CacheMark("short" if options.get("ttl") == "30m" else "", Extra(NAME, {}, {"raw": options}))
 
 
+_READERS: Final[dict[str, tuple[str, Callable[[_Body], Any]]]] = {
+    "tool_choice": ("tool_choice", _Body.tool_choice),
+    "function_call": ("tool_choice", _Body.tool_choice),
+    "max_completion_tokens": ("max_tokens", _Body.max_tokens),
+    "max_tokens": ("max_tokens", _Body.max_tokens),
+    "stop": ("stop", _Body.stop),
+    "reasoning_effort": ("thinking", _Body.thinking),
+    "thinking": ("thinking", _Body.thinking),
+    "chat_template_kwargs": ("thinking", _Body.thinking),
+    "enable_thinking": ("thinking", _Body.thinking),
+    "reasoning": ("thinking", _Body.thinking),
+    "response_format": ("output", _Body.output),
+    "safety_identifier": ("user", _Body.user),
+    "user": ("user", _Body.user),
+    "metadata": ("metadata", _Body.metadata),
+    "service_tier": ("service_tier", _Body.service_tier),
+    "prompt_cache_options": ("cache", _Body.cache),
+}
+"""Irregular fields: the setting that each is read to, together with others of the same, and its reader."""
+
+
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     read = _Body(body)
     conversation = Conversation(context)
@@ -336,39 +179,22 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     if not turns:
         raise read.fields.fault("expected at least one message", "$.messages")
     read_turns(conversation, turns, context, NAME)
-    if body.get("stream") is True:
-        read.form["stream"] = True
-    if "stream_options" in body:
-        read.form["stream_options"] = body["stream_options"]
-        read.taken.add("stream_options")
-    verbosity = read.text("verbosity")
-    # Arguments are evaluated in order; the rest is taken last, when all else has been. With one name more
-    # Python would make a dictionary of them all, which takes as long as the rest of the call.
-    request = Request(
-        read.fields.text_or("model"),
-        conversation.finish(),
-        read.tools(conversation.tools, context.memory),
-        read.tool_choice(),
-        read.boolean("parallel_tool_calls"),
-        max_tokens=read.max_tokens(),
-        stop=read.stop(),
-        sampling=read.sampling(),
-        thinking=read.thinking(),
-        output=read.output(),
-        stream=read.boolean("stream"),
-        user=read.user(),
-        metadata=read.metadata(),
-        service_tier=read.service_tier(),
-        cache=read.cache(),
-        cache_key=read.text("prompt_cache_key"),
-        extra=_rest(read),
-    )
-    return msgspec.structs.replace(request, verbosity=verbosity) if verbosity else request
+    messages = conversation.finish()
+    tools = read.tools(conversation.tools, context.memory)
+    settings = REQUEST_FIELDS.read(read.fields, read.taken)
+    read.note_stream()
+    for name, (setting, reader) in _READERS.items():
+        if name in body and setting not in settings:
+            settings[setting] = reader(read)
+    settings.setdefault("thinking", Thinking())
+    return Request(read.fields.text_or("model"), messages, tools, extra=_rest(read), **settings)
 
 
 def _rest(read: _Body) -> Extra | None:
-    if "model" not in read.value:
-        read.form["model"] = "absent"
-    if read.value.get("stream_options") is None and "stream_options" in read.value:
-        read.taken.discard("stream_options")
-    return keep(read.value, read.taken, read.form)
+    body, form, taken = read.value, read.form, read.taken
+    if "model" not in body:
+        form["model"] = "absent"
+    if body.get("n") == 1:  # the default of every API: nothing another dialect could lose
+        form["n"] = 1
+        taken.add("n")
+    return keep(body, taken, form)

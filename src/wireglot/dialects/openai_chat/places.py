@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot.dialects.openai_chat.reasoning import DETAILS, FIELDS
+from wireglot.dialects.openai_chat.settings import REQUEST_FIELDS
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH
 from wireglot.dialects.places import Node, Places, Turn, numbered_turns
 
@@ -107,15 +108,7 @@ PLACES: Final = Places(
     parts=_parts,
     tools=_tools,
     settings={
-        "sampling.temperature": ("temperature",),
-        "sampling.top_p": ("top_p",),
-        "sampling.top_k": ("top_k",),
-        "sampling.frequency_penalty": ("frequency_penalty",),
-        "sampling.presence_penalty": ("presence_penalty",),
-        "sampling.seed": ("seed",),
-        "sampling.candidates": ("n",),
-        "sampling.logprobs": ("logprobs", "top_logprobs"),
-        "sampling.top_logprobs": ("top_logprobs", "logprobs"),
+        **REQUEST_FIELDS.places,
         "max_tokens": ("max_completion_tokens", "max_tokens"),
         "thinking": _EFFORT,
         "thinking.mode": _SWITCH,
@@ -136,10 +129,8 @@ PLACES: Final = Places(
             "tool_choice",
             "function_call",
         ),
-        "parallel_tools": ("parallel_tool_calls",),
         "user": ("safety_identifier", "user"),
         "cache": ("prompt_cache_options",),
-        "cache_key": ("prompt_cache_key",),
         "history": ("messages",),
     },
     fields={

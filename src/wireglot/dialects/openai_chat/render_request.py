@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
@@ -10,9 +10,10 @@ from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.extras import NAME, put_back
 from wireglot.dialects.openai_chat.outcome import render_tier
 from wireglot.dialects.openai_chat.render_messages import render_messages
+from wireglot.dialects.openai_chat.settings import REQUEST_FIELDS, put_thinking, render_output
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
-from wireglot.ir.loss import Action, Loss, losses_of_extra
-from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, Request
 from wireglot.wire.memory import Memory, remembered, written
 
 
@@ -31,12 +32,17 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     out["messages"] = messages
     _put_tools(out, request, native, losses, context.memory)
     _put_limits(out, request, form)
-    _put_sampling(out, request.sampling, form, native, losses)
+    REQUEST_FIELDS.write(request, out, losses, {"seed": form["seed"]} if "seed" in form else {})
+    if request.sampling.top_k is not None:
+        if native:
+            out["top_k"] = request.sampling.top_k
+        else:
+            losses.append(Loss("$.sampling.top_k", "sampling.top_k", "dropped", "Chat has no top_k"))
     if "n" in form:
         out.setdefault("n", form["n"])
-    _put_thinking(out, request.thinking, losses)
+    put_thinking(out, request.thinking, losses)
     if request.output is not None:
-        out["response_format"] = _output(request.output, losses)
+        out["response_format"] = render_output(request.output, losses)
     if request.verbosity:
         out["verbosity"] = request.verbosity
     _put_stream(out, request, form, native)
@@ -103,123 +109,6 @@ def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> 
     if request.stop:
         single = form.get("stop") == "string" and len(request.stop) == 1
         out["stop"] = request.stop[0] if single else list(request.stop)
-
-
-def _put_sampling(
-    out: dict[str, Any], sampling: Sampling, form: dict[str, Any], native: bool, losses: list[Loss]
-) -> None:
-    if sampling == Sampling():
-        return
-    for key, value in (
-        ("temperature", sampling.temperature),
-        ("top_p", sampling.top_p),
-        ("frequency_penalty", sampling.frequency_penalty),
-        ("presence_penalty", sampling.presence_penalty),
-        (form.get("seed", "seed"), sampling.seed),
-        ("n", sampling.candidates if sampling.candidates != 1 else None),
-        ("logprobs", sampling.logprobs),
-        ("top_logprobs", sampling.top_logprobs),
-    ):
-        if value is not None:
-            out[key] = value
-    if sampling.top_k is not None:
-        if native:  # not OpenAI's, but many servers read it
-            out["top_k"] = sampling.top_k
-        else:
-            losses.append(Loss("$.sampling.top_k", "sampling.top_k", "dropped", "Chat has no top_k"))
-
-
-def _put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
-    if thinking == Thinking():
-        return
-    losses_of_extra(thinking.extra, NAME, "$.thinking", losses)
-    form = own_form(thinking.extra, NAME)
-    match form.get("control"):
-        case "thinking":
-            _put_switch(out, thinking, losses)
-        case "reasoning":
-            _put_router(out, thinking, form.get("raw", {}))
-        case "chat_template_kwargs":
-            out.update(form["raw"])
-        case "enable_thinking":
-            out["enable_thinking"] = thinking.mode != "off"  # Qwen's, where a provider's limits say so
-        case _:
-            _put_effort(out, thinking, losses)
-    put_back(out, thinking.extra)
-
-
-def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
-    if thinking.mode == "off":
-        out["reasoning_effort"] = "none"
-        if thinking.effort not in (None, "none"):
-            losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "thinking is off"))
-    else:
-        if thinking.effort is not None:
-            out["reasoning_effort"] = thinking.effort
-        if thinking.mode is not None:
-            action: Action = "dropped" if thinking.effort in (None, "none") else "emulated"
-            losses.append(Loss("$.thinking.mode", "thinking.mode", action, "Chat knows the effort only"))
-    if thinking.budget is not None:
-        losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "Chat knows the effort only"))
-    if thinking.display is not None:
-        losses.append(Loss("$.thinking.display", "thinking.display", "dropped", "Chat has no such switch"))
-
-
-def _put_switch(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
-    """`thinking: {type}`, for servers that have it: the request came so, or a provider's limits say so."""
-    raw = own_form(thinking.extra, NAME).get("raw", {})
-    names = {"on": "enabled", "off": "disabled", "auto": raw.get("type", "auto")}
-    switch: dict[str, Any] = {}
-    if thinking.mode is not None or "type" in raw or not raw:
-        switch["type"] = names[thinking.mode or "on"]
-    if thinking.budget is not None:
-        switch["budget_tokens"] = thinking.budget
-    out["thinking"] = switch
-    if thinking.effort is not None:
-        inside = own_form(thinking.extra, NAME).get("effort") == "inside"
-        (switch if inside else out)["effort" if inside else "reasoning_effort"] = thinking.effort
-    if thinking.display is not None:
-        losses.append(Loss("$.thinking.display", "thinking.display", "dropped", "Chat has no such switch"))
-
-
-def _put_router(out: dict[str, Any], thinking: Thinking, raw: dict[str, Any]) -> None:
-    router: dict[str, Any] = {}
-    if thinking.effort is not None:
-        router["effort"] = thinking.effort
-    if thinking.budget is not None:
-        router["max_tokens"] = thinking.budget
-    if thinking.mode is not None:
-        router["enabled"] = thinking.mode != "off"
-    if thinking.display is not None or type(raw.get("exclude")) is bool:
-        router["exclude"] = thinking.display == "omitted"
-    out["reasoning"] = router
-
-
-def _output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
-    losses_of_extra(output.extra, NAME, "$.output", losses)
-    out: dict[str, Any] = {"type": "json_object" if output.kind == "json" else output.kind}
-    match output.kind:
-        case "schema":
-            schema: dict[str, Any] = {}
-            if own_form(output.extra, NAME).get("name") != "absent" or output.name:
-                schema["name"] = output.name or "response"
-            if output.description is not None:
-                schema["description"] = output.description
-            if output.schema is not None:
-                schema["schema"] = output.schema
-            if output.strict is not None:
-                schema["strict"] = output.strict
-            out = {"type": "json_schema", "json_schema": schema}
-        case "text" | "json":
-            pass
-        case _:
-            assert_never(output.kind)
-    if output.kind != "schema" and output.schema is not None:
-        losses.append(
-            Loss("$.output.schema", "output_format.schema", "dropped", f"{output.kind} has no schema")
-        )
-    put_back(out, output.extra)
-    return out
 
 
 def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:

@@ -7,49 +7,12 @@ from typing import Any
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_responses.output import TOLD
 from wireglot.dialects.openai_responses.render_request import stated_tools
-from wireglot.dialects.openai_responses.settings import render_output
+from wireglot.dialects.openai_responses.settings import REQUEST_FIELDS, render_output
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
 from wireglot.ir.content import Text
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
-
-ECHOED = frozenset(
-    {
-        "object",
-        "background",
-        "billing",
-        "completed_at",
-        "conversation",
-        "context_management",
-        "frequency_penalty",
-        "image",
-        "instructions",
-        "max_output_tokens",
-        "max_tool_calls",
-        "metadata",
-        "output_text",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "previous_response_id",
-        "prompt",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "reasoning",
-        "safety_identifier",
-        "store",
-        "temperature",
-        "text",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "truncation",
-        "user",
-    }
-)
-"""What an upstream's response repeats (or derives): spelling, to be given back to its own dialect only."""
 
 _DEFAULTS: dict[str, Any] = {
     "background": False,
@@ -78,6 +41,19 @@ _DEFAULTS: dict[str, Any] = {
     "user": None,
 }
 
+ECHOED = (_DEFAULTS.keys() - {"service_tier"}) | {
+    "object",
+    "billing",
+    "completed_at",
+    "conversation",
+    "context_management",
+    "image",
+    "output_text",
+    "prompt",
+    "prompt_cache_options",
+}
+"""What an upstream's response repeats (or derives): spelling, to be given back to its own dialect only."""
+
 _TOOL: dict[str, Any] = {"description": None, "parameters": None, "strict": None}
 _FILLED = frozenset({"function", "json_schema"})
 _FORMAT: dict[str, Any] = {"description": None, "strict": False}
@@ -98,12 +74,9 @@ def echo(request: Request | None) -> dict[str, Any]:
     first = request.messages[0] if request.messages else None
     if first is not None and "instructions" in own_form(first.extra, NAME):
         value["instructions"] = "".join(part.text for part in first.content if isinstance(part, Text))
-    if request.max_tokens is not None:
-        value["max_output_tokens"] = request.max_tokens
+    REQUEST_FIELDS.write(request, value, ignored)
     if request.metadata:
         value["metadata"] = request.metadata
-    if request.parallel_tools is not None:
-        value["parallel_tool_calls"] = request.parallel_tools
     if request.cache_key:
         value["prompt_cache_key"] = request.cache_key
     thinking = request.thinking
@@ -111,7 +84,7 @@ def echo(request: Request | None) -> dict[str, Any]:
     value["reasoning"] = {"effort": thinking.effort, "summary": summary}
     if request.user:
         value[form.get("user_key", "safety_identifier")] = request.user
-    for key in ("temperature", "top_p", "top_logprobs", "presence_penalty", "frequency_penalty"):
+    for key in ("presence_penalty", "frequency_penalty"):
         said = getattr(request.sampling, key)
         if said is not None:
             value[key] = said

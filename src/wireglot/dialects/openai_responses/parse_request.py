@@ -26,20 +26,24 @@ from wireglot.dialects.openai_responses.items import (
     parse_result,
 )
 from wireglot.dialects.openai_responses.mcp import parse_made_call
-from wireglot.dialects.openai_responses.settings import parse_output, parse_thinking, parse_tier
+from wireglot.dialects.openai_responses.settings import (
+    REQUEST_FIELDS,
+    parse_output,
+    parse_thinking,
+    parse_tier,
+)
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.tools import parse_tool_choice, parse_tools
 from wireglot.dialects.turns import read_turns
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Signature, Text, ToolCall
-from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking, Tool
+from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Thinking, Tool
 from wireglot.wire.memory import remembered, share
 
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
 """What an answer tells everybody: the first where it was asked for, the second always."""
 
-_SAMPLING = ("temperature", "top_p", "top_logprobs", "include")
 _USERS = ("safety_identifier", "user")
 _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
 """How the exchange runs, not what is said. (`background: true` and `truncation: auto` do say something.)"""
@@ -54,15 +58,8 @@ _KNOWN = frozenset(
         "instructions",
         "tools",
         "tool_choice",
-        "parallel_tool_calls",
-        "max_output_tokens",
-        "temperature",
-        "top_p",
-        "top_logprobs",
         "text",
         "reasoning",
-        "stream",
-        "prompt_cache_key",
         "store",
         "include",
         "stream_options",
@@ -109,8 +106,11 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         if key not in body:
             form.setdefault("without", []).append(key)
 
+    settings = REQUEST_FIELDS.read(fields, known)
     include = body.get("include")
     if type(include) is list:
+        if _LOGPROBS in include:
+            settings["sampling"] = replace(settings["sampling"], logprobs=True)
         more = [entry for entry in include if entry not in _INCLUDED]
         if more:
             telling["include"] = more
@@ -125,8 +125,6 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     if type(tier) is str and tier:
         known.add("service_tier")
         form["service_tier"] = tier
-    if body.get("prompt_cache_key") == "":
-        known.discard("prompt_cache_key")
 
     rest = fields.rest(frozenset(known), NAME)
     if rest is not None:
@@ -136,28 +134,14 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         tuple(messages.messages),
         tools=tuple(tools) if messages.brought else stated,
         tool_choice=parse_tool_choice(choice, "$.tool_choice", tools) if choice is not None else None,
-        parallel_tools=fields.boolean("parallel_tool_calls") if "parallel_tool_calls" in body else None,
-        max_tokens=fields.integer("max_output_tokens") if "max_output_tokens" in body else None,
-        sampling=_read_sampling(fields) if not body.keys().isdisjoint(_SAMPLING) else Sampling(),
         thinking=parse_thinking(reasoning) if reasoning is not None else Thinking(),
         output=output,
         verbosity=verbosity,
-        stream=fields.boolean("stream"),
         user=user,
         metadata=metadata,
         service_tier=parse_tier(tier) if type(tier) is str else "",
-        cache_key=fields.text_or("prompt_cache_key") if "prompt_cache_key" in body else "",
         extra=Extra(NAME, telling, form),
-    )
-
-
-def _read_sampling(fields: Fields) -> Sampling:
-    include = fields.value.get("include")
-    return Sampling(
-        fields.number("temperature"),
-        fields.number("top_p"),
-        logprobs=True if type(include) is list and _LOGPROBS in include else None,
-        top_logprobs=fields.integer("top_logprobs"),
+        **settings,
     )
 
 

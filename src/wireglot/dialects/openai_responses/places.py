@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot.dialects.openai_responses.mcp import is_made
+from wireglot.dialects.openai_responses.settings import REQUEST_FIELDS
 from wireglot.dialects.places import Node, Places, Turn
 
 _ITEMS: Final = {
@@ -121,11 +122,8 @@ PLACES: Final = Places(
     parts=_parts,
     tools=_tools,
     settings={
-        "sampling.temperature": ("temperature",),
-        "sampling.top_p": ("top_p",),
+        **REQUEST_FIELDS.places,
         "sampling.logprobs": ("include", "top_logprobs"),
-        "sampling.top_logprobs": ("top_logprobs", "include"),
-        "max_tokens": ("max_output_tokens",),
         "thinking": ("reasoning",),
         "thinking.mode": _REASONING,
         "thinking.budget": _REASONING,
@@ -134,10 +132,8 @@ PLACES: Final = Places(
         "output": ("text.format", "text"),
         "verbosity": ("text.verbosity",),
         "tool_choice.only": ("tool_choice.tools", "tool_choice.name", "tool_choice"),
-        "parallel_tools": ("parallel_tool_calls",),
         "user": ("safety_identifier", "user"),
         "cache": ("prompt_cache_options", "prompt_cache_retention"),
-        "cache_key": ("prompt_cache_key",),
         "messages": ("input", "instructions"),
         "history": ("previous_response_id", "conversation", "input"),
     },

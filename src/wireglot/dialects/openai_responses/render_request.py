@@ -23,13 +23,18 @@ from wireglot.dialects.openai_responses.render_items import (
     render_reasoning,
     render_result,
 )
-from wireglot.dialects.openai_responses.settings import render_output, render_thinking, render_tier
+from wireglot.dialects.openai_responses.settings import (
+    REQUEST_FIELDS,
+    render_output,
+    render_thinking,
+    render_tier,
+)
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
 from wireglot.dialects.turns import WrittenTurns
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Feature, Loss, losses_of_extra
+from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
 from wireglot.wire.memory import Memory, remembered, written
 
@@ -56,11 +61,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
             losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools"))
         else:
             losses_of_extra(request.tool_choice.extra, NAME, "$.tool_choice", losses)
-    if request.parallel_tools is not None:
-        body["parallel_tool_calls"] = request.parallel_tools
-    if request.max_tokens is not None:
-        body["max_output_tokens"] = request.max_tokens
-    _render_sampling(request, body, losses)
+    REQUEST_FIELDS.write(request, body, losses)
+    _declare_settings(request, losses)
     reasoning = render_thinking(request.thinking, losses)
     if reasoning is not None:
         body["reasoning"] = reasoning
@@ -152,28 +154,8 @@ def _brings(part: Part) -> str:
     return ""
 
 
-_UNKNOWN_SAMPLING: tuple[tuple[str, Feature], ...] = (
-    ("top_k", "sampling.top_k"),
-    ("frequency_penalty", "sampling.frequency_penalty"),
-    ("presence_penalty", "sampling.presence_penalty"),
-    ("seed", "sampling.seed"),
-    ("candidates", "candidates"),
-)
-
-
-def _render_sampling(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
-    sampling = request.sampling
-    for key in ("temperature", "top_p", "top_logprobs"):
-        value = getattr(sampling, key)
-        if value is not None:
-            body[key] = value
-    for key, feature in _UNKNOWN_SAMPLING:
-        value = getattr(sampling, key)
-        if key == "candidates" and value == 1:
-            continue  # one candidate is the default: nothing is lost
-        if value is not None:
-            losses.append(Loss(f"$.sampling.{key}", feature, "dropped", "no such setting here"))
-    if sampling.logprobs is False:
+def _declare_settings(request: Request, losses: list[Loss]) -> None:
+    if request.sampling.logprobs is False:
         losses.append(Loss("$.sampling.logprobs", "logprobs", "approximated", "said by not asking for them"))
     if request.stop and request.stream is not False:
         losses.append(Loss("$.stop", "stop_sequences", "dropped", "no such setting here"))

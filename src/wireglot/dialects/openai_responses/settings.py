@@ -6,10 +6,23 @@ from typing import Any
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.request_fields import BOOLEAN, INTEGER, NUMBER, TEXT, F, RequestFields
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, OutputFormat, Thinking
+
+REQUEST_FIELDS = RequestFields(
+    F("parallel_tool_calls", "parallel_tools", BOOLEAN),
+    F("max_output_tokens", "max_tokens", INTEGER),
+    F("temperature", "sampling.temperature", NUMBER),
+    F("top_p", "sampling.top_p", NUMBER),
+    F("top_logprobs", "sampling.top_logprobs", INTEGER, also=("include",)),
+    F("stream", "stream", BOOLEAN, apart=True),
+    F("prompt_cache_key", "cache_key", TEXT, apart=True),
+    missing="no such setting here",
+    irregular=("sampling.logprobs",),
+)
 
 _SUMMARIES = frozenset({"auto", "concise", "detailed"})
 _EFFORTS: dict[str, Effort] = {effort: effort for effort in EFFORTS}

@@ -1,0 +1,147 @@
+"""The regular fields of requests as tables: one row per field and dialect.
+
+A row names the field on the wire, the neutral setting that it holds and the kind of its value. Reading and
+writing the field, its place in the client's document and the set of known fields all follow from the row.
+What takes more than a row (thinking, output formats, tools) is code in the dialects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from wireglot.dialects.fields import Fields
+from wireglot.ir.loss import Loss, feature_of_setting
+from wireglot.ir.request import OutputFormat, Request, Sampling
+
+_UNSET: Final[tuple[Any, ...]] = (None, "", (), {})
+
+
+class Kind(NamedTuple):
+    """What a field holds. Values of `types` are taken as they are, all others given to `read`, which converts
+    or refuses them. `blank` says nothing: the field keeps it, and the setting stays unset."""
+
+    types: tuple[type, ...]
+    read: Callable[[Fields, str], Any]
+    blank: Any = None
+
+
+BOOLEAN: Final = Kind((bool,), Fields.boolean)
+INTEGER: Final = Kind((int,), Fields.integer)
+NUMBER: Final = Kind((int, float), Fields.number)
+TEXT: Final = Kind((str,), Fields.text_or_none, "")
+TEXTS: Final = Kind((), Fields.texts, [])
+
+
+class F(NamedTuple):
+    """One regular field of a request."""
+
+    name: str
+    setting: str
+    """A field of the neutral request, or one of its sampling: `max_tokens`, `sampling.top_p`."""
+    kind: Kind
+    also: tuple[str, ...] = ()
+    """Other fields of the dialect in which the setting may be found."""
+    apart: bool = False
+    """Whether the dialect writes it by itself: at another place of the body, or under a condition."""
+    usual: Any = None
+    """What every server takes it for without the field: neither a setting nor written."""
+
+
+class _Reader(NamedTuple):
+    sampled: bool
+    attribute: str
+    kind: Kind
+    unset: tuple[Any, ...]
+
+
+class RequestFields:
+    """All regular fields of a dialect's requests, or of an object in them, which is what `inside` names.
+
+    `missing` is reported with each sampling setting that no row holds, but for those that the dialect has in
+    some other way, which stand in `irregular`.
+    """
+
+    def __init__(
+        self, *rows: F, inside: str = "", missing: str = "", irregular: tuple[str, ...] = ()
+    ) -> None:
+        self.names: Final = frozenset(row.name for row in rows)
+        self.places: Final[dict[str, tuple[str, ...]]] = {
+            row.setting: tuple(inside + name for name in (row.name, *row.also))
+            for row in rows
+            if inside + row.name != row.setting
+        }
+        self._readers: Final = {row.name: _reader(row) for row in rows}
+        self._written: Final = [
+            (row.name, attrgetter(row.setting), (*_UNSET, row.usual)) for row in rows if not row.apart
+        ]
+        sampling = [f"sampling.{name}" for name in Sampling.__struct_fields__]
+        held = {*irregular, *(row.setting for row in rows)}
+        lost = [name for name in sampling if name not in held]
+        self._missing: Final = MissingFields(dict.fromkeys(lost, missing))
+
+    def read(self, fields: Fields, known: set[str]) -> dict[str, Any]:
+        """What the fields set, by the names that `Request` has for it. Adds those that do to the `known`."""
+        settings: dict[str, Any] = {}
+        sampling: dict[str, Any] = {}
+        readers = self._readers
+        for name, value in fields.value.items():
+            if name not in readers:
+                continue
+            sampled, attribute, kind, unset = readers[name]
+            if value in unset:
+                continue
+            known.add(name)
+            taken = value if type(value) in kind.types else kind.read(fields, name)
+            (sampling if sampled else settings)[attribute] = taken
+        settings["sampling"] = Sampling(**sampling)
+        return settings
+
+    def write(
+        self,
+        request: Request,
+        out: dict[str, Any],
+        losses: list[Loss],
+        spelled: Mapping[str, str] = {},
+    ) -> None:
+        """Put what is set into `out`. `spelled`: other names for some of the fields."""
+        for name, stated, unset in self._written:
+            value = stated(request)
+            if value not in unset:
+                out[spelled.get(name, name)] = list(value) if type(value) is tuple else value
+        if request.sampling != _NO_SAMPLING:
+            self._missing.declare(request, losses)
+
+
+def _reader(row: F) -> _Reader:
+    group, _, attribute = row.setting.rpartition(".")
+    return _Reader(group == "sampling", attribute, row.kind, (None, row.kind.blank, row.usual))
+
+
+_NO_SAMPLING: Final = Sampling()
+_DEFAULTS: Final[dict[str, Any]] = {
+    "sampling.candidates": 1,
+    "parallel_tools": True,
+    "output": OutputFormat("text"),
+}
+"""Settings that say what holds without them: nothing is lost with them."""
+
+
+class MissingFields:
+    """Settings that a dialect has no field for, each with what is reported where a request states it."""
+
+    def __init__(self, details: Mapping[str, str]) -> None:
+        self._losses: Final = [
+            (
+                attrgetter(setting),
+                (*_UNSET, _DEFAULTS.get(setting)),
+                Loss(f"$.{setting}", feature_of_setting(setting), "dropped", detail),
+            )
+            for setting, detail in details.items()
+        ]
+
+    def declare(self, request: Request, losses: list[Loss]) -> None:
+        for stated, unset, loss in self._losses:
+            if stated(request) not in unset:
+                losses.append(loss)
