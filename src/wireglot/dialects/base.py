@@ -8,10 +8,11 @@ from typing import Any, Protocol
 import msgspec
 
 from wireglot.dialects.arguments import with_mended_calls
+from wireglot.dialects.body import BadField, Body, RequestGlance
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
-from wireglot.dialects.listed_model import UpstreamModel, read_list
+from wireglot.dialects.listed_model import ListedModel, UpstreamModel, read_list
 from wireglot.dialects.passthrough import (
     WORDS,
     RepeatedFrames,
@@ -23,17 +24,13 @@ from wireglot.dialects.passthrough import (
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
     AnswerGlance,
-    BadField,
-    Body,
     ClientSide,
     Counts,
-    ListedModel,
     Mender,
     ModelLists,
     Operation,
     Probe,
     ReasoningState,
-    RequestGlance,
     Route,
     RouteMatch,
     StreamMarks,

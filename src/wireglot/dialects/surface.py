@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from wireglot.dialects.body import BadField, Body, RequestGlance
+from wireglot.dialects.body import Body, RequestGlance
 from wireglot.dialects.capabilities import Assist, Stored
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
@@ -23,31 +23,6 @@ from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request, ToolChange
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.splice import Outline
-
-__all__ = [
-    "AnswerGlance",
-    "BadField",
-    "Body",
-    "ClientSide",
-    "Counts",
-    "ListedModel",
-    "Mender",
-    "ModelLists",
-    "Operation",
-    "Probe",
-    "ReasoningState",
-    "RequestGlance",
-    "Route",
-    "RouteMatch",
-    "StreamMarks",
-    "StreamUsage",
-    "Surface",
-    "Tap",
-    "Thread",
-    "Unframer",
-    "UpstreamOperation",
-    "UpstreamSide",
-]
 
 Operation = Literal["generate", "compact", "count", "models", "model", "assist", "operation", "state"]
 """What a client can ask for. `assist`, `operation`, `state` and `compact` need a capability."""

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -52,12 +50,29 @@ Names = tuple[tuple[str, str], ...]
 """Names of our own, and the fields that tell them. Of two that tell the same, the later holds."""
 
 
-class UsageFields(msgspec.Struct, frozen=True):
-    """Where a dialect tells its numbers, and how they must agree."""
+class UsageFields:
+    """Where a dialect reports its numbers, and how they must agree. `again`: fields that repeat some of them,
+    by their paths."""
 
-    flat: Names
-    nested: tuple[tuple[str, Names], ...]
-    check: Callable[[Numbers], list[str]]
+    __slots__ = ("check", "counted", "flat", "nested")
+
+    def __init__(
+        self,
+        flat: Names,
+        nested: tuple[tuple[str, Names], ...],
+        check: Callable[[Numbers], list[str]],
+        again: tuple[str, ...] = (),
+    ) -> None:
+        self.flat = flat
+        self.nested = nested
+        self.check = check
+        counted: dict[str, set[str]] = {key: set() for _, key in flat}
+        for key, inner in nested:
+            counted[key] = {name for _, name in inner}
+        for path in again:
+            key, _, name = path.partition(".")
+            counted.setdefault(key, set()).update([name] if name else ())
+        self.counted: Counted = {key: frozenset(inner) or None for key, inner in counted.items()}
 
     def problems(self, raw: Extra) -> tuple[str, ...]:
         return self.problems_of(raw.form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, final, get_args
 
 import msgspec
 
@@ -10,7 +10,7 @@ from wireglot.ir.content import CacheMark, Extra, Foreign, Message
 from wireglot.ir.safeguards import Safeguard
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-EFFORTS: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 class Grammar(msgspec.Struct, frozen=True, omit_defaults=True):

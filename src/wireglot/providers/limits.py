@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from wireglot.dialects.registry import surface
 from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily
-from wireglot.ir.request import EFFORTS, Effort
+from wireglot.ir.request import EFFORTS, Effort, Sampling
 
 ThinkingStyle = Literal["adaptive", "budget", "effort", "level", "toggle", "fixed", "none"]
 """How thinking is asked for.
@@ -28,16 +28,8 @@ as it came; the plain text of anybody; or nothing."""
 
 SchemaForm = Literal["json-schema", "gemini-json", "gemini-openapi", "openai", "anthropic", "moonshot"]
 
-ALL_SAMPLING = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "frequency_penalty",
-    "presence_penalty",
-    "seed",
-    "candidates",
-    "logprobs",
-)
+ALL_SAMPLING = tuple(name for name in Sampling.__struct_fields__ if name != "top_logprobs")
+"""The number of log probabilities is taken where they are."""
 DEFAULT_SAMPLING: dict[str, float] = {
     "temperature": 1,
     "top_p": 1,
@@ -51,19 +43,16 @@ DEFAULT_SAMPLING: dict[str, float] = {
 
 
 MediaKind = Literal["image", "document", "audio", "video"]
-ALL_MEDIA: tuple[MediaKind, ...] = ("image", "document", "audio", "video")
+ALL_MEDIA: tuple[MediaKind, ...] = get_args(MediaKind)
 
-ALL_SETTINGS: tuple[Literal["verbosity", "service_tier", "metadata", "user", "cache_key"], ...] = (
-    "verbosity",
-    "service_tier",
-    "metadata",
-    "user",
-    "cache_key",
-)
-
+SettingName = Literal["verbosity", "service_tier", "metadata", "user", "cache_key"]
+ALL_SETTINGS: tuple[SettingName, ...] = get_args(SettingName)
 
 TextRole = Literal["system", "user", "assistant", "tool"]
-ALL_TEXT_ROLES: tuple[TextRole, ...] = ("system", "user", "assistant", "tool")
+ALL_TEXT_ROLES: tuple[TextRole, ...] = get_args(TextRole)
+
+ChoiceName = Literal["auto", "none", "required", "named", "subset"]
+ALL_CHOICES: tuple[ChoiceName, ...] = get_args(ChoiceName)
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -83,14 +72,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     strict_tools: bool = True
     hosted_tools: bool = True
     tool_schema: SchemaForm = "json-schema"
-    tool_choices: tuple[Literal["auto", "none", "required", "named", "subset"], ...] = (
-        "auto",
-        "none",
-        "required",
-        "named",
-        "subset",
-    )
-    tool_choices_thinking: tuple[Literal["auto", "none", "required", "named", "subset"], ...] | None = None
+    tool_choices: tuple[ChoiceName, ...] = ALL_CHOICES
+    tool_choices_thinking: tuple[ChoiceName, ...] | None = None
     """The choices while the model thinks, where that narrows them."""
     hosted_choice: bool = True
     """Whether a choice holds for hosted tools too; else those that it does not allow are left out."""
@@ -119,12 +102,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The media types of sound that are taken; empty: any."""
     prefill_json: bool = True
     """Whether it continues one while JSON is asked for."""
-    media: tuple[Literal["image", "document", "audio", "video"], ...] = (
-        "image",
-        "document",
-        "audio",
-        "video",
-    )
+    media: tuple[MediaKind, ...] = ALL_MEDIA
     media_urls: bool = True
     file_ids: bool = True
     """Whether a client of another dialect may name files of the dialect's vendor by their ids here."""
@@ -170,7 +148,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The first call of each step of the current turn must be signed; the documented bypass stands in."""
 
     # generation
-    settings: tuple[Literal["verbosity", "service_tier", "metadata", "user", "cache_key"], ...] = ALL_SETTINGS
+    settings: tuple[SettingName, ...] = ALL_SETTINGS
     service_tiers: tuple[str, ...] | None = None
     """The tiers this model has, where that is known: another one is not sent."""
     user_field: Literal["", "user"] = ""

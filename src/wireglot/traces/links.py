@@ -32,7 +32,7 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.request import AnyTool, Request, Tool
+from wireglot.ir.request import AnyTool, Request, Sampling, Thinking, Tool
 from wireglot.traces.again import RequestAgain, answer_again, ask_again, without_error
 from wireglot.traces.pointer import Steps, found, pointer, steps_of
 from wireglot.traces.target import TraceTarget
@@ -52,19 +52,8 @@ _SETTINGS: Final = (
     "metadata",
     "service_tier",
     "cache_key",
-    "sampling.temperature",
-    "sampling.top_p",
-    "sampling.top_k",
-    "sampling.frequency_penalty",
-    "sampling.presence_penalty",
-    "sampling.seed",
-    "sampling.candidates",
-    "sampling.logprobs",
-    "sampling.top_logprobs",
-    "thinking.mode",
-    "thinking.effort",
-    "thinking.budget",
-    "thinking.display",
+    *(f"sampling.{name}" for name in Sampling.__struct_fields__),
+    *(f"thinking.{name}" for name in Thinking.__struct_fields__ if name != "extra"),
 )
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.anthropic.names import NAME
-from wireglot.dialects.usage_checks import Counted, losses_of_usage, split_output, untold
+from wireglot.dialects.usage_checks import (
+    REASONING,
+    WRITTEN,
+    Numbers,
+    UsageFields,
+    losses_of_usage,
+    split_output,
+    untold,
+)
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -26,20 +34,40 @@ _TIERS_READ = {"standard_only": "standard"}
 _TIERS_REQUEST = {"auto": "auto", "standard": "standard_only"}
 _TIERS_RESPONSE = frozenset({"standard", "priority", "batch"})
 
-_COUNTED: Counted = {
-    "input_tokens": None,
-    "output_tokens": None,
-    "cache_read_input_tokens": None,
-    "cache_creation_input_tokens": None,
-    "cache_creation": frozenset({"ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"}),
-    "output_tokens_details": frozenset({"thinking_tokens"}),
-    "service_tier": None,
-    # Servers that only resemble Anthropic's say it again in OpenAI's words.
-    "prompt_tokens": None,
-    "completion_tokens": None,
-    "cached_tokens": None,
-    "total_tokens": None,
-}
+
+def _check_numbers(told: Numbers) -> list[str]:
+    """Its input holds nothing cached, and there is no total."""
+    found = []
+    if told.get("reasoning", 0) > told.get("output", 0):
+        found.append(REASONING)
+    # A stream may tell the sum anew and not its parts, so parts that fall short mean nothing.
+    if "written" in told and told.get("short", 0) + told.get("long", 0) > told["written"]:
+        found.append(WRITTEN)
+    return found
+
+
+USAGE_FIELDS = UsageFields(
+    (
+        ("input", "input_tokens"),
+        ("output", "output_tokens"),
+        ("read", "cache_read_input_tokens"),
+        ("written", "cache_creation_input_tokens"),
+    ),
+    (
+        ("cache_creation", (("short", "ephemeral_5m_input_tokens"), ("long", "ephemeral_1h_input_tokens"))),
+        ("output_tokens_details", (("reasoning", "thinking_tokens"),)),
+    ),
+    _check_numbers,
+    again=(
+        "service_tier",
+        # Servers that only resemble Anthropic's say it again in OpenAI's words.
+        "prompt_tokens",
+        "completion_tokens",
+        "cached_tokens",
+        "total_tokens",
+    ),
+)
+
 _AT_START_ONLY = ("cache_creation", "service_tier", "inference_geo")
 _NOWHERE = "not_available"
 """Anthropic's word for a place (`inference_geo`) that is not told; it stands in most answers."""
@@ -106,9 +134,9 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
 
 
 def _untold(raw: dict[str, Any]) -> dict[str, Any]:
-    if raw.keys() <= _COUNTED.keys():
+    if raw.keys() <= USAGE_FIELDS.counted.keys():
         return {}
-    rest = untold(raw, _COUNTED)
+    rest = untold(raw, USAGE_FIELDS.counted)
     if rest.get("inference_geo") == _NOWHERE:
         del rest["inference_geo"]
     return rest

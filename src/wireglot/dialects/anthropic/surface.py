@@ -12,6 +12,7 @@ from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.anthropic.outcome import USAGE_FIELDS
 from wireglot.dialects.anthropic.safeguards import ASKED
 from wireglot.dialects.anthropic.settings import asks_thinking
 from wireglot.dialects.anthropic.tap import MessageTap, glance
@@ -26,8 +27,8 @@ from wireglot.dialects.body import (
 )
 from wireglot.dialects.context import Context
 from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.faults import UPSTREAM_AUTH, own_status
 from wireglot.dialects.passthrough import WORDS
-from wireglot.dialects.statuses import UPSTREAM_AUTH, own_status
 from wireglot.dialects.surface import (
     AskedModel,
     ClientSide,
@@ -40,7 +41,6 @@ from wireglot.dialects.surface import (
     UpstreamSide,
     in_every_answer,
 )
-from wireglot.dialects.usage_checks import REASONING, WRITTEN, Numbers, UsageFields
 from wireglot.ir.content import Extra, Foreign, Part, Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import HostedTool, Request
@@ -77,31 +77,6 @@ def asked_output(body: Body) -> int:
 def is_refusal(error: ApiError) -> bool:
     return error.code == "invalid_thinking_signature" or _STATE_REFUSED.search(error.message) is not None
 
-
-def _check_numbers(told: Numbers) -> list[str]:
-    """Its input holds nothing cached, and there is no total."""
-    found = []
-    if told.get("reasoning", 0) > told.get("output", 0):
-        found.append(REASONING)
-    # A stream may tell the sum anew and not its parts, so parts that fall short mean nothing.
-    if "written" in told and told.get("short", 0) + told.get("long", 0) > told["written"]:
-        found.append(WRITTEN)
-    return found
-
-
-_USAGE: Final = UsageFields(
-    (
-        ("input", "input_tokens"),
-        ("output", "output_tokens"),
-        ("read", "cache_read_input_tokens"),
-        ("written", "cache_creation_input_tokens"),
-    ),
-    (
-        ("cache_creation", (("short", "ephemeral_5m_input_tokens"), ("long", "ephemeral_1h_input_tokens"))),
-        ("output_tokens_details", (("reasoning", "thinking_tokens"),)),
-    ),
-    _check_numbers,
-)
 
 _MARKS: Final = StreamMarks(
     signs=(b"tool", b"_st"),
@@ -231,5 +206,5 @@ SURFACE: Final = Surface(
     ),
     models=MODELS,
     counts=COUNTS,
-    check_usage=_USAGE.problems,
+    check_usage=USAGE_FIELDS.problems,
 )

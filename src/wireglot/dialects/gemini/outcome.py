@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count
-from wireglot.dialects.usage_checks import Counted, losses_of_usage, untold
+from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields, losses_of_usage, untold
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -68,15 +68,40 @@ _FINISHES: dict[StopReason, str] = {
 }
 
 
-_COUNTED: Counted = {
-    "promptTokenCount": None,
-    "cachedContentTokenCount": None,
-    "candidatesTokenCount": None,
-    "thoughtsTokenCount": None,
-    "toolUsePromptTokenCount": None,
-    "totalTokenCount": None,
-    "serviceTier": None,
-}
+def _check_numbers(told: Numbers) -> list[str]:
+    """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
+    found = []
+    if told.get("read", 0) > told.get("input", 0):
+        found.append(CACHED)
+    parts = told.get("input", 0) + told.get("output", 0) + told.get("reasoning", 0) + told.get("tools", 0)
+    if "total" in told and told["total"] != parts:
+        found.append(TOTAL)
+    return found
+
+
+_USAGE = UsageFields(
+    (
+        ("input", "promptTokenCount"),
+        ("output", "candidatesTokenCount"),
+        ("reasoning", "thoughtsTokenCount"),
+        ("tools", "toolUsePromptTokenCount"),
+        ("read", "cachedContentTokenCount"),
+        ("total", "totalTokenCount"),
+    ),
+    (),
+    _check_numbers,
+    again=("serviceTier",),
+)
+
+
+def check_usage(raw: Extra) -> tuple[str, ...]:
+    """Gemini's servers may write their names either way."""
+    document = raw.form
+    if "prompt_token_count" in document or "total_token_count" in document:
+        document = names.USAGE.camel(document)
+    return _USAGE.problems_of(document)
+
+
 _BY_MODALITY = (
     "promptTokensDetails",
     "cacheTokensDetails",
@@ -151,9 +176,9 @@ def read_usage(raw: dict[str, Any]) -> Usage:
 
 
 def _untold(given: dict[str, Any]) -> dict[str, Any]:
-    if given.keys() <= _COUNTED.keys():
+    if given.keys() <= _USAGE.counted.keys():
         return {}
-    rest = untold(given, _COUNTED)
+    rest = untold(given, _USAGE.counted)
     for key in _BY_MODALITY:
         details = rest.get(key)
         if details is not None and _is_text_alone(details):

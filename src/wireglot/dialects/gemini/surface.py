@@ -7,14 +7,15 @@ from typing import Any, Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
+from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
 from wireglot.dialects.gemini.counts import COUNTS
 from wireglot.dialects.gemini.errors import owns_error
 from wireglot.dialects.gemini.generation import asks_thinking
 from wireglot.dialects.gemini.models import MODELS
 from wireglot.dialects.gemini.names import OWN
+from wireglot.dialects.gemini.outcome import check_usage
 from wireglot.dialects.gemini.tap import GeminiTap, glance
 from wireglot.dialects.passthrough import WORDS
-from wireglot.dialects.statuses import UPSTREAM_AUTH, plain_status
 from wireglot.dialects.surface import (
     ClientSide,
     Operation,
@@ -25,8 +26,6 @@ from wireglot.dialects.surface import (
     UpstreamSide,
     in_every_answer,
 )
-from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields
-from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 
 VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
@@ -46,7 +45,6 @@ _MARKS: Final = StreamMarks(
 _VERSIONS: Final = ("/v1/", "/v1beta/", "/v1alpha/", "/v1beta1/")
 _SAID_BY_HTTP: Final = frozenset({405, 408, 415, 426})
 _STATE_REFUSED: Final = re.compile(r"thought.?signature", re.IGNORECASE)  # missing, corrupted, not base64
-_UNDERSCORED: Final = re.compile("_([a-z])")
 
 
 def find(method: str, path: str) -> RouteMatch | None:
@@ -98,39 +96,6 @@ def answers_of(config: dict[str, Any]) -> int:
 
 def is_refusal(error: ApiError) -> bool:
     return _STATE_REFUSED.search(error.message) is not None
-
-
-def _check_numbers(told: Numbers) -> list[str]:
-    """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
-    found = []
-    if told.get("read", 0) > told.get("input", 0):
-        found.append(CACHED)
-    parts = told.get("input", 0) + told.get("output", 0) + told.get("reasoning", 0) + told.get("tools", 0)
-    if "total" in told and told["total"] != parts:
-        found.append(TOTAL)
-    return found
-
-
-_USAGE: Final = UsageFields(
-    (
-        ("input", "promptTokenCount"),
-        ("output", "candidatesTokenCount"),
-        ("reasoning", "thoughtsTokenCount"),
-        ("tools", "toolUsePromptTokenCount"),
-        ("read", "cachedContentTokenCount"),
-        ("total", "totalTokenCount"),
-    ),
-    (),
-    _check_numbers,
-)
-
-
-def check_usage(raw: Extra) -> tuple[str, ...]:
-    """Gemini's servers may write their names either way."""
-    document = raw.form
-    if "prompt_token_count" in document or "total_token_count" in document:
-        document = {_UNDERSCORED.sub(lambda found: found[1].upper(), name): n for name, n in document.items()}
-    return _USAGE.problems_of(document)
 
 
 _UNSERVED: Final = {

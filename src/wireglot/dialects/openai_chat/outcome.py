@@ -6,8 +6,8 @@ from typing import Any
 
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.dialects.openai_shared import parse_logprob
-from wireglot.dialects.usage_checks import Counted, losses_of_usage, split_output, untold
+from wireglot.dialects.openai_shared import check_numbers, parse_logprob
+from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, untold
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -51,18 +51,27 @@ _TIERS = {"default": "standard"}
 _TIER_NAMES = {"standard": "default"}
 _KNOWN_TIERS = frozenset({"auto", "standard", "flex", "scale", "priority", "fast"})
 
-_COUNTED: Counted = {
-    "prompt_tokens": None,
-    "completion_tokens": None,
-    "total_tokens": None,
-    "prompt_tokens_details": frozenset({"cached_tokens", "cache_write_tokens", "text_tokens"}),
-    "completion_tokens_details": frozenset({"reasoning_tokens", "text_tokens"}),
-    "cached_tokens": None,
-    "reasoning_tokens": None,
-    "prompt_cache_hit_tokens": None,
-    "prompt_cache_miss_tokens": None,
-}
-"""Tokens of text are what remains of all tokens: other kinds are told beside them."""
+USAGE_FIELDS = UsageFields(
+    (
+        ("input", "prompt_tokens"),
+        ("output", "completion_tokens"),
+        ("total", "total_tokens"),
+        ("read", "cached_tokens"),  # Kimi
+        ("read", "prompt_cache_hit_tokens"),  # DeepSeek
+    ),
+    (
+        ("prompt_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
+        ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
+    ),
+    check_numbers,
+    # Tokens of text are what remains of all tokens: other kinds are reported next to them.
+    again=(
+        "reasoning_tokens",
+        "prompt_cache_miss_tokens",
+        "prompt_tokens_details.text_tokens",
+        "completion_tokens_details.text_tokens",
+    ),
+)
 
 
 def parse_stop(raw: Any, calls: bool, refusal: bool) -> Stop:
@@ -152,7 +161,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         cache_write=written,
         output=output,
         reasoning=reasoning,
-        raw=Extra(NAME, untold(raw, _COUNTED), raw) if raw else None,
+        raw=Extra(NAME, untold(raw, USAGE_FIELDS.counted), raw) if raw else None,
     )
 
 

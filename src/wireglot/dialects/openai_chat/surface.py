@@ -7,15 +7,14 @@ from typing import Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, session_by_cache_key, whole_number
 from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.faults import plain_status
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.dialects.openai_chat.outcome import tells_usage
+from wireglot.dialects.openai_chat.outcome import USAGE_FIELDS, tells_usage
 from wireglot.dialects.openai_chat.repeated_calls import CallMender
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
-from wireglot.dialects.openai_shared import MODELS, VENDOR, check_numbers, owns_error
+from wireglot.dialects.openai_shared import MODELS, VENDOR, owns_error
 from wireglot.dialects.passthrough import WORDS
-from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
-from wireglot.dialects.usage_checks import UsageFields
 from wireglot.ir.errors import ApiError
 
 
@@ -27,21 +26,6 @@ def asked_output(body: Body) -> int:
 def asked_answers(body: Body) -> int:
     return whole_number(body.outline.get("n"))
 
-
-_USAGE: Final = UsageFields(
-    (
-        ("input", "prompt_tokens"),
-        ("output", "completion_tokens"),
-        ("total", "total_tokens"),
-        ("read", "cached_tokens"),  # Kimi
-        ("read", "prompt_cache_hit_tokens"),  # DeepSeek
-    ),
-    (
-        ("prompt_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
-        ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
-    ),
-    check_numbers,
-)
 
 _MARKS: Final = StreamMarks(
     signs=(b"tool", b"unction_"),
@@ -148,5 +132,5 @@ SURFACE: Final = Surface(
         is_refusal=is_refusal,
     ),
     models=MODELS,
-    check_usage=_USAGE.problems,
+    check_usage=USAGE_FIELDS.problems,
 )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.dialects.usage_checks import Counted, losses_of_usage, split_output, untold
+from wireglot.dialects.openai_shared import check_numbers
+from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, untold
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -31,16 +32,20 @@ _STATUS: dict[StopReason, tuple[str, str]] = {
     "malformed_call": ("failed", ""),
 }
 
-_COUNTED: Counted = {
-    "input_tokens": None,
-    "output_tokens": None,
-    "total_tokens": None,
-    "input_tokens_details": frozenset(
-        {"cached_tokens", "cache_write_tokens", "cache_write_tokens_details", "text_tokens"}
+USAGE_FIELDS = UsageFields(
+    (("input", "input_tokens"), ("output", "output_tokens"), ("total", "total_tokens")),
+    (
+        ("input_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
+        ("output_tokens_details", (("reasoning", "reasoning_tokens"),)),
     ),
-    "output_tokens_details": frozenset({"reasoning_tokens", "text_tokens"}),
-}
-"""Tokens of text are what remains of all tokens: other kinds are told beside them."""
+    check_numbers,
+    # Tokens of text are what remains of all tokens: other kinds are reported next to them.
+    again=(
+        "input_tokens_details.cache_write_tokens_details",
+        "input_tokens_details.text_tokens",
+        "output_tokens_details.text_tokens",
+    ),
+)
 
 USAGE = "usage."
 """Prefix of a key in a response's extra: a count that the account could not take."""
@@ -108,7 +113,7 @@ def parse_usage(raw: Any) -> Usage | None:
         cache_write_long=long,
         output=split_output(total_out, reasoning or 0),
         reasoning=reasoning,
-        raw=Extra(NAME, untold(raw, _COUNTED), raw),
+        raw=Extra(NAME, untold(raw, USAGE_FIELDS.counted), raw),
     )
 
 

@@ -15,15 +15,16 @@ from wireglot.dialects.body import (
 )
 from wireglot.dialects.context import Context
 from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.faults import plain_status
 from wireglot.dialects.openai_responses.counts import COUNTS
 from wireglot.dialects.openai_responses.mender import ArgumentsMender
+from wireglot.dialects.openai_responses.outcome import USAGE_FIELDS
 from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
-from wireglot.dialects.openai_shared import MODELS, VENDOR, check_numbers, owns_error
+from wireglot.dialects.openai_shared import MODELS, VENDOR, owns_error
 from wireglot.dialects.passthrough import WORDS
-from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import (
     ClientSide,
     ReasoningState,
@@ -33,7 +34,6 @@ from wireglot.dialects.surface import (
     UpstreamSide,
     in_every_answer,
 )
-from wireglot.dialects.usage_checks import UsageFields
 from wireglot.ir.content import Foreign, Part, Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request
@@ -90,16 +90,6 @@ def is_refusal(error: ApiError) -> bool:
 def has_no_state(error: ApiError) -> bool:
     """As OpenAI and Azure say it of models that do not reason."""
     return _NO_STATE.search(error.message) is not None
-
-
-_USAGE: Final = UsageFields(
-    (("input", "input_tokens"), ("output", "output_tokens"), ("total", "total_tokens")),
-    (
-        ("input_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
-        ("output_tokens_details", (("reasoning", "reasoning_tokens"),)),
-    ),
-    check_numbers,
-)
 
 
 def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
@@ -174,6 +164,6 @@ SURFACE: Final = Surface(
     ),
     models=MODELS,
     counts=COUNTS,
-    check_usage=_USAGE.problems,
+    check_usage=USAGE_FIELDS.problems,
     stored=STORED,
 )
