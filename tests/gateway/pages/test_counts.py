@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic import counts as anthropic_counts
+from wireglot.dialects.anthropic import surface as anthropic_surface
 from wireglot.dialects.base import Context, Counts
-from wireglot.dialects.openai_responses import counts as responses_counts
+from wireglot.dialects.openai_responses import surface as responses_surface
 from wireglot.dialects.registry import surface
 from wireglot.gateway.pages.counts import Counted
 from wireglot.gateway.request.estimator import Estimator
@@ -62,7 +62,7 @@ FULL = Request(
     cache_key="k",
 )
 VERTEX = "https://x.test/v1/projects/p/locations/l/publishers/google"
-COUNTED = {"anthropic": anthropic_counts._COUNTED, "openai-responses": responses_counts._COUNTED}
+COUNTED = {"anthropic": anthropic_surface.COUNTED, "openai-responses": responses_surface.COUNTED}
 
 
 def _counts(dialect: str) -> Counts:

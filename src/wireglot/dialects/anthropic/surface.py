@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
-from wireglot.dialects.anthropic.counts import COUNTS
 from wireglot.dialects.anthropic.errors import owns_error
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.outcome import USAGE_FIELDS
+from wireglot.dialects.anthropic.parse_request import parse_request
+from wireglot.dialects.anthropic.render_request import render_request
 from wireglot.dialects.anthropic.safeguards import ASKED
 from wireglot.dialects.anthropic.settings import asks_thinking
 from wireglot.dialects.anthropic.tap import MessageTap, glance
@@ -26,12 +27,14 @@ from wireglot.dialects.body import (
     whole_number,
 )
 from wireglot.dialects.context import Context
+from wireglot.dialects.counting import counting_only, input_tokens
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import UPSTREAM_AUTH, own_status
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
     AskedModel,
     ClientSide,
+    Counts,
     Probe,
     ReasoningState,
     Route,
@@ -110,6 +113,28 @@ def failed_search(request: Request, why: str, context: Context) -> tuple[Part, .
         Foreign(NAME, f"{name}_tool_result", result),
         Text(f"The web was not searched: {why}."),
     )
+
+
+COUNTED: Final = frozenset(
+    {
+        "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config",
+        "cache_control", "context_management", "compaction", "mcp_servers", "speed",
+    }
+)  # fmt: skip
+"""What the counter takes of a request; more (max_tokens, stream, sampling) it refuses."""
+
+
+def render_count(tokens: int) -> dict[str, Any]:
+    return {"input_tokens": tokens}
+
+
+_COUNTS: Final = Counts(
+    parse_request=parse_request,
+    render_answer=render_count,
+    render_request=counting_only(render_request, COUNTED),
+    parse_answer=input_tokens,
+    same_body=True,
+)
 
 
 SURFACE: Final = Surface(
@@ -205,6 +230,6 @@ SURFACE: Final = Surface(
         shows_by_effort=False,
     ),
     models=MODELS,
-    counts=COUNTS,
+    counts=_COUNTS,
     check_usage=USAGE_FIELDS.problems,
 )

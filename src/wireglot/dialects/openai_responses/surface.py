@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from wireglot.dialects.body import (
     MEDIA_MARKS,
@@ -14,12 +14,14 @@ from wireglot.dialects.body import (
     whole_number,
 )
 from wireglot.dialects.context import Context
+from wireglot.dialects.counting import counting_only, input_tokens
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
-from wireglot.dialects.openai_responses.counts import COUNTS
 from wireglot.dialects.openai_responses.mender import ArgumentsMender
 from wireglot.dialects.openai_responses.outcome import USAGE_FIELDS
 from wireglot.dialects.openai_responses.output import is_raw, without_ids
+from wireglot.dialects.openai_responses.parse_request import parse_request
+from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
@@ -27,6 +29,7 @@ from wireglot.dialects.openai_shared import MODELS, VENDOR, owns_error
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
     ClientSide,
+    Counts,
     ReasoningState,
     Route,
     StreamMarks,
@@ -104,6 +107,35 @@ def failed_search(request: Request, why: str, context: Context) -> tuple[Part, .
     return Foreign(NAME, "web_search_call", call), Text(f"The web was not searched: {why}.")
 
 
+COUNTED: Final = frozenset(
+    {
+        "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning",
+        "text", "truncation", "previous_response_id", "conversation", "personality",
+    }
+)  # fmt: skip
+"""What the counter takes of a request; more (stream, sampling) it refuses."""
+
+
+def parse_count(body: dict[str, Any], context: Context) -> Request:
+    if body.get("input") is None:
+        # Instructions and tools alone can be counted, though not answered.
+        body = {**body, "input": []}
+    return parse_request(body, context)
+
+
+def render_count(tokens: int) -> dict[str, Any]:
+    return {"object": "response.input_tokens", "input_tokens": tokens}
+
+
+_COUNTS: Final = Counts(
+    parse_request=parse_count,
+    render_answer=render_count,
+    render_request=counting_only(render_request, COUNTED),
+    parse_answer=input_tokens,
+    same_body=True,
+)
+
+
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
@@ -163,7 +195,7 @@ SURFACE: Final = Surface(
         without_state=without_ids,
     ),
     models=MODELS,
-    counts=COUNTS,
+    counts=_COUNTS,
     check_usage=USAGE_FIELDS.problems,
     stored=STORED,
 )
