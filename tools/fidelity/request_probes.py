@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from tools.fidelity.probes import CALL, IMAGE, OTHER, RequestProbe, calls, features, reasoning
 from wireglot.ir.content import CacheMark, Extra, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.loss import feature_of_setting
 from wireglot.ir.request import (
     Grammar,
     HostedTool,
@@ -34,6 +36,13 @@ def _ask(*parts: Part | str, **settings: Any) -> Request:
 
 def _talk(*messages: Message, **settings: Any) -> Request:
     return Request("model", messages, max_tokens=1000, **settings)
+
+
+def _setting(name: str, *settings: str, **asked: Any) -> RequestProbe:
+    """A probe of settings that stand in the neutral request under these names."""
+    return RequestProbe(
+        name, _ask(**asked), attrgetter(*settings), features(*map(feature_of_setting, settings))
+    )
 
 
 def _say(*parts: Part | str) -> Message:
@@ -181,12 +190,7 @@ REQUESTS: tuple[RequestProbe, ...] = (
         lambda request: request.tool_choice and (request.tool_choice.mode, request.tool_choice.only),
         features("tool_choice"),
     ),
-    RequestProbe(
-        "no parallel calls",
-        _ask(tools=(WEATHER,), parallel_tools=False),
-        lambda request: request.parallel_tools,
-        features("parallel_tools"),
-    ),
+    _setting("no parallel calls", "parallel_tools", tools=(WEATHER,), parallel_tools=False),
     RequestProbe(
         "parallel calls and results",
         _talk(
@@ -250,50 +254,28 @@ REQUESTS: tuple[RequestProbe, ...] = (
         _off,
         features("thinking.effort", "thinking.budget", "thinking.mode"),
     ),
-    RequestProbe(
-        "thinking shown",
-        _ask(thinking=Thinking(mode="auto", display="summary")),
-        lambda request: request.thinking.display,
-        features("thinking.display"),
-    ),
-    RequestProbe(
+    _setting("thinking shown", "thinking.display", thinking=Thinking(mode="auto", display="summary")),
+    _setting(
         "temperature and top_p",
-        _ask(sampling=Sampling(temperature=0.5, top_p=0.9)),
-        lambda request: (request.sampling.temperature, request.sampling.top_p),
-        features("sampling.temperature", "sampling.top_p"),
+        "sampling.temperature",
+        "sampling.top_p",
+        sampling=Sampling(temperature=0.5, top_p=0.9),
     ),
-    RequestProbe(
-        "top_k",
-        _ask(sampling=Sampling(top_k=40)),
-        lambda request: request.sampling.top_k,
-        features("sampling.top_k"),
-    ),
-    RequestProbe(
+    _setting("top_k", "sampling.top_k", sampling=Sampling(top_k=40)),
+    _setting(
         "penalties",
-        _ask(sampling=Sampling(frequency_penalty=0.5, presence_penalty=0.5)),
-        lambda request: (request.sampling.frequency_penalty, request.sampling.presence_penalty),
-        features("sampling.frequency_penalty", "sampling.presence_penalty"),
+        "sampling.frequency_penalty",
+        "sampling.presence_penalty",
+        sampling=Sampling(frequency_penalty=0.5, presence_penalty=0.5),
     ),
-    RequestProbe(
-        "seed",
-        _ask(sampling=Sampling(seed=7)),
-        lambda request: request.sampling.seed,
-        features("sampling.seed"),
-    ),
-    RequestProbe(
-        "stop sequences", _ask(stop=("END",)), lambda request: request.stop, features("stop_sequences")
-    ),
-    RequestProbe(
-        "several answers (n)",
-        _ask(sampling=Sampling(candidates=2)),
-        lambda request: request.sampling.candidates,
-        features("candidates"),
-    ),
-    RequestProbe(
+    _setting("seed", "sampling.seed", sampling=Sampling(seed=7)),
+    _setting("stop sequences", "stop", stop=("END",)),
+    _setting("several answers (n)", "sampling.candidates", sampling=Sampling(candidates=2)),
+    _setting(
         "log probabilities",
-        _ask(sampling=Sampling(logprobs=True, top_logprobs=2)),
-        lambda request: (request.sampling.logprobs, request.sampling.top_logprobs),
-        features("logprobs"),
+        "sampling.logprobs",
+        "sampling.top_logprobs",
+        sampling=Sampling(logprobs=True, top_logprobs=2),
     ),
     RequestProbe(
         "output schema",
@@ -315,21 +297,12 @@ REQUESTS: tuple[RequestProbe, ...] = (
         ],
         features("cache_marker"),
     ),
-    RequestProbe("cache key", _ask(cache_key="k"), lambda request: request.cache_key, features("cache_key")),
+    _setting("cache key", "cache_key", cache_key="k"),
     RequestProbe("prefill", _talk(_user("Write"), _say("Once upon")), _flow, features("prefill")),
-    RequestProbe(
-        "verbosity", _ask(verbosity="low"), lambda request: request.verbosity, features("verbosity")
-    ),
-    RequestProbe("end user id", _ask(user="u-1"), lambda request: request.user, features("user")),
-    RequestProbe(
-        "metadata", _ask(metadata={"k": "v"}), lambda request: request.metadata, features("metadata")
-    ),
-    RequestProbe(
-        "service tier",
-        _ask(service_tier="flex"),
-        lambda request: request.service_tier,
-        features("service_tier"),
-    ),
+    _setting("verbosity", "verbosity", verbosity="low"),
+    _setting("end user id", "user", user="u-1"),
+    _setting("metadata", "metadata", metadata={"k": "v"}),
+    _setting("service tier", "service_tier", service_tier="flex"),
     RequestProbe(
         "name on a message",
         _talk(Message("user", (Text("Hi"),), name="alice")),

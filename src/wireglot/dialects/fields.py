@@ -30,6 +30,16 @@ def describe(value: Any) -> str:
     return _NAMES.get(type(value), type(value).__name__)
 
 
+def text_in(value: Any) -> str:
+    """A string as it is, "" for anything else: for what must not fail by a value of the wrong type."""
+    return value if type(value) is str else ""
+
+
+def object_in(value: Any) -> dict[str, Any]:
+    """An object as it is, an empty one for anything else."""
+    return value if type(value) is dict else {}
+
+
 class Fields:
     __slots__ = ("fault", "path", "value")
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from wireglot.dialects.faults import kind_of_message, kind_of_name, wait_in_message
+from wireglot.dialects.fields import text_in
 from wireglot.dialects.listed_model import ListedModel, Query
 from wireglot.dialects.surface import ModelLists
 from wireglot.dialects.usage_checks import CACHED, REASONING, TOTAL, Numbers
-from wireglot.ir.content import Citation, TokenLogprob
+from wireglot.ir.content import Citation, Extra, TokenLogprob
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, Grammar, Tool
@@ -258,6 +259,29 @@ def stated_wait(error: dict[str, Any], message: str) -> float | None:
     if type(wait) in (int, float) and 0 <= wait < 2**31:
         return float(wait)
     return wait_in_message(message)
+
+
+def stated_error(
+    error: dict[str, Any], message: str, status: int, code: str, extra: Extra | None, request_id: str = ""
+) -> ApiError:
+    """What an error object says; it is empty where the message is all that is known."""
+    kind = text_in(error.get("type"))
+    return ApiError(
+        kind_of_envelope(kind, code, status, message),
+        message,
+        status=status,
+        type=kind,
+        code=code,
+        param=text_in(error.get("param")),
+        retry_after=stated_wait(error, message),
+        request_id=request_id,
+        extra=extra,
+    )
+
+
+def envelope_object(error: ApiError, kind: str, code: str | None) -> dict[str, Any]:
+    """The object inside the envelope."""
+    return {"message": error.message, "type": kind, "param": error.param or None, "code": code}
 
 
 def owns_error(body: Any) -> bool:

@@ -17,6 +17,7 @@ from wireglot.dialects.faults import (
     status_message,
     wait_in_message,
 )
+from wireglot.dialects.fields import text_in
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
@@ -92,17 +93,15 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def _parse_envelope(body: dict[str, Any], inner: dict[str, Any], status: int) -> ApiError:
-    kind, details = inner.get("type"), inner.get("details")
+    details = inner.get("details")
     code = details.get("error_code") if type(details) is dict else inner.get("code")
-    request_id = body.get("request_id")
-    own = body.get("type") == "error"
     return _error(
-        kind if type(kind) is str else "",
+        text_in(inner.get("type")),
         stated_message(inner) or status_message(status),
         status,
-        body if own else None,
-        code=code if type(code) is str else "",
-        request_id=request_id if type(request_id) is str else "",
+        body if body.get("type") == "error" else None,
+        code=text_in(code),
+        request_id=text_in(body.get("request_id")),
     )
 
 

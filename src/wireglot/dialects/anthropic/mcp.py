@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.fields import Fields
+from wireglot.dialects.fields import Fields, object_in, text_in
 from wireglot.ir.loss import Loss, is_blank
 from wireglot.ir.request import AnyTool, HostedTool, McpServer
 
@@ -35,24 +35,23 @@ def parse_server(toolset: dict[str, Any], servers: dict[str, dict[str, Any]]) ->
     server = servers.get(name) if type(name) is str else None
     if server is None or type(server.get("url")) is not str:
         return None
-    token = server.get("authorization_token")
-    default, configs = _object(toolset, "default_config"), _object(toolset, "configs")
+    default, configs = object_in(toolset.get("default_config")), object_in(toolset.get("configs"))
     rest = [key for key, value in toolset.items() if key not in _SAID and not is_blank(value)]
     allowed: tuple[str, ...] | None = None
     if default.get("enabled") is False:
-        allowed = tuple(tool for tool in configs if _object(configs, tool).get("enabled") is True)
-    elif any(_object(configs, tool).get("enabled") is False for tool in configs):
+        allowed = tuple(tool for tool in configs if object_in(configs.get(tool)).get("enabled") is True)
+    elif any(object_in(configs.get(tool)).get("enabled") is False for tool in configs):
         rest.append("configs")
-    listed = _object(server, "tool_configuration").get("allowed_tools")
+    listed = object_in(server.get("tool_configuration")).get("allowed_tools")
     if allowed is None and type(listed) is list:
         allowed = tuple(tool for tool in listed if type(tool) is str)
     deferred = default.get("defer_loading") is True
-    if any(_object(configs, tool).get("defer_loading", deferred) is not deferred for tool in configs):
+    if any(object_in(configs.get(tool)).get("defer_loading", deferred) is not deferred for tool in configs):
         rest.append("configs")
     return McpServer(
         str(name),
         server["url"],
-        token if type(token) is str else "",
+        text_in(server.get("authorization_token")),
         allowed=allowed,
         deferred=deferred,
         rest=tuple(dict.fromkeys(rest)),
@@ -100,8 +99,3 @@ def render_servers(tools: tuple[AnyTool, ...], rendered: list[dict[str, Any]]) -
                 server["authorization_token"] = tool.server.token
             servers.setdefault(tool.server.name, server)
     return list(servers.values())
-
-
-def _object(value: dict[str, Any], key: str) -> dict[str, Any]:
-    inner = value.get(key)
-    return inner if type(inner) is dict else {}

@@ -19,7 +19,7 @@ from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.anthropic.safeguards import RESULTS, parse_results, render_results
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.common_losses import ONE_ANSWER
-from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.fields import Fields, own_form, text_in
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -36,7 +36,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
     fields = Fields(body, "$", UpstreamFault)
     if body.get("type") == "error":
         raise UpstreamFault("expected a message, got an error", "$.type")
-    identifier, model = _text(body.get("id")), _text(body.get("model"))
+    identifier, model = text_in(body.get("id")), text_in(body.get("model"))
     content = _parse_content(fields, context, identifier, model)
     usage = body.get("usage")
     details = {"stop_details": body["stop_details"]} if "stop_details" in body else {}
@@ -130,7 +130,3 @@ def malformed_call(stop: Stop) -> ApiError:
     return ApiError(
         "server", f"the model produced a malformed tool call{f' ({stop.raw})' if stop.raw else ''}", 502
     )
-
-
-def _text(value: Any) -> str:
-    return value if type(value) is str else ""

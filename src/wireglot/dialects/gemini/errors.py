@@ -18,7 +18,7 @@ from wireglot.dialects.faults import (
     status_message,
     wait_in_message,
 )
-from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.fields import own_fields, own_form, text_in
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import UNSIGNED
 from wireglot.ir.content import Extra
@@ -123,27 +123,22 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
         return _flat(message, status, extra)
     code = error.get("code")
     code = code if type(code) is int and 100 <= code <= 599 else status
-    name = error.get("status")
-    name = name if type(name) is str else ""
+    name = text_in(error.get("status"))
     if name == _UNIMPLEMENTED and not 400 <= code < 500:
         code = 501
-    said = error.get("message")
-    message = said if type(said) is str and said else name or f"status {code}"
+    message = text_in(error.get("message")) or name or f"status {code}"
     listed_details = error.get("details")
     details = [item for item in listed_details if type(item) is dict] if type(listed_details) is list else []
     reason = _detail_text(details, "ErrorInfo", "reason")
-    kind = _kind(code, name, reason, message)
-    retry = _retry_after(details, message)
-    request_id = _detail_text(details, "RequestInfo", "requestId")
     return ApiError(
-        kind,
+        _kind(code, name, reason, message),
         message,
         status=code,
         type=name,
         code=reason,
         param=_violation(details),
-        retry_after=retry,
-        request_id=request_id,
+        retry_after=_retry_after(details, message),
+        request_id=_detail_text(details, "RequestInfo", "requestId"),
         extra=extra,
     )
 
@@ -196,8 +191,7 @@ def _violation(details: list[dict[str, Any]]) -> str:
     for item in details:
         violations = item.get("fieldViolations")
         if type(violations) is list and violations and type(violations[0]) is dict:
-            field = violations[0].get("field")
-            return field if type(field) is str else ""
+            return text_in(violations[0].get("field"))
     return ""
 
 

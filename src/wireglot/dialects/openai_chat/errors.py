@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.faults import bare_message, error_beside, is_page, stated_message, status_message
-from wireglot.dialects.fields import own_fields
+from wireglot.dialects.fields import own_fields, text_in
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.dialects.openai_shared import kind_of_envelope, stated_wait, type_and_code
+from wireglot.dialects.openai_shared import envelope_object, stated_error, type_and_code
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import encode_text
@@ -19,7 +19,6 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     if found is None:
         return None
     extra = Extra(NAME, body) if type(body) is dict and body else None
-    code, kind_name = found.get("code"), found.get("type")
     if not _is_error_status(status):
         status = next(
             (
@@ -30,21 +29,9 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
             status,
         )
     message = stated_message(found) or status_message(status)
-    code = "" if code is None else str(code)
-    kind_name = kind_name if type(kind_name) is str else ""
-    param = found.get("param")
-    request_id = body.get("request_id") if type(body) is dict else None
-    return ApiError(
-        kind_of_envelope(kind_name, code, status, message),
-        message,
-        status=status,
-        type=kind_name,
-        code=code,
-        param=param if type(param) is str else "",
-        retry_after=stated_wait(found, message),
-        request_id=request_id if type(request_id) is str else "",
-        extra=extra,
-    )
+    code = found.get("code")
+    request_id = text_in(body.get("request_id")) if type(body) is dict else ""
+    return stated_error(found, message, status, "" if code is None else str(code), extra, request_id)
 
 
 def _is_error_status(status: int) -> bool:
@@ -95,7 +82,4 @@ def render_error(error: ApiError) -> dict[str, Any]:
     native = own_fields(error.extra, NAME)
     if native:
         return dict(native)
-    type_name, code = type_and_code(error)
-    return {
-        "error": {"message": error.message, "type": type_name, "param": error.param or None, "code": code}
-    }
+    return {"error": envelope_object(error, *type_and_code(error))}

@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.faults import bare_message, error_beside, stated_message
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.dialects.openai_shared import kind_of_envelope, stated_wait, type_and_code
+from wireglot.dialects.openai_shared import envelope_object, stated_error, type_and_code
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 
@@ -46,19 +46,11 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 def _read(error: dict[str, Any], body: Any, status: int, fallback: str = "") -> ApiError:
     message = stated_message(error) or fallback or bare_message(error or body, status)
-    code, kind, param = error.get("code"), error.get("type"), error.get("param")
-    code = code if type(code) is str else str(code) if type(code) is int else ""
-    kind = kind if type(kind) is str and kind != "error" else ""
-    return ApiError(
-        kind_of_envelope(kind, code, status, message),
-        message,
-        status=status,
-        type=kind,
-        code=code,
-        param=param if type(param) is str else "",
-        retry_after=stated_wait(error, message),
-        extra=Extra(NAME, form={"body": body}),
-    )
+    code = error.get("code")
+    if error.get("type") == "error":  # the event's own
+        error = {**error, "type": None}
+    stated = code if type(code) is str else str(code) if type(code) is int else ""
+    return stated_error(error, message, status, stated, Extra(NAME, form={"body": body}))
 
 
 def _bare(body: Any, status: int) -> ApiError:
@@ -67,9 +59,7 @@ def _bare(body: Any, status: int) -> ApiError:
         found = parse_error(body[0], status)
         if found is not None:
             return found
-    message = bare_message(body, status)
-    kind = kind_of_envelope("", "", status, message)
-    return ApiError(kind, message, status, retry_after=stated_wait({}, message))
+    return stated_error({}, bare_message(body, status), status, "", None)
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
@@ -80,10 +70,11 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
 
 
 def error_object(error: ApiError) -> dict[str, Any]:
+    """The object inside the envelope, with the words of this dialect's own error."""
     kind, code = type_and_code(error)
     if error.extra is not None and error.extra.dialect == NAME:
         kind, code = error.type or kind, error.code or code
-    return {"message": error.message, "type": kind, "param": error.param or None, "code": code}
+    return envelope_object(error, kind, code)
 
 
 def failed_code(error: ApiError) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.fields import Fields, own_form, text_in
 from wireglot.dialects.openai_responses.client_calls import VERBATIM
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Text, ToolCall, ToolResult
@@ -53,7 +53,7 @@ def parse_server(tool: Fields) -> McpServer | None:
     return McpServer(
         label,
         url,
-        token if type(token) is str else "",
+        text_in(token),
         allowed=tuple(name for name in allowed if type(name) is str) if type(allowed) is list else None,
         deferred=value.get("defer_loading") is True,
         approval=value.get("require_approval") != "never",
@@ -107,12 +107,11 @@ def parse_made_call(item: Fields) -> tuple[ToolCall, ToolResult] | None:
         return None
     identifier, name, label = (value[key] for key in _NAMED)
     output, error = value.get("output"), value.get("error")
-    said = value.get("arguments")
     fields = {key: kept for key, kept in value.items() if key not in _CALL_KEYS and kept is not None}
     call = ToolCall(
         identifier,
         name,
-        said if type(said) is str else "",
+        text_in(value.get("arguments")),
         namespace=label,
         extra=Extra(NAME, fields, {VERBATIM: value}),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wireglot.dialects.fields import object_in
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_shared import check_numbers
 from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, untold
@@ -99,10 +100,10 @@ def parse_usage(raw: Any) -> Usage | None:
     if type(raw) is not dict:
         return None
     total_in, total_out = _count(raw, "input_tokens"), _count(raw, "output_tokens")
-    inside, outside = _details(raw, "input_tokens_details"), _details(raw, "output_tokens_details")
+    inside, outside = object_in(raw.get("input_tokens_details")), object_in(raw.get("output_tokens_details"))
     read = min(_count(inside, "cached_tokens"), total_in)
     written = min(_count(inside, "cache_write_tokens"), total_in - read)
-    long = min(_count(_details(inside, "cache_write_tokens_details"), "ttl_12h_tokens"), written)
+    long = min(_count(object_in(inside.get("cache_write_tokens_details")), "ttl_12h_tokens"), written)
     reasoning: int | None = None
     if type(outside.get("reasoning_tokens")) in (int, float):
         reasoning = _count(outside, "reasoning_tokens")
@@ -122,7 +123,7 @@ def contradictions(raw: Any) -> dict[str, Any]:
     usage = parse_usage(raw)
     if usage is None:
         return {}
-    inside = _details(raw, "input_tokens_details")
+    inside = object_in(raw.get("input_tokens_details"))
     rows = (
         ("cached_tokens", usage.cache_read),
         ("cache_write_tokens", usage.cache_write + usage.cache_write_long),
@@ -165,8 +166,3 @@ def _count(raw: dict[str, Any], key: str) -> int:
     if type(value) is int:
         return max(value, 0)
     return int(value) if type(value) is float and 0 <= value < 2**53 else 0
-
-
-def _details(raw: dict[str, Any], key: str) -> dict[str, Any]:
-    value = raw.get(key)
-    return value if type(value) is dict else {}

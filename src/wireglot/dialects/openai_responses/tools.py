@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot.dialects import client_tools
-from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.fields import Fields, own_fields, own_form, text_in
 from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.dialects.openai_responses.client_tools import client_run, parse_client_tool, with_own_names
 from wireglot.dialects.openai_responses.mcp import parse_server, render_server
@@ -312,12 +312,8 @@ def _read_choice(value: Any, path: str, own_types: dict[str, str]) -> ToolChoice
 
 
 def _hosted_choice(value: dict[str, Any], kind: str) -> HostedChoice:
-    server, tool = value.get("server_label"), value.get("name")
-    return HostedChoice(
-        _HOSTED.get(kind, kind),
-        server if type(server) is str else "",
-        tool if type(tool) is str else "",
-    )
+    server, tool = text_in(value.get("server_label")), text_in(value.get("name"))
+    return HostedChoice(_HOSTED.get(kind, kind), server, tool)
 
 
 def _read_allowed(choice: Fields, own_types: dict[str, str]) -> ToolChoice:
