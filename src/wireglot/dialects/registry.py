@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Final, Literal, NewType, cast, get_args
 
@@ -34,7 +35,6 @@ COMMON: Final = "openai-chat"
 ITEMS: Final = "openai-responses"
 """The dialect in whose items held conversations lie in stores, whoever speaks. Stored formats stay."""
 
-_loaded: Final[dict[str, Dialect]] = {}
 _registered: Final[dict[str, Dialect]] = {}
 
 
@@ -56,14 +56,32 @@ def dialect_name(text: str) -> DialectName:
     return cast(DialectName, dialect(text).name)
 
 
-def dialect(name: str) -> Dialect:
-    found = _loaded.get(name)
-    return found if found is not None else _load(name)
+class _Loaded(dict[str, Dialect]):
+    """The dialects that were asked for; our own are loaded when they are missing."""
+
+    def __missing__(self, name: str) -> Dialect:
+        plain = _plain(name)
+        if plain in self:
+            return self[plain]
+        home = _HOMES.get(plain)
+        if home is None:
+            raise UnknownDialect(f"unknown dialect {name!r}: expected one of {', '.join(names())}")
+        self[plain] = found = cast(Dialect, import_module(home).DIALECT)
+        return found
 
 
-def surface(name: str) -> Surface:
-    found = _loaded.get(name)
-    return (found if found is not None else _load(name)).surface
+class _Surfaces(dict[str, Surface]):
+    def __missing__(self, name: str) -> Surface:
+        found = dialect(name)
+        return self.setdefault(found.name, found.surface)
+
+
+_loaded: Final = _Loaded()
+_surfaces: Final = _Surfaces()
+
+# Looked up many times in a request: each is one look into a dictionary.
+dialect: Final[Callable[[str], Dialect]] = _loaded.__getitem__
+surface: Final[Callable[[str], Surface]] = _surfaces.__getitem__
 
 
 def names() -> tuple[DialectName, ...]:
@@ -92,17 +110,7 @@ def unregister(name: str) -> None:
     """Forget a dialect that was registered, as tests do. Our own stay."""
     del _registered[name]
     _loaded.pop(name, None)
-
-
-def _load(name: str) -> Dialect:
-    plain = _plain(name)
-    found = _loaded.get(plain)
-    if found is None:
-        home = _HOMES.get(plain)
-        if home is None:
-            raise UnknownDialect(f"unknown dialect {name!r}: expected one of {', '.join(names())}")
-        found = _loaded[plain] = cast(Dialect, import_module(home).DIALECT)
-    return found
+    _surfaces.pop(name, None)
 
 
 def _plain(name: str) -> str:

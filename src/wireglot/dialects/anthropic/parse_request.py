@@ -87,7 +87,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         output=output,
         user=metadata.text_or("user_id") if metadata is not None else "",
         service_tier=tier,
-        cache=parse_cache(fields),
+        cache=parse_cache(fields) if "cache_control" in body else None,
         extra=_parse_extra(fields, form, metadata, output, tier, known),
         **said,
     )
@@ -180,9 +180,9 @@ def _parse_extra(
     rest = keep(fields.value, known, form, blanks=("stop_sequences", "tools", "metadata", "output_config"))
     information = dict(rest.fields) if rest is not None else {}
     kept_form = dict(rest.form) if rest is not None else {}
-    idle = {key: information.pop(key) for key in _IDLE if key in information and _IDLE[key](information[key])}
-    if idle:
-        kept_form[HOLLOW] = {**kept_form.get(HOLLOW, {}), **idle}
+    for key, is_idle in _IDLE.items():
+        if key in information and is_idle(information[key]):
+            kept_form[HOLLOW] = {**kept_form.get(HOLLOW, {}), key: information.pop(key)}
     config = config_rest(fields, output) if "output_config" in fields.value else None
     if config:
         information["output_config"] = config

@@ -48,7 +48,7 @@ def parse_tools(body: Fields, memory: Memory | None = None) -> tuple[AnyTool, ..
 
 def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
     tools: list[AnyTool] = []
-    servers = servers_of(body)
+    servers = servers_of(body) if SERVERS in body.value else {}
     for fields in body.objects("tools"):
         plain = _plain_tool(fields.value)
         if plain is not None:

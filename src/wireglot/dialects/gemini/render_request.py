@@ -8,7 +8,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
-from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.fields import own_form
 from wireglot.dialects.gemini.generation import render_generation
 from wireglot.dialects.gemini.names import OWN, put_back, unfolded
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
@@ -59,8 +59,12 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if generation:
         body["generationConfig"] = generation
     _render_rest(request, body, form, out)
-    losses_of_extra(request.extra, OWN, "$", out)
-    return Rendered(merge(body, unfolded(own_fields(request.extra, OWN))), tuple(out))
+    extra = request.extra
+    if extra is not None and extra.dialect == OWN:
+        merge(body, unfolded(extra.fields))
+    else:
+        losses_of_extra(extra, OWN, "$", out)
+    return Rendered(body, tuple(out))
 
 
 def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], memory: Memory | None) -> Any:
@@ -139,7 +143,7 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
 
 
 def _declare_message(message: Message, path: str, renderer: PartRenderer) -> None:
-    if message.extra is not None:
+    if message.extra is not None and message.extra.fields:
         losses_of_extra(message.extra, OWN, path, renderer.losses)
     if message.name:
         renderer.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))

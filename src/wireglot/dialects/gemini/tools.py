@@ -157,8 +157,10 @@ def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] |
     if tool.kind == "custom":
         out.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
         return None
-    losses_of_extra(tool.extra, OWN, path, out)
-    declare_native(tool, path, out)
+    if tool.extra is not None:
+        losses_of_extra(tool.extra, OWN, path, out)
+    if tool.native is not None:
+        declare_native(tool, path, out)
     if tool.strict:
         out.append(Loss(f"{path}.strict", "tool.strict", "dropped", "no such switch for one function"))
     if tool.namespace:
