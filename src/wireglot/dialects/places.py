@@ -60,6 +60,23 @@ def _paths(name: str, count: int) -> list[str]:
     return [f"$.{name}[{number}]" for number in range(count)]
 
 
+def numbered_nodes(path: str, items: Any, kind: Callable[[Any], str]) -> list[Node]:
+    """The items of an array at this path, each a node; none where it is no array."""
+    if type(items) is not list:
+        return []
+    return [Node(f"{path}[{number}]", kind(item), item) for number, item in enumerate(items)]
+
+
+def kind_by_type(kinds: Mapping[str, str], untyped: str = "Foreign") -> Callable[[Any], str]:
+    """A function that tells the kind of a part by its `type`. `untyped`: that of a part without one."""
+
+    def kind(part: Any) -> str:
+        name = part.get("type") if type(part) is dict else None
+        return kinds.get(name, "Foreign") if type(name) is str else untyped
+
+    return kind
+
+
 def _nothing(*_: Any) -> list[Any]:
     return []
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot.dialects.anthropic.settings import REQUEST_FIELDS
-from wireglot.dialects.places import Node, Places, Turn, numbered_turns
+from wireglot.dialects.places import Node, Places, Turn, kind_by_type, numbered_nodes, numbered_turns
 
-_KINDS: Final = {
-    "text": "Text",
-    "thinking": "Reasoning",
-    "redacted_thinking": "Reasoning",
-    "tool_use": "ToolCall",
-    "tool_result": "ToolResult",
-    "image": "Media",
-    "document": "Media",
-}
+_kind: Final = kind_by_type(
+    {
+        "text": "Text",
+        "thinking": "Reasoning",
+        "redacted_thinking": "Reasoning",
+        "tool_use": "ToolCall",
+        "tool_result": "ToolResult",
+        "image": "Media",
+        "document": "Media",
+    }
+)
 
 
 def _turns(body: dict[str, Any]) -> list[Turn]:
@@ -31,24 +33,11 @@ def _parts(turn: Turn) -> list[Node]:
 
 
 def _blocks(content: Any, path: str) -> list[Node]:
-    if type(content) is str:
-        return [Node(path, "Text")]
-    if type(content) is not list:
-        return []
-    return [Node(f"{path}[{number}]", _kind(block), block) for number, block in enumerate(content)]
-
-
-def _kind(block: Any) -> str:
-    kind = block.get("type") if type(block) is dict else None
-    return _KINDS.get(kind, "Foreign") if type(kind) is str else "Foreign"
+    return [Node(path, "Text")] if type(content) is str else numbered_nodes(path, content, _kind)
 
 
 def _tools(body: dict[str, Any]) -> list[Node]:
-    tools = body.get("tools")
-    return [
-        Node(f"$.tools[{number}]", _name(tool), tool)
-        for number, tool in enumerate(tools if type(tools) is list else ())
-    ]
+    return numbered_nodes("$.tools", body.get("tools"), _name)
 
 
 def _name(tool: Any) -> str:

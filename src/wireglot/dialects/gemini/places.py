@@ -7,7 +7,7 @@ from typing import Any, Final
 from wireglot.dialects.gemini.generation import REQUEST_FIELDS, SIMPLE_FIELDS
 from wireglot.dialects.gemini.names import TOOL, listed, snake_case
 from wireglot.dialects.json_path import written
-from wireglot.dialects.places import Node, Places, Turn, numbered_turns
+from wireglot.dialects.places import Node, Places, Turn, numbered_nodes, numbered_turns
 
 _KINDS: Final = (
     ("functionCall", "ToolCall"),
@@ -44,7 +44,7 @@ def _parts(turn: Turn) -> list[Node]:
         return []
     parts = content.get("parts")
     if type(parts) is list:
-        return [Node(f"{turn.path}.parts[{number}]", _kind(part), part) for number, part in enumerate(parts)]
+        return numbered_nodes(f"{turn.path}.parts", parts, _kind)
     if parts is not None:
         return [Node(f"{turn.path}.parts", _kind(parts), parts)]
     return [Node(turn.path, "Text", content)] if "text" in content else []

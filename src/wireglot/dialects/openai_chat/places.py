@@ -7,10 +7,13 @@ from typing import Any, Final
 from wireglot.dialects.openai_chat.reasoning import DETAILS, FIELDS
 from wireglot.dialects.openai_chat.settings import REQUEST_FIELDS
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH
-from wireglot.dialects.places import Node, Places, Turn, numbered_turns
+from wireglot.dialects.places import Node, Places, Turn, kind_by_type, numbered_nodes, numbered_turns
 
-_KINDS: Final = {"text": "Text", "refusal": "Text", "thinking": "Reasoning"}
-_MEDIA: Final = frozenset({"image_url", "input_audio", "file", "video_url", "audio_url"})
+_MEDIA: Final = ("image_url", "input_audio", "file", "video_url", "audio_url")
+_kind: Final = kind_by_type(
+    {"text": "Text", "refusal": "Text", "thinking": "Reasoning", **dict.fromkeys(_MEDIA, "Media")},
+    untyped="Text",
+)
 
 
 def _turns(body: dict[str, Any]) -> list[Turn]:
@@ -34,9 +37,7 @@ def _message(message: dict[str, Any], path: str) -> list[Node]:
     for key in ("audio", "tools"):
         if message.get(key):
             nodes.append(Node(f"{path}.{key}", "Foreign", message[key]))
-    calls = message.get("tool_calls")
-    for number, call in enumerate(calls if type(calls) is list else ()):
-        nodes.append(Node(f"{path}.tool_calls[{number}]", "ToolCall", call))
+    nodes += numbered_nodes(f"{path}.tool_calls", message.get("tool_calls"), lambda _: "ToolCall")
     if message.get("function_call"):
         nodes.append(Node(f"{path}.function_call", "ToolCall", message["function_call"]))
     return nodes
@@ -55,28 +56,16 @@ def _reasoning(message: dict[str, Any], path: str) -> list[Node]:
 def _content(content: Any, path: str) -> list[Node]:
     if type(content) is str:
         return [Node(path, "Text")] if content else []
-    if type(content) is not list:
-        return []
-    return [Node(f"{path}[{number}]", _kind(part), part) for number, part in enumerate(content)]
-
-
-def _kind(part: Any) -> str:
-    kind = part.get("type") if type(part) is dict else None
-    if type(kind) is not str:
-        return "Text"
-    return "Media" if kind in _MEDIA else _KINDS.get(kind, "Foreign")
+    return numbered_nodes(path, content, _kind)
 
 
 def _tools(body: dict[str, Any]) -> list[Node]:
     nodes = []
     for key in ("tools", "functions"):
-        listed = body.get(key)
-        for number, tool in enumerate(listed if type(listed) is list else ()):
-            nodes.append(Node(f"$.{key}[{number}]", _name(tool), tool))
+        nodes += numbered_nodes(f"$.{key}", body.get(key), _name)
     for turn in _turns(body):  # Kimi: tools declared on the way
-        listed = turn.value.get("tools") if type(turn.value) is dict else None
-        for number, tool in enumerate(listed if type(listed) is list else ()):
-            nodes.append(Node(f"{turn.path}.tools[{number}]", _name(tool), tool))
+        if type(turn.value) is dict:
+            nodes += numbered_nodes(f"{turn.path}.tools", turn.value.get("tools"), _name)
     if type(body.get(WEB_SEARCH)) is dict:
         nodes.append(Node(f"$.{WEB_SEARCH}", WEB_SEARCH, body[WEB_SEARCH]))
     return nodes

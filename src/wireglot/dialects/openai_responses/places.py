@@ -6,25 +6,30 @@ from typing import Any, Final
 
 from wireglot.dialects.openai_responses.mcp import is_made
 from wireglot.dialects.openai_responses.settings import REQUEST_FIELDS
-from wireglot.dialects.places import Node, Places, Turn
+from wireglot.dialects.places import Node, Places, Turn, kind_by_type, numbered_nodes
 
-_ITEMS: Final = {
-    "function_call": "ToolCall",
-    "custom_tool_call": "ToolCall",
-    "function_call_output": "ToolResult",
-    "custom_tool_call_output": "ToolResult",
-    "reasoning": "Reasoning",
-    "image_generation_call": "Media",
-}
-_PARTS: Final = {
-    "input_text": "Text",
-    "output_text": "Text",
-    "text": "Text",
-    "refusal": "Text",
-    "input_image": "Media",
-    "input_file": "Media",
-    "input_audio": "Media",
-}
+_item_kind: Final = kind_by_type(
+    {
+        "function_call": "ToolCall",
+        "custom_tool_call": "ToolCall",
+        "function_call_output": "ToolResult",
+        "custom_tool_call_output": "ToolResult",
+        "reasoning": "Reasoning",
+        "image_generation_call": "Media",
+    }
+)
+_kind: Final = kind_by_type(
+    {
+        "input_text": "Text",
+        "output_text": "Text",
+        "text": "Text",
+        "refusal": "Text",
+        "input_image": "Media",
+        "input_file": "Media",
+        "input_audio": "Media",
+    },
+    untyped="Text",
+)
 _CARRIERS: Final = ("additional_tools", "tool_search_output")
 _MEMBERS: Final = ("function", "custom")
 
@@ -55,16 +60,8 @@ def _item(item: Any, path: str) -> list[Node]:
         content = item.get("content")
         if type(content) is str:
             return [Node(f"{path}.content", "Text")]
-        return [
-            Node(f"{path}.content[{number}]", _kind(part), part)
-            for number, part in enumerate(content if type(content) is list else ())
-        ]
-    return [Node(path, _ITEMS.get(kind, "Foreign") if type(kind) is str else "Foreign", item)]
-
-
-def _kind(part: Any) -> str:
-    kind = part.get("type") if type(part) is dict else None
-    return _PARTS.get(kind, "Foreign") if type(kind) is str else "Text"
+        return numbered_nodes(f"{path}.content", content, _kind)
+    return [Node(path, _item_kind(item), item)]
 
 
 def _tools(body: dict[str, Any]) -> list[Node]:
@@ -86,7 +83,7 @@ def _declared(tools: Any, path: str) -> list[Node]:
         place = f"{path}[{number}]"
         members = tool.get("tools") if type(tool) is dict and tool.get("type") == "namespace" else None
         if type(members) is list and members and all(map(_is_member, members)):
-            nodes += (Node(f"{place}.tools[{index}]", _name(one), one) for index, one in enumerate(members))
+            nodes += numbered_nodes(f"{place}.tools", members, _name)
         else:
             nodes.append(Node(place, _name(tool), tool))
     return nodes
