@@ -18,7 +18,7 @@ from wireglot.ir.request import OutputFormat, Request, Sampling
 _UNSET: Final[tuple[Any, ...]] = (None, "", (), {})
 
 
-class Kind(NamedTuple):
+class FieldKind(NamedTuple):
     """What a field holds. Values of `types` are taken as they are, all others given to `read`, which converts
     or refuses them. `blank` says nothing: the field keeps it, and the setting stays unset."""
 
@@ -27,11 +27,11 @@ class Kind(NamedTuple):
     blank: Any = None
 
 
-BOOLEAN: Final = Kind((bool,), Fields.boolean)
-INTEGER: Final = Kind((int,), Fields.integer)
-NUMBER: Final = Kind((int, float), Fields.number)
-TEXT: Final = Kind((str,), Fields.text_or_none, "")
-TEXTS: Final = Kind((), Fields.texts, [])
+BOOLEAN: Final = FieldKind((bool,), Fields.boolean)
+INTEGER: Final = FieldKind((int,), Fields.integer)
+NUMBER: Final = FieldKind((int, float), Fields.number)
+TEXT: Final = FieldKind((str,), Fields.text_or_none, "")
+TEXTS: Final = FieldKind((), Fields.texts, [])
 
 
 class F(NamedTuple):
@@ -40,7 +40,7 @@ class F(NamedTuple):
     name: str
     setting: str
     """A field of the neutral request, or one of its sampling: `max_tokens`, `sampling.top_p`."""
-    kind: Kind
+    kind: FieldKind
     also: tuple[str, ...] = ()
     """Other fields of the dialect in which the setting may be found."""
     apart: bool = False
@@ -52,7 +52,7 @@ class F(NamedTuple):
 class _Reader(NamedTuple):
     sampled: bool
     attribute: str
-    kind: Kind
+    kind: FieldKind
     unset: tuple[Any, ...]
 
 

@@ -8,12 +8,12 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, integer, put_back
 from wireglot.dialects.gemini.schema import is_openapi, json_schema
-from wireglot.dialects.request_fields import BOOLEAN, NUMBER, TEXTS, F, Kind, RequestFields
+from wireglot.dialects.request_fields import BOOLEAN, NUMBER, TEXTS, F, FieldKind, RequestFields
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import UNNAMED_FORMAT, Effort, OutputFormat, Request, Thinking
 
-_INTEGER = Kind((int,), integer)
+_INTEGER = FieldKind((int,), integer)
 REQUEST_FIELDS = RequestFields(
     F("temperature", "sampling.temperature", NUMBER),
     F("topP", "sampling.top_p", NUMBER),

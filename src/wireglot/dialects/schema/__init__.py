@@ -4,7 +4,7 @@
 cannot express is appended to the description, as in "(minLength: 3; pattern: ^a+$)", for the model to read.
 """
 
-from .infer import infer_type
+from .keywords import infer_type
 from .project import project
 from .root import WRAPPED_IN, object_root
 from .values import Projected, SchemaNote, SchemaTarget

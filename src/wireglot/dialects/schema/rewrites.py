@@ -4,8 +4,7 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
-from .infer import infer_type, value_types
-from .keywords import ANNOTATIONS, APPLIES_TO, SILENT, concerns
+from .keywords import ANNOTATIONS, APPLIES_TO, SILENT, concerns, infer_type, value_types
 from .merge import both, const_as_enum, merge
 from .place import Place
 from .refs import Refs

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from .infer import infer_type
-from .keywords import DEFINITION_KEYWORDS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
+from .keywords import DEFINITION_KEYWORDS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS, infer_type
 from .merge import merge
 from .place import Place
 from .refs import Refs, refs_in

@@ -1,7 +1,8 @@
 """Every target's rules. A new target is one more table."""
 
-from .gemini import GEMINI_JSON, GEMINI_OPENAPI
-from .keywords import words
+from typing import Any
+
+from .keywords import infer_type, words
 from .place import Place
 from .rewrites import (
     any_type_or,
@@ -12,6 +13,7 @@ from .rewrites import (
     drop_idle_keywords,
     drop_idle_values,
     every_type,
+    integer_bounds,
     items_for_arrays,
     limit_enum,
     limit_formats,
@@ -25,8 +27,8 @@ from .rewrites import (
     type_from_keywords,
     type_from_values,
 )
-from .root import plain_root
-from .values import Node, SchemaTarget, type_names
+from .root import plain_root, plain_typed_root
+from .values import Node, SchemaTarget, json_text, type_names
 from .walk import Rules
 
 # "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
@@ -193,6 +195,218 @@ MOONSHOT = Rules(
         required_exists,
     ),
 )
+
+# Gemini: raw JSON Schema with few honoured keywords, and the older Schema message.
+
+
+def _open_cycles(node: Node, place: Place) -> Node:
+    """Recursion may only run through optional properties (gemini.md, "Schema dialects")."""
+    refs = place.walk.refs
+    if "required" not in node or not refs.is_cyclic(place.home):
+        return node
+    known = node.get("properties", {})
+    looping = [name for name in node["required"] if refs.leads_into_cycle(known.get(name))]
+    for name in looping:
+        place.note("required", "a recursive property cannot be required", "properties", name)
+    node["required"] = [name for name in node["required"] if name not in looping]
+    return node
+
+
+GEMINI_JSON = Rules(
+    refs="named",
+    refs_if_cyclic="named",
+    object_root=False,
+    keeps=words(
+        "$ref $defs type format title description enum items prefixItems minItems maxItems minimum maximum "
+        "anyOf properties additionalProperties required propertyOrdering"
+    ),
+    rewrites=(
+        merge_all_of,
+        const_to_enum,
+        one_of_to_any_of,
+        simplify_any_of,
+        close_false_items,
+        drop_idle_values,
+        type_from_values,
+        drop_idle_keywords,
+        limit_enum("string", "integer", "number"),
+        integer_bounds,
+        drop_false_properties,
+        _open_cycles,
+        required_exists,
+    ),
+)
+
+
+def _null_to_nullable(node: Node, place: Place) -> Node:
+    """null as a type, a branch or an enum value: all said by the nullable flag."""
+    kinds = type_names(node)
+    if "enum" in node and None in node["enum"] and len(node["enum"]) > 1:
+        node["enum"] = [value for value in node["enum"] if value is not None]
+        place.nullable = not kinds or "null" in kinds
+    if "null" in kinds and len(kinds) > 1:
+        place.nullable = place.nullable or "enum" not in node
+        rest = [kind for kind in kinds if kind != "null"]
+        node["type"] = rest[0] if len(rest) == 1 else rest
+    if "anyOf" in node:
+        node["anyOf"] = _branches_without_null(node, place)
+    return node
+
+
+def _branches_without_null(node: Node, place: Place) -> list[Any]:
+    branches: list[Any] = node["anyOf"]
+    rest = [branch for branch in branches if not _only_null(branch)]
+    if not rest or len(rest) == len(branches):
+        return branches
+    place.nullable = not type_names(node)  # a type beside the branches says by itself whether null is allowed
+    return rest
+
+
+def _only_null(branch: Any) -> bool:
+    if not isinstance(branch, dict):
+        return False
+    kind = branch.get("type")
+    return (
+        (isinstance(kind, str) and kind.lower() == "null")
+        or branch.get("enum") == [None]
+        or ("const" in branch and branch["const"] is None)
+    )
+
+
+def _enum_of_strings(node: Node, place: Place) -> Node:
+    """Values of an enum are strings here; numbers are spelled out."""
+    values = node.get("enum", [])
+    if not values or all(isinstance(value, bool) or value is None for value in values):
+        return node  # limit_enum sees to these
+    if any(isinstance(value, dict | list | bool) for value in values):
+        place.drop(node, "enum")
+        return node
+    if not all(isinstance(value, str) for value in values):
+        place.note("enum", "numbers are sent as strings")
+        node["type"] = "string"
+        if "default" in node and not isinstance(node["default"], str):
+            node["default"] = json_text(node["default"])
+    node["enum"] = [value if isinstance(value, str) else json_text(value) for value in values]
+    return _without_empty_value(node, place)
+
+
+def _without_empty_value(node: Node, place: Place) -> Node:
+    if "" in node["enum"]:
+        place.note("enum", "the empty string cannot be a value")
+        node["enum"] = [value for value in node["enum"] if value]
+        if not node["enum"]:
+            del node["enum"]
+    return node
+
+
+def _string_or_object(node: Node, place: Place) -> Node:
+    if kind := infer_type(node):
+        return {"type": kind, **node}
+    if place.is_root:
+        return {"type": "object", **node}
+    place.note("type", "a type is needed; sent as string")
+    return {"type": "string", **node}
+
+
+def _no_null_type(node: Node, place: Place) -> Node:
+    if node.get("type") == "null":
+        place.note("type", "null alone is no type; sent as a nullable string")
+        place.nullable = True
+        node["type"] = "string"
+    return node
+
+
+def _example(node: Node, place: Place) -> Node:
+    """One example has a place; more are told."""
+    if "example" not in node and len(node.get("examples", ())) == 1:
+        node["example"] = node.pop("examples")[0]
+    return node
+
+
+def _additional(node: Node, place: Place) -> Node:
+    if node.get("additionalProperties") is False:
+        place.note("additionalProperties", "not supported; dropped")
+        del node["additionalProperties"]
+    return node
+
+
+def _ordering_exists(node: Node, place: Place) -> Node:
+    if "propertyOrdering" in node:
+        known = node.get("properties", {})
+        node["propertyOrdering"] = [name for name in node["propertyOrdering"] if name in known]
+        if not node["propertyOrdering"]:
+            del node["propertyOrdering"]
+    return node
+
+
+def _spelled(node: Node, place: Place) -> Node:
+    """Types in capitals, as the Schema message's own enum has them, and the nullable flag."""
+    if "type" in node:
+        node["type"] = node["type"].upper()
+    if place.nullable and "anyOf" not in node:
+        node["nullable"] = True
+    return node
+
+
+def _alone(node: Node, place: Place) -> Node:
+    """Vertex: "When using any_of, it must be the only field set". All else moves into the branches."""
+    if "anyOf" not in node:
+        return node
+    text = place.describe(node).get("description")
+    branches = [inner for branch in node["anyOf"] for inner in branch.get("anyOf", [branch])]
+    if text:
+        branches = [_described(branch, text) for branch in branches]
+    if place.nullable:
+        branches = [{**branch, "nullable": True} for branch in branches]
+    return {"anyOf": branches}
+
+
+def _described(branch: Node, text: str) -> Node:
+    own = branch.get("description")
+    return {**branch, "description": f"{text}\n{own}" if own else text}
+
+
+GEMINI_OPENAPI = Rules(
+    refs="inline",
+    refs_if_cyclic="inline",
+    object_root=False,
+    keeps=words(
+        "type format title description nullable enum items minItems maxItems properties required "
+        "minProperties maxProperties minLength maxLength pattern minimum maximum anyOf default example "
+        "propertyOrdering"
+    ),
+    rewrites=(
+        merge_all_of,
+        const_to_enum,
+        plain_typed_root,
+        one_of_to_any_of,
+        simplify_any_of,
+        close_false_items,
+        drop_idle_values,
+        type_from_values,
+        _null_to_nullable,
+        simplify_any_of,
+        _null_to_nullable,
+        split_types,
+        spread_into_any_of(frozenset()),
+        _enum_of_strings,
+        limit_enum("string"),
+        any_type_or(_string_or_object),
+        _no_null_type,
+        tuple_to_items,
+        drop_idle_keywords,
+        items_for_arrays,
+        integer_bounds,
+        limit_formats("enum", "date-time", "float", "double", "int32", "int64"),
+        drop_false_properties,
+        required_exists,
+        _ordering_exists,
+        _example,
+        _additional,
+    ),
+    finish=(_spelled, _alone),
+)
+
 
 RULES: dict[SchemaTarget, Rules] = {
     "gemini-json": GEMINI_JSON,
