@@ -25,18 +25,27 @@ def is_unsent(error: ApiError) -> bool:
     return error.extra is None and error.code == _UPSTREAM
 
 
+_USUAL: Final[dict[ErrorKind, int]] = {
+    "invalid_request": 400,
+    "context_overflow": 400,
+    "auth": 401,
+    "billing": 402,
+    "permission": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "too_large": 413,
+    "rate_limit": 429,
+    "overloaded": 503,
+    "server": 500,
+    "timeout": 504,
+    "content_policy": 400,
+}
+"""The HTTP status of an error that brings none of its own."""
+
 _BY_STATUS: Final[dict[int, ErrorKind]] = {
-    401: "auth",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
+    **{status: kind for kind, status in reversed(_USUAL.items())},
     408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
     499: "server",  # whoever stands before the model hung up; nothing is wrong with the request
-    503: "overloaded",
-    504: "timeout",
     522: "timeout",  # 522 and 524 are Cloudflare's
     524: "timeout",
     529: "overloaded",
@@ -202,24 +211,6 @@ def stated_message(error: dict[str, Any]) -> str:
             return encode_text(value)[:_TEXT_TOLD_CHARS]
     return ""
 
-
-# The HTTP status of an error that brings none of its own.
-
-_USUAL: Final[dict[ErrorKind, int]] = {
-    "invalid_request": 400,
-    "context_overflow": 400,
-    "auth": 401,
-    "billing": 402,
-    "permission": 403,
-    "not_found": 404,
-    "conflict": 409,
-    "too_large": 413,
-    "rate_limit": 429,
-    "overloaded": 503,
-    "server": 500,
-    "timeout": 504,
-    "content_policy": 400,
-}
 
 UPSTREAM_AUTH: Final = "upstream_auth_failed"
 """The code of an error that a gateway's own key has caused. Its client has done nothing wrong."""

@@ -24,32 +24,6 @@ from wireglot.ir.loss import Loss
 
 _NOT_SUPPORTED = "not_supported"
 """What Claude Code expects with a 501 of a gateway."""
-_KINDS: dict[str, ErrorKind] = {
-    "invalid_request_error": "invalid_request",
-    "authentication_error": "auth",
-    "billing_error": "billing",
-    "permission_error": "permission",
-    "not_found_error": "not_found",
-    "conflict_error": "conflict",
-    "request_too_large": "too_large",
-    "rate_limit_error": "rate_limit",
-    "overloaded_error": "overloaded",
-    "api_error": "server",
-    "timeout_error": "timeout",
-    _NOT_SUPPORTED: "server",
-    # What compatible hosts send in the same envelope.
-    "gateway_timeout_error": "timeout",
-    "invalid_authentication_error": "auth",
-    "exceeded_current_quota_error": "billing",
-    "insufficient_quota": "billing",
-    "permission_denied_error": "permission",
-    "access_terminated_error": "permission",
-    "resource_not_found_error": "not_found",
-    "rate_limit_reached_error": "rate_limit",
-    "engine_overloaded_error": "overloaded",
-    "server_error": "server",
-    "content_filter": "content_policy",
-}
 _WRITTEN: dict[ErrorKind, str] = {
     "invalid_request": "invalid_request_error",
     "context_overflow": "invalid_request_error",
@@ -64,6 +38,23 @@ _WRITTEN: dict[ErrorKind, str] = {
     "server": "api_error",
     "timeout": "timeout_error",
     "content_policy": "invalid_request_error",
+}
+_KINDS: dict[str, ErrorKind] = {
+    **{name: kind for kind, name in reversed(_WRITTEN.items())},
+    "conflict_error": "conflict",
+    _NOT_SUPPORTED: "server",
+    # What compatible hosts send in the same envelope.
+    "gateway_timeout_error": "timeout",
+    "invalid_authentication_error": "auth",
+    "exceeded_current_quota_error": "billing",
+    "insufficient_quota": "billing",
+    "permission_denied_error": "permission",
+    "access_terminated_error": "permission",
+    "resource_not_found_error": "not_found",
+    "rate_limit_reached_error": "rate_limit",
+    "engine_overloaded_error": "overloaded",
+    "server_error": "server",
+    "content_filter": "content_policy",
 }
 
 _NUMBER = re.compile(r"\d[\d,]{2,}")

@@ -27,49 +27,39 @@ from wireglot.ir.errors import ApiError, ErrorKind
 _TYPES = "type.googleapis.com/google.rpc."
 
 _UNIMPLEMENTED = "UNIMPLEMENTED"
-_BY_STATUS: dict[str, ErrorKind] = {
-    "INVALID_ARGUMENT": "invalid_request",
-    "FAILED_PRECONDITION": "invalid_request",
-    "OUT_OF_RANGE": "invalid_request",
-    "UNAUTHENTICATED": "auth",
-    "PERMISSION_DENIED": "permission",
-    "NOT_FOUND": "not_found",
-    "ABORTED": "conflict",
-    "ALREADY_EXISTS": "conflict",
-    "RESOURCE_EXHAUSTED": "rate_limit",
-    "UNAVAILABLE": "overloaded",
-    "DEADLINE_EXCEEDED": "timeout",
-    "CANCELLED": "server",
-    "INTERNAL": "server",
-    "UNKNOWN": "server",
-    _UNIMPLEMENTED: "server",
-    "DATA_LOSS": "server",
-}
-_BY_REASON: dict[str, ErrorKind] = {
-    "API_KEY_INVALID": "auth",
-    "API_KEY_EXPIRED": "auth",
-    "ACCESS_TOKEN_EXPIRED": "auth",
-    "BILLING_DISABLED": "billing",
-    "CONTEXT_LENGTH_EXCEEDED": "context_overflow",
-    "CONTENT_POLICY_VIOLATION": "content_policy",
-    "REQUEST_TOO_LARGE": "too_large",
-}
 _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
     "invalid_request": (400, "INVALID_ARGUMENT", ""),
     "context_overflow": (400, "INVALID_ARGUMENT", "CONTEXT_LENGTH_EXCEEDED"),
     "auth": (400, "INVALID_ARGUMENT", "API_KEY_INVALID"),
+    "rate_limit": (429, "RESOURCE_EXHAUSTED", ""),
     "billing": (429, "RESOURCE_EXHAUSTED", "BILLING_DISABLED"),
     "permission": (403, "PERMISSION_DENIED", ""),
     "not_found": (404, "NOT_FOUND", ""),
     "conflict": (409, "ABORTED", ""),
     "too_large": (413, "INVALID_ARGUMENT", "REQUEST_TOO_LARGE"),
-    "rate_limit": (429, "RESOURCE_EXHAUSTED", ""),
     "overloaded": (503, "UNAVAILABLE", ""),
     "server": (500, "INTERNAL", ""),
     "timeout": (504, "DEADLINE_EXCEEDED", ""),
     "content_policy": (400, "INVALID_ARGUMENT", "CONTENT_POLICY_VIOLATION"),
 }
 """Code, status, and the reason that tells kinds of one status apart. Google answers a bad key with 400."""
+
+_BY_STATUS: dict[str, ErrorKind] = {
+    **{status: kind for kind, (_, status, _) in reversed(_BY_KIND.items())},
+    "FAILED_PRECONDITION": "invalid_request",
+    "OUT_OF_RANGE": "invalid_request",
+    "UNAUTHENTICATED": "auth",
+    "ALREADY_EXISTS": "conflict",
+    "CANCELLED": "server",
+    "UNKNOWN": "server",
+    _UNIMPLEMENTED: "server",
+    "DATA_LOSS": "server",
+}
+_BY_REASON: dict[str, ErrorKind] = {
+    **{reason: kind for kind, (_, _, reason) in _BY_KIND.items() if reason},
+    "API_KEY_EXPIRED": "auth",
+    "ACCESS_TOKEN_EXPIRED": "auth",
+}
 
 _SAID_BY_HTTP = frozenset({405, 408, 415, 426})
 """Statuses that tell more than the kind does; Google repeats the status in the body."""
