@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -96,6 +97,18 @@ def session_by_cache_key(outline: Outline) -> str:
 def whole_number(value: object) -> int:
     """A count that a body states, 0 where it states none."""
     return value if type(value) is int and value > 0 else 0
+
+
+def stated_in(*names: str) -> Callable[[Body], int]:
+    """The count that one of these fields of a body states, the first that does."""
+
+    def stated(body: Body) -> int:
+        for name in names:
+            if number := whole_number(body.outline.get(name)):
+                return number
+        return 0
+
+    return stated
 
 
 def one_answer(body: Body) -> int:

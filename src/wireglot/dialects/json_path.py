@@ -48,7 +48,7 @@ def _step(value: Any, rest: str, snake: bool) -> tuple[str, Any, int] | None:
         key = rest[1:end]
         if key in value:
             return written(key), value[key], end
-        if snake and (other := _snake_case(key)) in value:
+        if snake and (other := snake_case(key)) in value:
             return written(other), value[other], end
         end = max(rest.rfind(".", 1, end), rest.rfind("[", 1, end))
     return None
@@ -68,7 +68,7 @@ def written(key: str) -> str:
     return f".{key}" if _SHORT_NAME.fullmatch(key) else f"[{encode_text(key)}]"
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
     return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 

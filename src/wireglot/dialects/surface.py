@@ -435,6 +435,15 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return "sse" if not self.sse_query or self.sse_query in query else "json-array"
 
 
+def complains(words: re.Pattern[str], code: str = "") -> Callable[[ApiError], bool]:
+    """Whether an error says something by these words, or has this code."""
+
+    def is_one(error: ApiError) -> bool:
+        return (bool(code) and error.code == code) or words.search(error.message) is not None
+
+    return is_one
+
+
 def in_every_answer(request: Request) -> bool:
     """`ClientSide.tells_usage` of a dialect whose answers all report it."""
     return True

@@ -20,11 +20,10 @@ from wireglot.dialects.anthropic.tap import MessageTap, glance
 from wireglot.dialects.anthropic.tools import tool_changes
 from wireglot.dialects.body import (
     MEDIA_MARKS,
-    Body,
     glance_body,
     one_answer,
     session_in_metadata,
-    whole_number,
+    stated_in,
 )
 from wireglot.dialects.context import Context
 from wireglot.dialects.counting import counting_only, input_tokens
@@ -42,6 +41,7 @@ from wireglot.dialects.surface import (
     Surface,
     Thread,
     UpstreamSide,
+    complains,
     in_every_answer,
 )
 from wireglot.ir.content import Extra, Foreign, Part, Text
@@ -71,14 +71,6 @@ def status(error: ApiError) -> int:
     if error.kind == "overloaded":
         return 529
     return 500 if error.code == UPSTREAM_AUTH else own_status(error)
-
-
-def asked_output(body: Body) -> int:
-    return whole_number(body.outline.get("max_tokens"))
-
-
-def is_refusal(error: ApiError) -> bool:
-    return error.code == "invalid_thinking_signature" or _STATE_REFUSED.search(error.message) is not None
 
 
 _MARKS: Final = StreamMarks(
@@ -164,7 +156,7 @@ SURFACE: Final = Surface(
         unserved=_UNSERVED,
         key_headers=(("authorization", "bearer "), ("x-api-key", "")),
         glance=glance_body,
-        asked_output=asked_output,
+        asked_output=stated_in("max_tokens"),
         asked_answers=one_answer,
         timeout_field="timeout",
         session_headers=("x-claude-code-session-id",),
@@ -224,7 +216,7 @@ SURFACE: Final = Surface(
         returns="own",
         asks_thinking=asks_thinking,
         thinks_only_with_state=True,
-        is_refusal=is_refusal,
+        is_refusal=complains(_STATE_REFUSED, "invalid_thinking_signature"),
         unsigned=Extra(NAME, form={"signature": "absent"}),
         between_tools=Extra(NAME, {"type": "between_tools"}),
         shows_by_effort=False,

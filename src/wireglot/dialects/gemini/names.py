@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.json_path import snake_case
 from wireglot.dialects.unknown_fields import UnknownFields
 from wireglot.ir.errors import WireglotError
 
@@ -66,10 +67,6 @@ class Names:
     def child(self, fields: Fields, key: str) -> Fields:
         """The object in a field; it must be one."""
         return self.read(fields.value.get(key), f"{fields.path}.{key}", fields.fault)
-
-
-def snake_case(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
 REQUEST = Names(

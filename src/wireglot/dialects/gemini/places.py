@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot.dialects.gemini.generation import REQUEST_FIELDS, SIMPLE_FIELDS
-from wireglot.dialects.gemini.names import TOOL, listed, snake_case
-from wireglot.dialects.json_path import written
+from wireglot.dialects.gemini.names import TOOL, listed
+from wireglot.dialects.json_path import snake_case, written
 from wireglot.dialects.places import Node, Places, Turn, numbered_nodes, numbered_turns
 
 _KINDS: Final = (

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, ReasoningState, Rendered, Route
-from wireglot.dialects.body import Body, glance_body, one_answer, whole_number
+from wireglot.dialects.body import glance_body, one_answer, stated_in
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.dialect import DIALECT as GEMINI
@@ -24,6 +24,7 @@ from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import parse_response
 from wireglot.dialects.gemini.stream_reader import GeminiReader
 from wireglot.dialects.gemini.tools import parse_tools, render_choice, render_tools
+from wireglot.dialects.json_path import snake_case
 from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
@@ -106,8 +107,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     camel = form.get("camel", [])
     body = merge(body, names.unfolded(own_fields(request.extra, NAME)))
     spelled = {
-        key if key in camel or key not in _SPELLED else names.snake_case(key): item
-        for key, item in body.items()
+        key if key in camel or key not in _SPELLED else snake_case(key): item for key, item in body.items()
     }
     return Rendered(spelled, tuple(out))
 
@@ -193,10 +193,6 @@ def _render_part(
 # --- over HTTP
 
 
-def asked_output(body: Body) -> int:
-    return whole_number(body.outline.get("maxOutputTokens"))
-
-
 SURFACE: Final = replace(
     GEMINI.surface,
     name=NAME,
@@ -210,7 +206,7 @@ SURFACE: Final = replace(
         prefixes=(),
         vendor_headers=(),
         glance=glance_body,
-        asked_output=asked_output,
+        asked_output=stated_in("maxOutputTokens"),
         asked_answers=one_answer,
         gateway_fields=frozenset({"conversation"}),
         results_without_calls=True,

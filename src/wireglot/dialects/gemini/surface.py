@@ -26,6 +26,7 @@ from wireglot.dialects.surface import (
     StreamMarks,
     Surface,
     UpstreamSide,
+    complains,
     in_every_answer,
 )
 from wireglot.ir.errors import ApiError
@@ -94,10 +95,6 @@ def output_of(config: dict[str, Any]) -> int:
 
 def answers_of(config: dict[str, Any]) -> int:
     return whole_number(config.get("candidateCount", config.get("candidate_count")))
-
-
-def is_refusal(error: ApiError) -> bool:
-    return _STATE_REFUSED.search(error.message) is not None
 
 
 _UNSERVED: Final = {
@@ -204,7 +201,7 @@ SURFACE: Final = Surface(
         signs_texts=True,
         shown_marks=(b"thoughtSignature", b"thought_signature"),
         takes_bypass=True,
-        is_refusal=is_refusal,
+        is_refusal=complains(_STATE_REFUSED),
     ),
     models=_MODELS,
     counts=COUNTS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, session_by_cache_key, whole_number
+from wireglot.dialects.body import MEDIA_MARKS, glance_body, session_by_cache_key, stated_in
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
 from wireglot.dialects.openai_chat.extras import NAME
@@ -14,18 +14,15 @@ from wireglot.dialects.openai_chat.repeated_calls import CallMender
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
 from wireglot.dialects.openai_shared import MODELS, VENDOR, owns_error
 from wireglot.dialects.passthrough import WORDS
-from wireglot.dialects.surface import ClientSide, ReasoningState, Route, StreamMarks, Surface, UpstreamSide
-from wireglot.ir.errors import ApiError
-
-
-def asked_output(body: Body) -> int:
-    outline = body.outline
-    return whole_number(outline.get("max_completion_tokens")) or whole_number(outline.get("max_tokens"))
-
-
-def asked_answers(body: Body) -> int:
-    return whole_number(body.outline.get("n"))
-
+from wireglot.dialects.surface import (
+    ClientSide,
+    ReasoningState,
+    Route,
+    StreamMarks,
+    Surface,
+    UpstreamSide,
+    complains,
+)
 
 _MARKS: Final = StreamMarks(
     signs=(b"tool", b"unction_"),
@@ -66,12 +63,8 @@ _REASONING_REFUSED: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """As Groq says it ("property 'reasoning_content' is unsupported"), and servers that check with pydantic
-("Extra inputs are not permitted, field: 'messages[1].reasoning_content'")."""
-
-
-def is_refusal(error: ApiError) -> bool:
-    """Some servers show reasoning in a field that they do not take."""
-    return _REASONING_REFUSED.search(error.message) is not None
+("Extra inputs are not permitted, field: 'messages[1].reasoning_content'"): some servers show reasoning in a
+field that they do not take."""
 
 
 SURFACE: Final = Surface(
@@ -91,8 +84,8 @@ SURFACE: Final = Surface(
         unserved=_UNSERVED,
         key_headers=(("authorization", "bearer "),),
         glance=glance_body,
-        asked_output=asked_output,
-        asked_answers=asked_answers,
+        asked_output=stated_in("max_completion_tokens", "max_tokens"),
+        asked_answers=stated_in("n"),
         timeout_field="timeout",
         session=session_by_cache_key,
         conversation_field="conversation",
@@ -129,7 +122,7 @@ SURFACE: Final = Surface(
         takes_unsigned=lambda _: True,
         turn_marks=(b'"assistant"',),
         shown_marks=(b'"reasoning_content"', b'"reasoning"', b'"reasoning_details"', b'"thinking"'),
-        is_refusal=is_refusal,
+        is_refusal=complains(_REASONING_REFUSED),
     ),
     models=MODELS,
     check_usage=USAGE_FIELDS.problems,

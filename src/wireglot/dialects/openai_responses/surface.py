@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from wireglot.dialects.body import (
     MEDIA_MARKS,
-    Body,
     glance_body,
     one_answer,
     session_by_cache_key,
-    whole_number,
+    stated_in,
 )
 from wireglot.dialects.context import Context
 from wireglot.dialects.counting import counting_only, input_tokens
@@ -35,10 +34,10 @@ from wireglot.dialects.surface import (
     StreamMarks,
     Surface,
     UpstreamSide,
+    complains,
     in_every_answer,
 )
 from wireglot.ir.content import Foreign, Part, Text
-from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request
 from wireglot.ir.turns import last_words
 
@@ -61,6 +60,7 @@ _MARKS: Final = StreamMarks(
     start=re.compile(rb'event: ?response\.created\s+data:[^\r\n]*|"response\.created"'),
 )
 _NO_STATE: Final = re.compile(r"encrypted.?content is not supported", re.IGNORECASE)
+"""As OpenAI and Azure say it of models that do not reason."""
 
 _OWN_PATHS: Final = (
     Route("POST", "/v1/responses", "generate"),
@@ -80,19 +80,6 @@ _OWN_PATHS: Final = (
     Route("DELETE", "/v1/conversations/*/items/*", "state", "items.delete"),
 )
 _ROOTS: Final = ("", "/openai")
-
-
-def asked_output(body: Body) -> int:
-    return whole_number(body.outline.get("max_output_tokens"))
-
-
-def is_refusal(error: ApiError) -> bool:
-    return error.code == "invalid_encrypted_content" or _STATE_REFUSED.search(error.message) is not None
-
-
-def has_no_state(error: ApiError) -> bool:
-    """As OpenAI and Azure say it of models that do not reason."""
-    return _NO_STATE.search(error.message) is not None
 
 
 def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
@@ -155,7 +142,7 @@ SURFACE: Final = Surface(
         prefixes=tuple(root + path for root in _ROOTS for path in ("/v1/responses", "/v1/conversations")),
         key_headers=(("authorization", "bearer "),),
         glance=glance_body,
-        asked_output=asked_output,
+        asked_output=stated_in("max_output_tokens"),
         asked_answers=one_answer,
         timeout_field="timeout",
         session=session_by_cache_key,
@@ -190,8 +177,8 @@ SURFACE: Final = Surface(
     reasoning=ReasoningState(
         returns="own",
         takes_unsigned=is_raw,
-        is_refusal=is_refusal,
-        has_none=has_no_state,
+        is_refusal=complains(_STATE_REFUSED, "invalid_encrypted_content"),
+        has_none=complains(_NO_STATE),
         without_state=without_ids,
     ),
     models=MODELS,
