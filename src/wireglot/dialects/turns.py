@@ -11,16 +11,18 @@ which it is found, or compared here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from wireglot.dialects.context import Context
-from wireglot.ir.content import Message, ToolCall, ToolResult
+from wireglot.ir.content import Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import encode
 from wireglot.wire.known_row import KnownRow, row_of
+from wireglot.wire.memory import Memory
 
 _OBJECTS_BYTES: Final = 3
 """A turn that is written at the end is held as its writer's own objects too: about so many times its text."""
@@ -82,8 +84,60 @@ def read_turns(reader: TurnReader, items: Sequence[Any], context: Context, *told
             memory.keep(item, key, (messages[-1], mark), shared=messages[-1])
 
 
+class TurnWriter(ABC):
+    """Writes messages in their order, for `write_turns` or `join_turns`."""
+
+    losses: list[Loss]
+    calls: dict[str, Any]
+    """What is known of the calls so far, by their ids."""
+
+    @abstractmethod
+    def write_message(self, message: Message, index: int) -> list[Any]:
+        """The items of a message that is a turn by itself, or the pieces of which a turn is joined."""
+
+    def turn_end(self, messages: tuple[Message, ...], start: int) -> int:
+        """The number of the first message that is no part of the turn that begins with this one."""
+        return start + 1
+
+    def write_turn(self, messages: tuple[Message, ...], start: int, end: int) -> list[Any]:
+        """The items of several messages that are one turn."""
+        raise NotImplementedError
+
+    def state(self, message: Message) -> Hashable:
+        """All that the writing of this message depends on beside it, the context and the calls that it
+        answers; None if it is to be written each time."""
+        return 0
+
+    def mark(self) -> Any:
+        """What the last message that was written changes for those after it, beside the calls."""
+        return None
+
+    def go_on(self, mark: Any) -> None:
+        """The last message has been written, and came to this."""
+        assert mark is None, "a writer with marks goes on by itself"
+
+
+class JoiningWriter(TurnWriter):
+    """Writes pieces: those of neighbouring messages of one role are one turn."""
+
+    turns: list[JoinedTurn]
+    """Those so far."""
+
+    @abstractmethod
+    def role(self, message: Message) -> str:
+        """Whose turn it is in this dialect."""
+
+    @abstractmethod
+    def begins_turn(self, message: Message) -> bool:
+        """Whether it is no part of the turn before, although that has the same role."""
+
+    def is_turn(self, message: Message) -> bool:
+        """Whether a message is a turn even where nothing is written of it."""
+        return False
+
+
 class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
-    """Nobody may change anything of it."""
+    """A message that was written. Nobody may change anything of it."""
 
     key: Hashable
     """Under which it is kept."""
@@ -93,173 +147,228 @@ class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
     answers: tuple[tuple[str, Any], ...]
     """Ids of the calls that it answers or makes, with what was known of each before."""
     losses: tuple[Loss, ...]
-    told: bool = False
-    """Whatever else there is to say about it."""
+    mark: Any
     whole: list[msgspec.Raw] = []
     """The turn that was made of it alone, once it was written."""
 
 
 class WrittenTogether(msgspec.Struct, frozen=True, eq=False):
-    """Several turns. Nobody may change anything of it."""
+    """Several turns that were written. Nobody may change anything of it."""
 
     start: int
     """Of the first message."""
-    behind: int
-    """The last one."""
-    items: tuple[Any, ...]
+    end: int
+    """Of the first message that is no part of it."""
+    items: tuple[msgspec.Raw, ...]
     calls: dict[str, Any]
     """All that is known of calls from here on."""
     losses: tuple[Loss, ...]
+    mark: Any
 
 
-class WrittenTurns:
-    """Of one request that is being written. `calls`: what is known of those so far, by their ids; `losses`:
-    where the writer tells what it could not say."""
+def write_turns(
+    writer: TurnWriter, messages: tuple[Message, ...], start: int, context: Context, *told: Hashable
+) -> list[Any]:
+    """The items of the messages from `start` on, as JSON where they may come again. `told`: the dialect, and
+    all of the request that any of its turns may depend on."""
+    out: list[Any] = []
+    index, count = start, len(messages)
+    cache = _cache(writer, messages, context, told)
+    if cache is None:
+        while index < count:
+            end = writer.turn_end(messages, index)
+            alone = end == index + 1
+            out += (
+                writer.write_message(messages[index], index)
+                if alone
+                else writer.write_turn(messages, index, end)
+            )
+            index = end
+        return out
+    row = row_of(cache.memory, messages)
+    lost = len(writer.losses)
+    if row is not None:
+        index = cache.take_settled(row, messages, start, out)
+    while index < count:
+        if row is not None and start < index == len(row.values):
+            cache.settle(row, start, out, lost)
+        end = writer.turn_end(messages, index)
+        if end > index + 1:
+            out += writer.write_turn(messages, index, end)
+        else:
+            state = writer.state(messages[index])
+            if state is None:
+                row = None  # what follows it may be otherwise the next time, too
+                out += writer.write_message(messages[index], index)
+            else:
+                out += cache.write(messages[index], index, state, is_whole=True)[0]
+        index = end
+    return out
 
-    __slots__ = ("_before", "_calls", "_losses", "_memory", "_row", "_scope")
+
+class JoinedTurn:
+    """A turn being put together: `pieces` with the numbers of their messages, of which `message` is the
+    first."""
+
+    __slots__ = ("_cache", "_known", "is_one", "message", "pieces", "role")
 
     def __init__(
-        self,
-        messages: tuple[Message, ...],
-        context: Context,
-        calls: dict[str, Any],
-        losses: list[Loss],
-        *told: Any,
+        self, role: str, message: Message, cache: _WriterCache | None, known: WrittenTurn | None
     ) -> None:
-        self._memory = context.memory.for_turns(messages) if context.memory is not None else None
-        self._calls = calls
-        self._losses = losses
-        self._scope = context.scope("written", *told) if self._memory is not None else 0
-        self._row: KnownRow | None = None
-        self._before = (0, 0, 0)
-        """How many messages, items and losses there were before the turns that are settled."""
+        self.role = role
+        self.message = message
+        self.is_one = True
+        """Whether there is no other message in it."""
+        self.pieces: list[tuple[int, Any]] = []
+        self._cache = cache
+        self._known = known
 
-    def together(self, messages: tuple[Message, ...], start: int, items: int) -> WrittenTogether | None:
-        """What was written of the first turns from `start` on, as far as they came before; so many items were
-        written of the messages before them."""
-        if self._memory is None:
-            return None
-        row = self._row = row_of(self._memory, messages)
-        self._before = (start, items, len(self._losses))
-        known = row.reached(("written", self._scope)) if row is not None else None
+    def finished(self, make: Callable[[JoinedTurn], Any]) -> Any:
+        """What `make` makes of it; as JSON where it may come again."""
+        known, cache = self._known, self._cache
+        if cache is None or known is None or not self.is_one:
+            return make(self)
+        return known.whole[0] if known.whole else cache.finish(known, self, make)
+
+
+def join_turns(
+    writer: JoiningWriter, messages: tuple[Message, ...], start: int, context: Context, *told: Hashable
+) -> list[JoinedTurn]:
+    """The turns of the messages from `start` on; see `write_turns`."""
+    turns = writer.turns = []
+    cache = _cache(writer, messages, context, told)
+    for index in range(start, len(messages)):
+        message = messages[index]
+        known: WrittenTurn | None = None
+        pieces: Sequence[Any]
+        if cache is None or (state := writer.state(message)) is None:
+            pieces = writer.write_message(message, index)
+        else:
+            pieces, known = cache.write(message, index, state, is_whole=False)
+        if not pieces and not writer.is_turn(message):
+            continue
+        role = writer.role(message)
+        if turns and turns[-1].role == role and not writer.begins_turn(message):
+            turns[-1].is_one = False
+        else:
+            turns.append(JoinedTurn(role, message, cache, known))
+        turns[-1].pieces += [(index, piece) for piece in pieces]
+    writer.turns = []  # they refer to it: all of it is freed at once and not by the collector
+    return turns
+
+
+def _cache(
+    writer: TurnWriter, messages: tuple[Message, ...], context: Context, told: tuple[Hashable, ...]
+) -> _WriterCache | None:
+    memory = context.memory.for_turns(messages) if context.memory is not None else None
+    return _WriterCache(memory, writer, context.scope("written", *told)) if memory is not None else None
+
+
+class _WriterCache:
+    """What was written of messages before, for one request that is being written."""
+
+    __slots__ = ("_scope", "_writer", "memory")
+
+    def __init__(self, memory: Memory, writer: TurnWriter, scope: int) -> None:
+        self.memory = memory
+        self._writer = writer
+        self._scope = scope
+
+    def take_settled(self, row: KnownRow, messages: tuple[Message, ...], start: int, out: list[Any]) -> int:
+        """Write the first turns from `start` on, as far as they came before; the number of the next
+        message."""
+        known = row.reached(("written", self._scope))
         found: WrittenTogether | None = known[1] if known is not None else None
-        return found if found is not None and found.start == start < found.behind else None
-
-    def take(self, found: WrittenTogether, out: list[Any]) -> int:
-        """The number of messages that are written with these."""
+        writer = self._writer
+        if found is None or not found.start == start < found.end:
+            return start
+        if writer.turn_end(messages, found.end - 1) > found.end:
+            return start  # this time the last of them goes on
         out += found.items
-        self._calls.update(found.calls)
-        self._losses += found.losses
-        return found.behind
+        writer.calls.update(found.calls)
+        writer.losses += found.losses
+        writer.go_on(found.mark)
+        return found.end
 
-    def settle(self, behind: int, out: list[Any]) -> None:
-        """So many messages are written. If these are all that will come again, they are taken at once then.
-        They follow from the messages and the context alone."""
-        row = self._row
-        if row is None or behind != len(row.values):
-            return
-        key = ("written", self._scope)
+    def settle(self, row: KnownRow, start: int, out: list[Any], lost: int) -> None:
+        """All that will come again is written: it is taken at once then. It follows from the messages and the
+        context alone. `lost`: how many losses there were before."""
+        key, end = ("written", self._scope), len(row.values)
         known = row.reached(key)
-        if known is None or known[0] != behind:
-            start, items, losses = self._before
-            texts = tuple([item if type(item) is msgspec.Raw else written(item) for item in out[items:]])
-            lost = tuple(self._losses[losses:])
-            row.settle(key, WrittenTogether(start, behind, texts, dict(self._calls), losses=lost))
+        if known is None or known[0] != end:
+            texts = tuple([item if type(item) is msgspec.Raw else _as_json(item) for item in out])
+            writer = self._writer
+            losses = tuple(writer.losses[lost:])
+            row.settle(key, WrittenTogether(start, end, texts, dict(writer.calls), losses, writer.mark()))
 
     def write(
-        self,
-        message: Message,
-        index: int,
-        make: Callable[[Message, int], list[Any]],
-        *,
-        as_json: bool = True,
-        told: Callable[[], bool] | None = None,
-    ) -> tuple[list[Any] | tuple[Any, ...], WrittenTurn | None]:
-        """What `make` writes of a message, and the turn under which it is known, if it may come again.
-        `as_json`: it is written to its end; otherwise its own writer goes on with it, and nobody may change
-        anything of it. `told`: whatever else there is to say, once it is made."""
-        memory = self._memory
-        if memory is None:
-            return make(message, index), None
-        found = self._find(message, index)
+        self, message: Message, index: int, state: Hashable, *, is_whole: bool
+    ) -> tuple[Sequence[Any], WrittenTurn | None]:
+        """What is written of a message, and the turn under which it is known, if it may come again.
+        `is_whole`: it is written to its end; otherwise its own writer goes on with it, and nobody may change
+        anything of it."""
+        found = self._find(message, index, state)
         if found is not None:
             return found.items, found
-        if not memory.is_known(message):
-            return make(message, index), None
-        began = self._begin(message)
-        items = make(message, index)
-        if as_json:
-            items = [written(item) for item in items]
-        return items, self._keep(message, index, began, items, told=told is not None and told())
+        writer = self._writer
+        if not self.memory.is_known(message):
+            return writer.write_message(message, index), None
+        known = writer.calls.get
+        # A writer that leaves a call out leaves what another one said of it.
+        answers = [
+            (identifier, known(identifier))
+            for part in message.content
+            if (identifier := _call_id(part)) is not None
+        ]
+        lost = len(writer.losses)
+        items = writer.write_message(message, index)
+        if is_whole:
+            items = [_as_json(item) for item in items]
+        losses = tuple(writer.losses[lost:])
+        calls = [
+            (part.id, call)
+            for part in message.content
+            if type(part) is ToolCall and (call := known(part.id)) is not None
+        ]
+        key = (self._scope, state, index) if losses else (self._scope, state)
+        turn = WrittenTurn(key, tuple(items), tuple(calls), tuple(answers), losses, writer.mark())
+        self.memory.keep(message, key, turn, sum(map(len, items)) if is_whole else 0)
+        return items, turn
 
-    def _find(self, message: Message, index: int) -> WrittenTurn | None:
+    def _find(self, message: Message, index: int, state: Hashable) -> WrittenTurn | None:
         """What was written of it; its calls and losses are told as they were."""
-        memory = self._memory
-        assert memory is not None
-        found: WrittenTurn | None = memory.find(message, self._scope)
+        find, writer = self.memory.find, self._writer
+        found: WrittenTurn | None = find(message, (self._scope, state))
         if found is None:
-            found = memory.find(message, (self._scope, index))
+            found = find(message, (self._scope, state, index))
             if found is None:
                 return None
-        calls = self._calls
+        calls = writer.calls
         for identifier, call in found.answers:
             if calls.get(identifier) is not call:
                 return None
         calls.update(found.calls)
-        self._losses += found.losses
+        writer.losses += found.losses
+        writer.go_on(found.mark)
         return found
 
-    def _begin(self, message: Message) -> Beginning:
-        """Before a message is written that may come again."""
-        known = self._calls.get
-        answers: list[tuple[str, Any]] = []
-        for part in message.content:
-            if type(part) is ToolResult:
-                answers.append((part.call_id, known(part.call_id)))
-            elif type(part) is ToolCall:  # a writer that leaves it out leaves what another one said of it
-                answers.append((part.id, known(part.id)))
-        return Beginning(tuple(answers), len(self._losses))
-
-    def _keep(
-        self, message: Message, index: int, began: Beginning, items: Iterable[Any], *, told: bool = False
-    ) -> WrittenTurn:
-        """`items`: what was written, as JSON or for its own writer alone."""
-        assert self._memory is not None
-        losses = tuple(self._losses[began.losses :])
-        calls = tuple(
-            [
-                (part.id, call)
-                for part in message.content
-                if type(part) is ToolCall and (call := self._calls.get(part.id)) is not None
-            ]
-        )
-        key = (self._scope, index) if losses else self._scope
-        turn = WrittenTurn(key, tuple(items), calls, began.answers, losses=losses, told=told)
-        size = sum([len(item) for item in turn.items if type(item) is msgspec.Raw])
-        self._memory.keep(message, key, turn, size)
-        return turn
-
-    def finish(self, turn: WrittenTurn, message: Message, value: Any) -> msgspec.Raw:
-        """`value`, made of this turn alone, as JSON from now on."""
-        assert self._memory is not None
-        raw = written(value)
-        turn.whole[:] = [raw]
-        self._memory.grow(message, turn.key, _OBJECTS_BYTES * len(raw))
+    def finish(self, known: WrittenTurn, turn: JoinedTurn, make: Callable[[JoinedTurn], Any]) -> Any:
+        """What is made of this turn alone, as JSON from now on; unless something was lost, which depends on
+        its place."""
+        lost = len(self._writer.losses)
+        value = make(turn)
+        if len(self._writer.losses) > lost:
+            return value
+        raw = _as_json(value)
+        known.whole[:] = [raw]
+        self.memory.grow(turn.message, known.key, _OBJECTS_BYTES * len(raw))
         return raw
 
 
-class Beginning(msgspec.Struct, frozen=True):
-    answers: tuple[tuple[str, Any], ...]
-    losses: int
+def _call_id(part: Part) -> str | None:
+    """The id of the call that a part makes or answers."""
+    return part.call_id if type(part) is ToolResult else part.id if type(part) is ToolCall else None
 
 
-def count_opening(messages: tuple[Message, ...]) -> int:
-    """How many system texts stand before the first turn."""
-    for count, message in enumerate(messages):
-        if message.role != "system":
-            return count
-    return len(messages)
-
-
-def written(value: Any) -> msgspec.Raw:
+def _as_json(value: Any) -> msgspec.Raw:
     return msgspec.Raw(encode(value))

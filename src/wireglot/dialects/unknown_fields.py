@@ -55,8 +55,12 @@ class UnknownFields:
             missing = [key for key in always if key not in value]
             if missing:
                 form = {**(form or {}), WITHOUT: missing}
-        if not form and not nested and value.keys() <= known and None not in value.values():
-            return None
+        if not form and value.keys() <= known and None not in value.values():
+            for inner, inner_known in nested.values() if nested else ():
+                if not inner.keys() <= inner_known or None in inner.values():
+                    break
+            else:
+                return None
         fields: dict[str, Any] = {}
         hollow: dict[str, Any] = {}
         self.sift(value, known, fields, hollow)

@@ -24,6 +24,10 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     fields: dict[str, Any] = {}
     form: dict[str, Any] = {}
 
+    def says_nothing_to(self, dialect: str) -> bool:
+        """Whether it is nothing but the spelling of another dialect."""
+        return self.dialect != dialect and not self.fields
+
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who minted an opaque value. Empty strings mean unknown, which matches anyone of that dialect."""
@@ -94,6 +98,18 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
     signature: Signature | None = None
     cache: CacheMark | None = None
     extra: Extra | None = None
+
+    def is_plain(self, dialect: str) -> bool:
+        """Whether it is nothing but its characters to this dialect, as most texts are."""
+        extra = self.extra
+        return (
+            (extra is None or extra.says_nothing_to(dialect))
+            and self.cache is None
+            and self.signature is None
+            and not self.refusal
+            and not self.citations
+            and not self.logprobs
+        )
 
 
 @final

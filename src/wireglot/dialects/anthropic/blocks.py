@@ -13,11 +13,9 @@ from wireglot.dialects.anthropic.reasoning import render_for_upstream
 from wireglot.dialects.arguments import declare_arguments, read_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.turns import WrittenTurns
 from wireglot.ir.content import (
     Foreign,
     Media,
-    Message,
     Part,
     Reasoning,
     ResultPart,
@@ -35,16 +33,13 @@ Block = dict[str, Any]
 class RequestBlocks:
     """Renders toward an upstream. `native`: the request came from this dialect and is sent as it came."""
 
-    __slots__ = ("_context", "_names", "losses", "native", "written")
+    __slots__ = ("_context", "losses", "names", "native")
 
-    def __init__(
-        self, messages: tuple[Message, ...], context: Context, losses: list[Loss], native: bool
-    ) -> None:
+    def __init__(self, context: Context, losses: list[Loss], native: bool) -> None:
         self._context = context
         self.losses = losses
         self.native = native
-        self._names: dict[str, str] = {}  # call id -> tool name, of the calls so far
-        self.written = WrittenTurns(messages, context, self._names, losses, NAME, native)
+        self.names: dict[str, str] = {}  # call id -> tool name, of the calls so far
 
     def content(self, parts: tuple[Part, ...], role: Role, path: str) -> list[Block]:
         blocks = []
@@ -64,7 +59,7 @@ class RequestBlocks:
             arguments, form = read_arguments(part.arguments)
             if form:
                 return None
-            self._names[part.id] = part.name
+            self.names[part.id] = part.name
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments}
         if type(part) is not ToolResult or role != "user" or not self._is_plain_result(part):
             return None
@@ -85,7 +80,7 @@ class RequestBlocks:
             and result.kind == "function"
             and result.cache is None
             and result.extra is None
-            and (not result.name or result.name == self._names.get(result.call_id))
+            and (not result.name or result.name == self.names.get(result.call_id))
         )
 
     def _block(self, part: Part, role: Role, path: str) -> Block | None:
@@ -146,7 +141,7 @@ class RequestBlocks:
             self.losses.append(Loss(path, "content.empty", "dropped", "blank text is refused"))
 
     def _call(self, part: ToolCall, path: str) -> Block:
-        self._names[part.id] = part.name
+        self.names[part.id] = part.name
         block: Block = {"type": "tool_use", "id": part.id, "name": part.name}
         arguments = render_input(part, path, self.losses)
         if arguments is not None:
@@ -178,7 +173,7 @@ class RequestBlocks:
         toolset = own_form(part.extra, NAME).get("toolset_name")
         if toolset is not None:
             block["toolset_name"] = toolset
-        if part.name and part.name != self._names.get(part.call_id):
+        if part.name and part.name != self.names.get(part.call_id):
             self.losses.append(
                 Loss(f"{path}.name", "tool_result.name", "dropped", "results are known by id only")
             )

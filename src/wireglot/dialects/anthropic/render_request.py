@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from wireglot.dialects.anthropic.blocks import Block, RequestBlocks, shorthand
@@ -20,7 +19,7 @@ from wireglot.dialects.anthropic.tools import render_choice, render_tools
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.turns import WrittenTurn
+from wireglot.dialects.turns import JoinedTurn, JoiningWriter, TurnWriter, join_turns, write_turns
 from wireglot.ir.content import Message
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
@@ -33,10 +32,10 @@ _USER_FIRST = Loss("$.messages", "content.position", "invented", "the user speak
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
     native = is_own(request.extra)
-    blocks = RequestBlocks(request.messages, context, losses, native)
+    blocks = RequestBlocks(context, losses, native)
     leading = _count_leading(request.messages)
     body: dict[str, Any] = {"model": request.model}
-    body["messages"] = _render_messages(request.messages, leading, blocks)
+    body["messages"] = _render_messages(request.messages, leading, blocks, context)
     system = _render_system(request.messages[:leading], blocks)
     if system is not None:
         body["system"] = system
@@ -101,74 +100,73 @@ def _declare_message(message: Message, path: str, losses: list[Loss]) -> None:
     losses_of_extra(message.extra, NAME, path, losses)
 
 
+class _NativeTurns(TurnWriter):
+    """One wire message each: they were cut by this dialect."""
+
+    def __init__(self, blocks: RequestBlocks) -> None:
+        self._blocks = blocks
+        self.losses, self.calls = blocks.losses, blocks.names
+
+    def write_message(self, message: Message, index: int) -> list[Block]:
+        path = f"$.messages[{index}]"
+        content = self._blocks.content(message.content, message.role, path)
+        if message.content and not content:
+            return []  # a turn of nothing but dropped thinking goes with it
+        turn: Block = {"role": message.role}
+        if own_form(message.extra, NAME).get("content") == "string":
+            turn["content"] = shorthand(content)
+        elif content or "content" not in own_fields(message.extra, NAME):
+            turn["content"] = content
+        if message.name:
+            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name"))
+        return [put_back(turn, message.extra, path, self.losses)]
+
+
+class _JoinedTurns(JoiningWriter):
+    """Neighbours of one role are one wire message."""
+
+    def __init__(self, blocks: RequestBlocks) -> None:
+        self._blocks = blocks
+        self.losses, self.calls = blocks.losses, blocks.names
+
+    def write_message(self, message: Message, index: int) -> list[Block]:
+        path = f"$.messages[{index}]"
+        content = self._blocks.content(message.content, message.role, path)
+        _declare_message(message, path, self.losses)
+        return content
+
+    def role(self, message: Message) -> str:
+        return message.role
+
+    def begins_turn(self, message: Message) -> bool:
+        before = self.turns[-1].message
+        return bool(own_fields(message.extra, NAME)) or not own_fields(before.extra, NAME).keys() <= _TURN
+
+    def finished(self, turn: JoinedTurn) -> Block:
+        content = [block for _, block in turn.pieces]
+        if turn.role == "user":
+            content = _results_first(content, self.losses)
+        message: Block = {"role": turn.role, "content": content, **own_fields(turn.message.extra, NAME)}
+        message["content"] = shorthand(content)
+        return message
+
+
 _TURN = frozenset({"role", "content"})
 
 
-def _render_messages(messages: tuple[Message, ...], leading: int, blocks: RequestBlocks) -> list[Any]:
-    """One wire message each if they were cut by this dialect; else neighbours of one role become one."""
-    turns: list[Any] = []
-    write, make = blocks.written.write, partial(_native_turn if blocks.native else _content, blocks)
+def _render_messages(
+    messages: tuple[Message, ...], leading: int, blocks: RequestBlocks, context: Context
+) -> list[Any]:
     if blocks.native:
-        for index in range(leading, len(messages)):
-            turns += write(messages[index], index, make)[0]
-        return turns
-    alone: list[tuple[Message, WrittenTurn] | None] = []
-    """The message of which each turn is made; None where it is made of several, or not known."""
-    for index in range(leading, len(messages)):
-        message = messages[index]
-        content, known = write(message, index, make, as_json=False)
-        if not content:
-            continue
-        own = own_fields(message.extra, NAME)
-        if turns and turns[-1]["role"] == message.role and not own and turns[-1].keys() == _TURN:
-            turns[-1]["content"] = [*turns[-1]["content"], *content]
-            alone[-1] = None
-        else:
-            turns.append({"role": message.role, "content": list(content), **own})
-            alone.append((message, known) if known is not None else None)
-    if not turns or turns[0]["role"] != "user":
+        return write_turns(_NativeTurns(blocks), messages, leading, context, NAME, True)
+    writer = _JoinedTurns(blocks)
+    turns = join_turns(writer, messages, leading, context, NAME, False)
+    out: list[Any] = []
+    if not turns or turns[0].role != "user":
         blocks.losses.append(_USER_FIRST if turns else NO_MESSAGE)
-        turns.insert(0, {"role": "user", "content": [{"type": "text", "text": FILLER}]})
-        alone.insert(0, None)
-    return [_finished(turn, known, blocks) for turn, known in zip(turns, alone, strict=True)]
-
-
-def _content(blocks: RequestBlocks, message: Message, index: int) -> list[Block]:
-    path = f"$.messages[{index}]"
-    content = blocks.content(message.content, message.role, path)
-    _declare_message(message, path, blocks.losses)
-    return content
-
-
-def _finished(turn: dict[str, Any], known: tuple[Message, WrittenTurn] | None, blocks: RequestBlocks) -> Any:
-    if known is not None and known[1].whole:
-        return known[1].whole[0]
-    lost = len(blocks.losses)
-    if turn["role"] == "user":
-        turn["content"] = _results_first(turn["content"], blocks.losses)
-    turn["content"] = shorthand(turn["content"])
-    if known is None or len(blocks.losses) > lost:
-        return turn
-    return blocks.written.finish(known[1], known[0], turn)
-
-
-def _native_turn(blocks: RequestBlocks, message: Message, index: int) -> list[Any]:
-    path = f"$.messages[{index}]"
-    content = blocks.content(message.content, message.role, path)
-    if message.content and not content:
-        return []  # a turn of nothing but dropped thinking goes with it
-    return [_render_native(message, content, path, blocks.losses)]
-
-
-def _render_native(message: Message, content: list[Block], path: str, losses: list[Loss]) -> dict[str, Any]:
-    turn: dict[str, Any] = {"role": message.role}
-    if own_form(message.extra, NAME).get("content") == "string":
-        turn["content"] = shorthand(content)
-    elif content or "content" not in own_fields(message.extra, NAME):
-        turn["content"] = content
-    if message.name:
-        losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name"))
-    return put_back(turn, message.extra, path, losses)
+        out.append({"role": "user", "content": FILLER})
+    out += [turn.finished(writer.finished) for turn in turns]
+    return out
 
 
 def _results_first(content: list[Block], losses: list[Loss]) -> list[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from collections.abc import Hashable
 from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
@@ -15,7 +15,7 @@ from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
 from wireglot.dialects.request_fields import MissingFields
-from wireglot.dialects.turns import WrittenTurn, WrittenTurns
+from wireglot.dialects.turns import JoinedTurn, JoiningWriter, join_turns
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -85,129 +85,117 @@ _Placed = tuple[Part, int, dict[str, Any]]
 """A part of a message, its place there, and what it is written as."""
 
 
-class _Content:
-    """One content being put together out of neighbouring messages of a role."""
+class _Contents(JoiningWriter):
+    """Neighbours of one role are one content. System texts before all of them are the instruction."""
 
-    __slots__ = ("arranged", "kinds", "known", "message", "messages", "parts", "role")
+    def __init__(self, renderer: PartRenderer) -> None:
+        self._renderer = renderer
+        self.losses, self.calls = renderer.losses, renderer.names
+        self.instruction: list[dict[str, Any]] = []
+        self.leading: Message | None = None
+        """The first system text."""
 
-    def __init__(self, role: str, message: Message) -> None:
-        self.role = role
-        self.message = message
-        self.messages = 0
-        self.kinds: set[type[Part]] = set()
-        self.arranged = False
-        """Its parts stand otherwise than in the message."""
-        self.known: WrittenTurn | None = None
-        """What was written of its first message before."""
-        self.parts: list[tuple[Part, int, int, dict[str, Any]]] = []
-        """Each with the numbers of its message and of its place there."""
+    def _is_leading(self, message: Message) -> bool:
+        return message.role == "system" and not self.turns
+
+    def state(self, message: Message) -> Hashable:
+        return None if self._is_leading(message) else 0
+
+    def write_message(self, message: Message, index: int) -> list[_Placed]:
+        path = f"$.messages[{index}]"
+        if message.extra is not None and message.extra.fields:
+            losses_of_extra(message.extra, OWN, path, self.losses)
+        if message.name:
+            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
+        parts: list[_Placed] = []
+        for position, part in enumerate(message.content):
+            rendered = self._renderer.render(part, f"{path}.content[{position}]")
+            if rendered is not None:
+                parts.append((part, position, rendered))
+        if message.role != "system":
+            return parts
+        if self._is_leading(message):
+            self.leading = self.leading or message
+            self.instruction += [rendered for *_, rendered in parts]
+            return []
+        return self._reminder(parts, path)
+
+    def _reminder(self, parts: list[_Placed], path: str) -> list[_Placed]:
+        """System text in the middle has no place of its own: it joins the user's turn, marked as what it
+        is."""
+        if parts:
+            detail = "marked text in the user's turn"
+            self.losses.append(Loss(path, "system.position", "approximated", detail))
+        return [
+            (part, place, {**rendered, "text": f"<system-reminder>\n{rendered['text']}\n</system-reminder>"})
+            if type(part) is Text and "text" in rendered
+            else (part, place, rendered)
+            for part, place, rendered in parts
+        ]
+
+    def role(self, message: Message) -> str:
+        return "model" if message.role == "assistant" else "user"
+
+    def is_turn(self, message: Message) -> bool:
+        """Gemini refuses a content without parts; one of a Gemini client goes as it is."""
+        return (
+            not message.content
+            and not self._is_leading(message)
+            and own_form(message.extra, OWN).get("parts") in ("empty", "absent")
+        )
+
+    def begins_turn(self, message: Message) -> bool:
+        return bool(own_form(message.extra, OWN).get("cut")) or self.is_turn(message)
 
 
 def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, list[Any]]:
-    instruction: list[dict[str, Any]] = []
-    leading: Message | None = None
-    contents: list[_Content] = []
-    turns: list[_Content] = []
-    turn = WrittenTurns(request.messages, renderer.context, renderer.names, renderer.losses, OWN)
-    make = partial(_turn_parts, renderer)
-    for index, message in enumerate(request.messages):
-        if message.role == "system" and not contents:
-            leading = leading or message
-            _declare_message(message, f"$.messages[{index}]", renderer)
-            for _, _, rendered in _render_parts(message, f"$.messages[{index}]", renderer):
-                instruction.append(rendered)
-            continue
-        role = "model" if message.role == "assistant" else "user"
-        parts, known = turn.write(message, index, make, as_json=False)
-        form = own_form(message.extra, OWN)
-        empty = form.get("parts") in ("empty", "absent") and not message.content
-        if not parts and not empty:
-            continue  # Gemini refuses a content without parts; one of a Gemini client goes as it is
-        if not contents or contents[-1].role != role or form.get("cut") or empty:
-            contents.append(_Content(role, message))
-            contents[-1].known = known
-        contents[-1].messages += 1
-        for part, position, rendered in parts:
-            contents[-1].parts.append((part, index, position, rendered))
-            contents[-1].kinds.add(type(part))
+    writer = _Contents(renderer)
     native = request.extra is not None and request.extra.dialect == OWN
-    for content in contents:
-        if content.role == "user" and not (native and content.messages == 1):
-            _results_first(content, turns, renderer.losses)
-        turns.append(content)
-    told = [_finish(content) if content.arranged else _finished(content, turn) for content in contents]
-    if not told:
+    contents: list[Any] = []
+    before: JoinedTurn | None = None
+    for turn in join_turns(writer, request.messages, 0, renderer.context, OWN):
+        is_moved = False
+        if turn.role == "user" and not (native and turn.is_one):
+            is_moved = _results_first(turn, before, renderer.losses)
+        contents.append(_content(turn) if is_moved else turn.finished(_content))
+        before = turn
+    if not contents:
         renderer.losses.append(NO_MESSAGE)
-        told.append({"role": "user", "parts": [{"text": FILLER}]})
-    return _system(instruction, leading), told
+        contents.append({"role": "user", "parts": [{"text": FILLER}]})
+    return _system(writer.instruction, writer.leading), contents
 
 
-def _declare_message(message: Message, path: str, renderer: PartRenderer) -> None:
-    if message.extra is not None and message.extra.fields:
-        losses_of_extra(message.extra, OWN, path, renderer.losses)
-    if message.name:
-        renderer.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
-
-
-def _turn_parts(renderer: PartRenderer, message: Message, index: int) -> list[_Placed]:
-    path = f"$.messages[{index}]"
-    _declare_message(message, path, renderer)
-    parts = _render_parts(message, path, renderer)
-    return parts if message.role != "system" else _reminder(parts, path, renderer)
-
-
-def _finished(content: _Content, turn: WrittenTurns) -> Any:
-    """The content of one message, which may have been written before."""
-    known = content.known if content.messages == 1 else None
-    if known is None:
-        return _finish(content)
-    return known.whole[0] if known.whole else turn.finish(known, content.message, _finish(content))
-
-
-def _render_parts(message: Message, path: str, renderer: PartRenderer) -> list[_Placed]:
-    parts = []
-    for position, part in enumerate(message.content):
-        rendered = renderer.render(part, f"{path}.content[{position}]")
-        if rendered is not None:
-            parts.append((part, position, rendered))
-    return parts
-
-
-def _reminder(parts: list[_Placed], path: str, renderer: PartRenderer) -> list[_Placed]:
-    """System text in the middle has no place of its own: it joins the user's turn, marked as what it is."""
-    if parts:
-        detail = "marked text in the user's turn"
-        renderer.losses.append(Loss(path, "system.position", "approximated", detail))
-    return [
-        (part, place, {**rendered, "text": f"<system-reminder>\n{rendered['text']}\n</system-reminder>"})
-        if type(part) is Text and "text" in rendered
-        else (part, place, rendered)
-        for part, place, rendered in parts
-    ]
-
-
-def _results_first(content: _Content, turns: list[_Content], out: list[Loss]) -> None:
-    """All answers of a step stand first, in the order of the calls: Gemini counts them there."""
-    if ToolResult not in content.kinds:
-        return
-    results = [item for item in content.parts if type(item[0]) is ToolResult]
-    calls = [part.id for part, *_ in turns[-1].parts if type(part) is ToolCall] if turns else []
+def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss]) -> bool:
+    """All answers of a step stand first, in the order of the calls: Gemini counts them there. Whether
+    anything had to be moved."""
+    results = [piece for piece in turn.pieces if type(piece[1][0]) is ToolResult]
+    if not results:
+        return False
+    calls = [part.id for _, (part, *_) in before.pieces if type(part) is ToolCall] if before else []
     order = {identifier: place for place, identifier in reversed(list(enumerate(calls)))}
-    ordered = sorted(results, key=lambda item: order.get(getattr(item[0], "call_id", ""), len(order)))
-    arranged = ordered + [item for item in content.parts if type(item[0]) is not ToolResult]
-    for place, item in enumerate(arranged):
-        if item is not content.parts[place]:
-            content.arranged = True
-            out.append(
-                Loss(
-                    f"$.messages[{item[1]}].content[{item[2]}]",
-                    "content.position",
-                    "approximated",
-                    "results stand first, in the order of the calls",
-                )
-            )
-            break
-    content.parts = arranged
+    ordered = sorted(results, key=lambda piece: order.get(piece[1][0].call_id, len(order)))
+    arranged = ordered + [piece for piece in turn.pieces if type(piece[1][0]) is not ToolResult]
+    moved = [new for new, old in zip(arranged, turn.pieces, strict=True) if new is not old]
+    if moved:
+        index, (_, position, _) = moved[0]
+        detail = "results stand first, in the order of the calls"
+        path = f"$.messages[{index}].content[{position}]"
+        out.append(Loss(path, "content.position", "approximated", detail))
+    turn.pieces = arranged
+    return bool(moved)
+
+
+def _content(turn: JoinedTurn) -> dict[str, Any]:
+    extra = turn.message.extra
+    form = own_form(extra, OWN)
+    parts = [rendered for _, (*_, rendered) in turn.pieces]
+    content: dict[str, Any] = {}
+    role = turn.role if turn.message.role == "system" else form.get("role", turn.role)
+    if role != "absent":
+        content["role"] = role
+    if parts or form.get("parts") != "absent":
+        content["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
+    return content if extra is None else put_back(content, extra)
 
 
 def _system(instruction: list[dict[str, Any]], leading: Message | None) -> Any:
@@ -225,19 +213,6 @@ def _system(instruction: list[dict[str, Any]], leading: Message | None) -> Any:
             instruction[0] if form.get("parts") == "single" and len(instruction) == 1 else instruction
         )
     return put_back(content, leading.extra)
-
-
-def _finish(content: _Content) -> dict[str, Any]:
-    extra = content.message.extra
-    form = own_form(extra, OWN)
-    parts = [rendered for *_, rendered in content.parts]
-    finished: dict[str, Any] = {}
-    role = content.role if content.message.role == "system" else form.get("role", content.role)
-    if role != "absent":
-        finished["role"] = role
-    if parts or form.get("parts") != "absent":
-        finished["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
-    return finished if extra is None else put_back(finished, extra)
 
 
 def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], out: list[Loss]) -> None:

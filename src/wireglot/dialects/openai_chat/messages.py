@@ -11,7 +11,6 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.openai_chat.extras import NAME, keep, parse_message_cache
 from wireglot.dialects.openai_chat.parts import parse_part
-from wireglot.dialects.openai_chat.plain_request import plain_calls
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
 from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call, parse_tool
 from wireglot.dialects.unknown_fields import is_hollow
@@ -23,7 +22,6 @@ from wireglot.ir.content import (
     Origin,
     Part,
     Reasoning,
-    ResultPart,
     Text,
     ToolCall,
     ToolResult,
@@ -37,7 +35,9 @@ def _is_function(tool: Any) -> bool:
 
 
 _ROLES = "one of system, developer, user, assistant, tool, function"
-_CALLS_ONLY = frozenset({"role", "tool_calls"})
+_USUAL = frozenset({"role", "content", "tool_calls"})
+"""The fields that most messages of an assistant have, and no others."""
+_GOOGLE = Origin("gemini")
 _PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
 
 
@@ -80,8 +80,23 @@ class Conversation:
     def read_message(self, item: Any, index: int) -> None:
         self._made, self._answered = [], ""
         self._declared = self._declarations
-        if type(item) is not dict or not self._plain(item):
-            self.read(Fields(item, f"$.messages[{index}]"))
+        self._prefill = ""
+        message = Fields(item, f"$.messages[{index}]")
+        match item.get("role"):
+            case "user":
+                self._add("user", message, {})
+            case "assistant":
+                self._assistant(message)
+            case "tool":
+                self._tool(message)
+            case "system":
+                self._add("system", message, {})
+            case "developer":
+                self._add("system", message, {"role": "developer"})
+            case "function":
+                self._function(message)
+            case _:
+                raise message.wrong("role", _ROLES)
 
     def state(self, item: Any) -> Hashable:
         match item.get("role") if type(item) is dict else None:
@@ -117,71 +132,17 @@ class Conversation:
         self._ordinal, self._prefill, calls, open_calls = snapshot
         self._calls, self._open = dict(calls), dict(open_calls)
 
-    def _plain(self, value: dict[str, Any]) -> bool:
-        """Read a message as nearly all are, with no field too many, the short way, as `read` would."""
-        role: Any = value.get("role")
-        content: Any = value.get("content")
-        size = len(value)
-        said = type(content) is str and content != ""
-        if size == 2:
-            if not said or role not in ("user", "assistant", "system"):
-                return False
-            self.messages.append(Message(role, (Text(content),)))
-        elif size != 3:
-            return False
-        elif role == "tool":
-            identifier = value.get("tool_call_id")
-            if not said or type(identifier) is not str or not identifier:
-                return False
-            self._open.pop(identifier, None)
-            self._answered = identifier
-            call = self._calls.get(identifier)
-            result = ToolResult(
-                identifier, (Text(content),), kind=call.kind if call is not None else "function"
-            )
-            self.messages.append(Message("user", (result,)))
-        elif role == "assistant" and (said or (content is None and "content" in value)):
-            calls = plain_calls(value.get("tool_calls"))
-            if not calls:
-                return False
-            parts: list[Part] = [Text(content)] if said else []
-            for each in calls:
-                self._call(each, parts)
-            extra = None if said else keep(value, _CALLS_ONLY)
-            self.messages.append(Message("assistant", tuple(parts), extra=extra))
-        else:
-            return False
-        self._prefill = ""
-        return True
-
-    def read(self, message: Fields) -> None:
-        value = message.value
-        self._prefill = ""
-        match value.get("role"):
-            case "user":
-                self._add("user", message, {})
-            case "assistant":
-                self._assistant(message)
-            case "tool":
-                self._tool(message)
-            case "system":
-                self._add("system", message, {})
-            case "developer":
-                self._add("system", message, {"role": "developer"})
-            case "function":
-                self._function(message)
-            case _:
-                raise message.wrong("role", _ROLES)
-
     def _add(self, role: Any, message: Fields, form: dict[str, Any]) -> None:
         value = message.value
         taken = {"role"}
         content = self._content(message, taken, form)
-        if role == "system" and value.get("tools"):
-            taken.add("tools")
-            content.append(self._declaration(message))
-        _mark_last(value, content, taken)
-        name = self._name(message, taken)
+        name = ""
+        if len(value) > len(taken):
+            if role == "system" and value.get("tools"):
+                taken.add("tools")
+                content.append(self._declaration(message))
+            _mark_last(value, content, taken)
+            name = self._name(message, taken)
         self.messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
 
     def _declaration(self, message: Fields) -> Foreign:
@@ -227,6 +188,29 @@ class Conversation:
         taken = {"role"}
         form: dict[str, Any] = {}
         parts = self._content(message, taken, form)
+        name = ""
+        is_usual = value.keys() <= _USUAL
+        if not is_usual:
+            self._add_beside(message, parts, taken)
+        if value.get("tool_calls"):
+            taken.add("tool_calls")
+            for call in message.objects("tool_calls"):
+                self._call(parse_call(call, self._mint, self._context, _GOOGLE), parts)
+        if not is_usual:
+            legacy = message.dict_or_none("function_call")
+            if legacy:
+                only = parse_function_call(legacy, self._mint)
+                if only is not None:
+                    taken.add("function_call")
+                    self._call(only, parts)
+            _mark_last(value, parts, taken)
+            name = self._name(message, taken)
+            self._prefill = next((key for key in _PREFILLS if value.get(key) is True), "")
+        self.messages.append(Message("assistant", tuple(parts), name, keep(value, taken, form)))
+
+    def _add_beside(self, message: Fields, parts: list[Part], taken: set[str]) -> None:
+        """What an assistant says in fields of its own beside the content, before its calls."""
+        value = message.value
         refusal = message.text_or("refusal")
         if refusal:
             taken.add("refusal")
@@ -236,28 +220,13 @@ class Conversation:
         if type(audio) is dict and not all(map(is_hollow, audio.values())):  # else a server's empty schema
             taken.add("audio")
             parts.append(Foreign(NAME, "audio", audio))
-        sign_text(value, parts, taken, Origin("gemini"))
+        sign_text(value, parts, taken, _GOOGLE)
         states = parse_states(value, taken, self._context)
         reasoning = parse_reasoning(value, taken, Origin(NAME), answer=False)
         if reasoning is not None:
             parts.insert(0, reasoning)
         if states:
             attach_states(parts, states)
-        if value.get("tool_calls"):
-            taken.add("tool_calls")
-            for call in message.objects("tool_calls"):
-                self._call(parse_call(call, self._mint, self._context, Origin("gemini")), parts)
-        legacy = message.dict_or_none("function_call")
-        if legacy:
-            only = parse_function_call(legacy, self._mint)
-            if only is not None:
-                taken.add("function_call")
-                self._call(only, parts)
-        _mark_last(value, parts, taken)
-        name = self._name(message, taken)
-        extra = keep(value, taken, form)
-        self._prefill = next((key for key in _PREFILLS if value.get(key) is True), "")
-        self.messages.append(Message("assistant", tuple(parts), name, extra))
 
     def _images(self, message: Fields, taken: set[str]) -> list[Part]:
         """Pictures that the model made, as OpenRouter's clients send them back."""
@@ -316,35 +285,37 @@ class Conversation:
         return ""
 
     def _result(self, identifier: str, message: Fields, taken: set[str], form: dict[str, Any]) -> None:
-        content: list[ResultPart] = []
-        for index, part in enumerate(self._content(message, taken, form)):
-            if not isinstance(part, Text | Media | Foreign):
-                path = f"{message.path}.content[{index}]"
-                raise message.fault(
-                    f"expected a text part, got {describe(message.value['content'][index])}", path
-                )
-            content.append(part)
+        value = message.value
+        name = ""
         mark = None
-        if content and isinstance(last := content[-1], Text) and last.cache is not None:
-            # Chat has cache marks on parts only: one on the last part is one behind the whole result.
-            mark = last.cache
-            content[-1] = Text(last.text, last.refusal, extra=last.extra)
-        if mark is None and "cache_control" in message.value:
-            mark = parse_message_cache(message.value)
-            if mark is not None:
-                taken.add("cache_control")
+        text = value.get("content")
+        if type(text) is str and text and len(value) == len(taken) + 1:  # as nearly all are
+            content: list[Part] = [Text(text)]
+            taken.add("content")
+        else:
+            content = self._content(message, taken, form)
+            for index, part in enumerate(content):
+                if not isinstance(part, Text | Media | Foreign):
+                    problem = f"expected a text part, got {describe(value['content'][index])}"
+                    raise message.fault(problem, f"{message.path}.content[{index}]")
+            if content and isinstance(last := content[-1], Text) and last.cache is not None:
+                # Chat has cache marks on parts only: one on the last part is one behind the whole result.
+                mark = last.cache
+                content[-1] = Text(last.text, last.refusal, extra=last.extra)
+            if mark is None and "cache_control" in value:
+                mark = parse_message_cache(value)
+                if mark is not None:
+                    taken.add("cache_control")
+            name = self._name(message, taken)
         self._open.pop(identifier, None)
         self._answered = identifier
         call = self._calls.get(identifier)
-        result = ToolResult(
-            identifier,
-            tuple(content),
-            name=self._name(message, taken),
-            kind=call.kind if call is not None else "function",
-            cache=mark,
-            extra=keep(message.value, taken, form),
+        kind = call.kind if call is not None else "function"
+        extra = keep(value, taken, form)
+        parts: tuple[Any, ...] = tuple(content)
+        self.messages.append(
+            Message("user", (ToolResult(identifier, parts, False, name, kind, mark, extra),))
         )
-        self.messages.append(Message("user", (result,)))
 
 
 def _mark_last(message: dict[str, Any], parts: list[Part], taken: set[str]) -> None:

@@ -10,7 +10,6 @@ from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_chat.extras import NAME, keep
 from wireglot.dialects.openai_chat.messages import Conversation
 from wireglot.dialects.openai_chat.outcome import parse_tier, render_tier
-from wireglot.dialects.openai_chat.plain_request import plain_tool
 from wireglot.dialects.openai_chat.settings import REQUEST_FIELDS, parse_output, parse_thinking
 from wireglot.dialects.openai_chat.tools import (
     WEB_SEARCH,
@@ -69,7 +68,7 @@ class _Body:
         return (*stated, *tools) if tools else stated
 
     def _stated(self) -> tuple[AnyTool, ...]:
-        return tuple([plain_tool(tool.value) or parse_tool(tool) for tool in self.fields.objects("tools")])
+        return tuple(map(parse_tool, self.fields.objects("tools")))
 
     def tool_choice(self) -> ToolChoice | None:
         for key in ("tool_choice", "function_call"):

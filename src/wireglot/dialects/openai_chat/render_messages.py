@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable
 from typing import Any, assert_never
 
 from msgspec.structs import replace
@@ -28,10 +28,9 @@ from wireglot.dialects.openai_chat.reasoning import (
     opaque_details,
     put_reasoning,
 )
-from wireglot.dialects.openai_chat.render_plain import plain_turn
 from wireglot.dialects.openai_chat.render_results import render_result
-from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call, render_tool
-from wireglot.dialects.turns import WrittenTurns, count_opening
+from wireglot.dialects.openai_chat.tools import call_body, is_legacy, plain_call, render_call, render_tool
+from wireglot.dialects.turns import TurnWriter, write_turns
 from wireglot.ir.content import (
     Foreign,
     Media,
@@ -43,93 +42,96 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import MIDWAY, Request, Tool
+from wireglot.ir.request import MIDWAY, AnyTool, Request, Tool
 
 Placed = tuple[str, Part]
 """A part with its path."""
 
+_THOUGHT, _SAID, _CALLED = range(3)
+"""The order of the parts of an assistant's message."""
+
 
 def render_messages(request: Request, native: bool, context: Context, losses: list[Loss]) -> list[Any]:
     joined = frozenset(own_form(request.extra, NAME).get("joined", ()))
-    return _Renderer(request, native, context, losses, joined).run(request.messages)
+    writer = _Messages(request.tools, native, context, losses, joined)
+    messages = request.messages
+    opening = 0
+    while opening < len(messages) and messages[opening].role == "system":
+        opening += 1
+    out: list[Any] = []
+    for index in range(opening):
+        out += writer.write_message(messages[index], index)
+    return out + write_turns(writer, messages, opening, context, NAME, native, joined)
 
 
-class _Renderer:
+class _Messages(TurnWriter):
+    """`native`: the conversation came in this dialect; `joined`: the roles whose texts are to be one
+    string."""
+
     def __init__(
-        self, request: Request, native: bool, context: Context, losses: list[Loss], joined: frozenset[str]
+        self,
+        tools: tuple[AnyTool, ...],
+        native: bool,
+        context: Context,
+        losses: list[Loss],
+        joined: frozenset[str],
     ) -> None:
-        self._joined = joined
-        self._tools = request.tools
+        self._tools = tools
         self._native = native
         self._context = context
-        self._losses = losses
+        self._joined = joined
         self._out: list[Any] = []
-        self._calls: dict[str, ToolCall] = {}
-        self._written = WrittenTurns(request.messages, context, self._calls, losses, NAME, native, joined)
+        self.losses = losses
+        self.calls: dict[str, ToolCall] = {}
 
-    def run(self, messages: tuple[Message, ...]) -> list[Any]:
-        behind = 0
-        opening = count_opening(messages)
-        settles = True
-        while behind < len(messages):
-            if behind == opening:
-                together = self._written.together(messages, opening, len(self._out))
-                if together is not None and not self._goes_on(messages, together.behind):
-                    behind = self._written.take(together, self._out)
-            elif settles and behind > opening:
-                self._written.settle(behind, self._out)
-            start, behind = behind, self._end_of_turn(messages, behind)
-            is_system = messages[start].role == "system"
-            if is_system and start > opening:
-                settles = False  # it may show tools, which are the request's
-            if behind > start + 1:
-                self._turn(messages, start, behind)
-            elif is_system:
-                self._out += self._one(messages[start], start)
-            else:
-                self._out += self._written.write(messages[start], start, self._one)[0]
-        return self._out
+    def state(self, message: Message) -> Hashable:
+        return None if message.role == "system" else 0  # which may show tools, and these are the request's
 
-    def _one(self, message: Message, index: int) -> list[Any]:
-        """What a message by itself is written as."""
-        if not self._native:
-            plain = plain_turn(message, self._calls, self._joined)
-            if plain is not None:
-                return plain
-        count = len(self._out)
-        self._run([(f"$.messages[{index}]", message)])
-        items = self._out[count:]
-        del self._out[count:]
-        return items
-
-    def _turn(self, messages: tuple[Message, ...], start: int, behind: int) -> None:
-        self._run([(f"$.messages[{index}]", messages[index]) for index in range(start, behind)])
-
-    def _run(self, run: list[tuple[str, Message]]) -> None:
-        role = run[0][1].role
-        for path, message in run:
-            losses_of_extra(message.extra, NAME, path, self._losses)
-        if role == "user":
-            self._users(run)
-        elif role == "assistant":
-            first = run[0][1]
-            placed = [entry for path, message in run for entry in _placed(path, message)]
-            self._assistant(first, placed)
-        else:
-            for path, message in run:
-                self._system(path, message)
-
-    def _end_of_turn(self, messages: tuple[Message, ...], start: int) -> int:
+    def turn_end(self, messages: tuple[Message, ...], start: int) -> int:
         """Behind the neighbours that mean one turn. Messages that this dialect cut stay as they were cut."""
         end = start + 1
-        role = messages[start].role
-        while end < len(messages) and messages[end].role == role and self._goes_on(messages, end):
+        if self._native:
+            return end
+        first = messages[start]
+        while (
+            end < len(messages)
+            and first.role == messages[end].role != "system"
+            and first.name == messages[end].name
+            and first.extra == messages[end].extra
+        ):
             end += 1
         return end
 
-    def _goes_on(self, messages: tuple[Message, ...], end: int) -> bool:
-        """Whether the turn that reaches this message has it too."""
-        return not self._native and _is_one_turn(messages[end - 1], messages[end])
+    def write_message(self, message: Message, index: int) -> list[Any]:
+        content, extra = message.content, message.extra
+        if (
+            len(content) == 1
+            and type(text := content[0]) is Text
+            and text.text
+            and text.is_plain(NAME)
+            and not message.name
+            and (extra is None or extra.says_nothing_to(NAME))
+        ):
+            return [{"role": message.role, "content": text.text}]
+        return self._written([(f"$.messages[{index}]", message)])
+
+    def write_turn(self, messages: tuple[Message, ...], start: int, end: int) -> list[Any]:
+        return self._written([(f"$.messages[{index}]", messages[index]) for index in range(start, end)])
+
+    def _written(self, run: list[tuple[str, Message]]) -> list[Any]:
+        self._out = []
+        for path, message in run:
+            if message.extra is not None:
+                losses_of_extra(message.extra, NAME, path, self.losses)
+        first = run[0][1]
+        if first.role == "user":
+            self._users(run)
+        elif first.role == "assistant":
+            self._assistant(first, [entry for path, message in run for entry in _placed(path, message)])
+        else:
+            for path, message in run:
+                self._system(path, message)
+        return self._out
 
     # System and user
 
@@ -144,7 +146,7 @@ class _Renderer:
                 case Text() | Foreign():
                     entries.append((place, part))
                 case Media():
-                    self._losses.append(Loss(place, part.kind, "dropped", "system messages are text only"))
+                    self.losses.append(Loss(place, part.kind, "dropped", "system messages are text only"))
                 case Reasoning() | ToolCall() | ToolResult():
                     self._misplaced(place, part, "system")
                 case _:
@@ -157,7 +159,7 @@ class _Renderer:
             return value["tools"]
         number = value[MIDWAY]
         return [
-            render_tool(tool, f"$.tools[{index}]", self._losses)[1]
+            render_tool(tool, f"$.tools[{index}]", self.losses)[1]
             for index, tool in enumerate(self._tools)
             if isinstance(tool, Tool) and own_form(tool.extra, NAME).get(MIDWAY) == number
         ]
@@ -170,14 +172,14 @@ class _Renderer:
         for path, message in run:
             rest: list[Placed] = []
             for place, part in _placed(path, message):
-                if not isinstance(part, ToolResult):
+                if type(part) is not ToolResult:
                     rest.append((place, part))
                     spoken = spoken or not _is_empty(part)
                     continue
                 if spoken:
-                    self._losses.append(Loss(place, "content.position", "approximated", "results come first"))
+                    self.losses.append(Loss(place, "content.position", "approximated", "results come first"))
                 answer, shown = render_result(
-                    part, place, self._calls, self._native, self._losses, joined="tool" in self._joined
+                    part, place, self.calls, self._native, self.losses, joined="tool" in self._joined
                 )
                 self._out.append(answer)
                 moved += shown
@@ -194,13 +196,13 @@ class _Renderer:
             if kept or len(rest) == len(message.content):
                 self._finish({"role": "user"}, message, kept)
             elif message.name:
-                self._losses.append(
+                self.losses.append(
                     Loss(f"{run[0][0]}.name", "message.name", "dropped", "results have no author")
                 )
 
     def _misplaced(self, path: str, part: Part, role: str) -> None:
         feature: Any = "reasoning.text" if isinstance(part, Reasoning) else "content.position"
-        self._losses.append(Loss(path, feature, "dropped", f"no {type(part).__name__} in a {role} message"))
+        self.losses.append(Loss(path, feature, "dropped", f"no {type(part).__name__} in a {role} message"))
 
     def _finish(self, out: dict[str, Any], message: Message, entries: list[Placed]) -> None:
         """Content, name and unknown fields of a system or user message; nothing if it says nothing."""
@@ -220,22 +222,24 @@ class _Renderer:
     def _mark(self, out: dict[str, Any], entries: list[Placed]) -> None:
         """The marker that came with the whole message, wherever the part that holds it stands by now."""
         for _, part in entries:
-            if not isinstance(part, Foreign | Reasoning) and part.cache is not None:
-                put_message_cache(out, part.cache)
+            mark = getattr(part, "cache", None)
+            if mark is not None:
+                put_message_cache(out, mark)
 
     def _content(self, entries: list[Placed], message: Message) -> str | list[Any] | None:
         """A string where that says it all, else a list; None for nothing."""
         listed = own_form(message.extra, NAME).get("content") == "parts"
         if not listed:
             entries = [entry for entry in entries if not _is_empty(entry[1])]
-            if (
-                len(entries) == 1
-                and isinstance(text := entries[0][1], Text)
-                and is_plain(text)
-                and not text.refusal
-            ):
-                lose_of_text(text, entries[0][0], self._losses)
-                return text.text
+            if not entries:
+                return None
+            path, text = entries[0]
+            if len(entries) == 1 and type(text) is Text:
+                if text.is_plain(NAME):
+                    return text.text
+                if is_plain(text) and not text.refusal:
+                    lose_of_text(text, path, self.losses)
+                    return text.text
         parts = [part for entry in entries if (part := self._part(*entry)) is not None]
         if message.role in self._joined and all(map(is_text, parts)):
             return joined_texts(parts) if parts else None
@@ -244,14 +248,14 @@ class _Renderer:
     def _part(self, path: str, part: Part) -> Any:
         match part:
             case Text():
-                lose_of_text(part, path, self._losses)
+                lose_of_text(part, path, self.losses)
                 if not part.text and part.signature is not None:  # it was there for its signature
                     return None
-                return text_part(part, path, self._losses)
+                return text_part(part, path, self.losses)
             case Media():
-                return media_part(part, path, self._losses)
+                return media_part(part, path, self.losses)
             case Foreign():
-                return foreign_part(part, path, self._losses)
+                return foreign_part(part, path, self.losses)
             case Reasoning():  # Mistral's, inside the content
                 return thinking_part(part)
             case ToolCall() | ToolResult():
@@ -262,7 +266,7 @@ class _Renderer:
     # Assistant
 
     def _assistant(self, message: Message, placed: list[Placed]) -> None:
-        losses = self._losses
+        losses = self.losses
         form = own_form(message.extra, NAME)
         listed = form.get("content") == "parts"
         out: dict[str, Any] = {"role": "assistant"}
@@ -270,13 +274,16 @@ class _Renderer:
         details: list[Any] = []
         entries: list[Placed] = []
         calls: list[dict[str, Any]] = []
-        rank = 0
+        rank = _THOUGHT
         for path, part in placed:
-            if _is_empty(part) and not listed:
-                continue
-            rank = self._check_order(part, rank, path, bool(thoughts))
             match part:
+                case ToolCall():
+                    rank = _CALLED
+                    self._call(part, path, out, calls)
                 case Text():
+                    if not listed and _is_empty(part):
+                        continue
+                    rank = self._ranked(_SAID, rank, path)
                     signature = part.signature
                     if signature is not None and is_googles(part, signature, self._context):
                         out[CARRIER] = google_carrier(part, signature)
@@ -288,18 +295,21 @@ class _Renderer:
                         and _is_last_text(part, placed)
                     ):
                         out["refusal"] = part.text
-                        lose_of_text(part, path, self._losses)
+                        lose_of_text(part, path, self.losses)
                     else:
                         entries.append((path, part))
-                case ToolCall():
-                    self._call(part, path, out, calls)
+                case Reasoning() if own_form(part.extra, NAME).get("field") == "content":
+                    entries.append((path, part))
                 case Reasoning():
-                    if own_form(part.extra, NAME).get("field") == "content":
-                        entries.append((path, part))
+                    if rank > _THOUGHT or (thoughts and not part.redacted):
+                        self._moved(path)
+                    self._reasoning(part, path, thoughts, details)
+                case Foreign() if part.dialect == NAME:
+                    rank = self._ranked(_SAID, rank, path)
+                    if part.type == "audio":
+                        out["audio"] = part.value
                     else:
-                        self._reasoning(part, path, thoughts, details)
-                case Foreign(dialect=dialect, type="audio") if dialect == NAME:
-                    out["audio"] = part.value
+                        entries.append((path, part))
                 case Foreign():
                     entries.append((path, part))
                 case Media() if own_form(part.extra, NAME).get("images"):
@@ -307,6 +317,7 @@ class _Renderer:
                 case Media():
                     losses.append(Loss(path, part.kind, "dropped", "assistant messages hold no media"))
                 case ToolResult():
+                    rank = self._ranked(_SAID, rank, path)
                     self._misplaced(path, part, "assistant")
                 case _:
                     assert_never(part)
@@ -322,7 +333,8 @@ class _Renderer:
                 out["content"] = ""
             else:
                 out["content"] = None
-        put_reasoning(out, thoughts, details)
+        if thoughts or details:
+            put_reasoning(out, thoughts, details)
         if calls:
             out["tool_calls"] = calls
         if message.name:
@@ -335,41 +347,41 @@ class _Renderer:
 
     def _image(self, part: Media, path: str, out: dict[str, Any]) -> None:
         """One that came in this dialect, in the field beside the content."""
-        entry = media_part(part, path, self._losses)
+        entry = media_part(part, path, self.losses)
         if entry is not None:
             images = out.setdefault("images", [])
             if own_form(part.extra, NAME)["images"] == "numbered":
                 entry["index"] = len(images)
             images.append(entry)
 
-    def _check_order(self, part: Part, rank: int, path: str, thought: bool) -> int:
+    def _ranked(self, own: int, rank: int, path: str) -> int:
         """A message here is reasoning, then text, then calls. What stands otherwise is moved, and said."""
-        own = 0 if isinstance(part, Reasoning) else 2 if isinstance(part, ToolCall) else 1
-        second = isinstance(part, Reasoning) and thought and not part.redacted
-        if isinstance(part, Foreign | Media) and not (isinstance(part, Foreign) and part.dialect == NAME):
-            return rank
-        if isinstance(part, Reasoning) and own_form(part.extra, NAME).get("field") == "content":
-            return rank
-        if own < rank or second:
-            self._losses.append(Loss(path, "content.position", "approximated", "moved within the message"))
+        if own < rank:
+            self._moved(path)
         return max(rank, own)
 
+    def _moved(self, path: str) -> None:
+        self.losses.append(Loss(path, "content.position", "approximated", "moved within the message"))
+
     def _reasoning(self, part: Reasoning, path: str, thoughts: list[Reasoning], details: list[Any]) -> None:
-        losses_of_extra(part.extra, NAME, path, self._losses)
+        losses_of_extra(part.extra, NAME, path, self.losses)
         signature = part.signature
         if signature is not None:
             own = opaque_details(signature) if self._context.may_replay(signature, NAME) else None
             if own is not None:
                 details += own
             elif not part.redacted:
-                lose_signature(path, self._losses)
+                lose_signature(path, self.losses)
         if part.redacted:
-            self._losses.append(Loss(path, "reasoning.redacted", "dropped", "another provider's"))
+            self.losses.append(Loss(path, "reasoning.redacted", "dropped", "another provider's"))
         else:
             thoughts.append(part)
 
     def _call(self, part: ToolCall, path: str, out: dict[str, Any], calls: list[dict[str, Any]]) -> None:
-        self._calls[part.id] = part
+        self.calls[part.id] = part
+        if part.is_plain():
+            calls.append(plain_call(part))
+            return
         if is_legacy(part.extra) and "function_call" not in out:
             out["function_call"] = call_body(part)
             put_back(out, part.extra)
@@ -380,25 +392,20 @@ class _Renderer:
             if is_googles(part, signature, self._context):
                 carrier = google_carrier(part, signature)
             else:
-                lose_signature(path, self._losses)
-        calls.append(render_call(part, carrier, path, self._losses))
+                lose_signature(path, self.losses)
+        calls.append(render_call(part, carrier, path, self.losses))
 
 
 def _has_refusal(entries: list[Placed]) -> bool:
     return any(isinstance(part, Text) and part.refusal for _, part in entries)
 
 
-def _placed(path: str, message: Message) -> Iterator[Placed]:
-    for index, part in enumerate(message.content):
-        yield f"{path}.content[{index}]", part
-
-
-def _is_one_turn(one: Message, other: Message) -> bool:
-    return one.role == other.role != "system" and one.name == other.name and one.extra == other.extra
+def _placed(path: str, message: Message) -> list[Placed]:
+    return [(f"{path}.content[{index}]", part) for index, part in enumerate(message.content)]
 
 
 def _is_empty(part: Part) -> bool:
-    return isinstance(part, Text) and not part.text and part.signature is None
+    return type(part) is Text and not part.text and part.signature is None
 
 
 def _is_last_text(part: Text, placed: list[Placed]) -> bool:

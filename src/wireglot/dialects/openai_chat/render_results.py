@@ -38,9 +38,12 @@ def render_result(
 ) -> tuple[dict[str, Any], list[Any]]:
     """The message, and the parts only a user message can show. `calls` are those so far, by id; `native`:
     the conversation came in this dialect."""
+    call = calls.get(part.call_id)
+    texts = _plain_texts(part, call, native)
+    if texts is not None:
+        return {"role": "tool", "tool_call_id": part.call_id, "content": "\n\n".join(texts)}, []
     losses_of_extra(part.extra, NAME, path, losses)
     form = own_form(part.extra, NAME)
-    call = calls.get(part.call_id)
     out: dict[str, Any] = {"role": "tool"}
     if form.get("legacy") and (call is None or is_legacy(call.extra)):
         out["role"] = "function"
@@ -69,6 +72,22 @@ def render_result(
             out["content"] = content
     put_back(out, part.extra)
     return out, moved
+
+
+def _plain_texts(part: ToolResult, call: ToolCall | None, native: bool) -> list[str] | None:
+    """The texts of a result that says nothing else, as nearly all do."""
+    extra = part.extra
+    if call is None or call.kind != part.kind or (part.name and (native or part.name != call.name)):
+        return None
+    if part.is_error or part.cache is not None or not (extra is None or extra.says_nothing_to(NAME)):
+        return None
+    texts = []
+    for item in part.content:
+        if type(item) is not Text or not item.is_plain(NAME):
+            return None
+        if item.text:
+            texts.append(item.text)
+    return texts
 
 
 def _put_name(

@@ -24,7 +24,6 @@ from wireglot.dialects.openai_chat.outcome import (
     render_tier,
     render_usage,
 )
-from wireglot.dialects.openai_chat.parse_plain import parse_plain
 from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
 from wireglot.dialects.openai_chat.render_answer import Answer
@@ -41,6 +40,8 @@ from wireglot.wire.json import encode_text
 _PREFIX = "chatcmpl-"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _HEAD = ("id", "object", "created", "model")
+_USUAL = frozenset({"role", "content", "refusal", "annotations"})
+"""The fields that the message of most answers has, and no others."""
 
 MALFORMED = ApiError(
     "server", "the model produced a tool call that cannot be read", code="malformed_tool_call"
@@ -48,10 +49,6 @@ MALFORMED = ApiError(
 
 
 def parse_response(body: dict[str, Any], context: Context) -> Response:
-    return parse_plain(body) or parse_thoroughly(body, context)
-
-
-def parse_thoroughly(body: dict[str, Any], context: Context) -> Response:
     answer = Fields(body, "$", UpstreamFault)
     choices = body.get("choices")
     if type(choices) is not list:
@@ -175,6 +172,8 @@ class _ChoiceReader:
             taken.add("refusal")
             parts.append(Text(refusal, refusal=True))
         self._annotate(value.get("annotations"), parts, taken)
+        if value.keys() <= _USUAL:
+            return parts
         self._audio(value.get("audio"), parts, taken)
         self._images(message, parts, taken)
         sign_text(value, parts, taken, self._google)

@@ -23,7 +23,7 @@ from wireglot.dialects.openai_chat.extras import (
 )
 from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
 from wireglot.dialects.openai_shared import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
-from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
+from wireglot.ir.content import CacheMark, Extra, Foreign, Origin, Signature, ToolCall
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Grammar, HostedChoice, HostedTool, Tool, ToolChoice
@@ -40,6 +40,9 @@ _HOSTED = {**HOSTED_KINDS, "openrouter:web_search": "web_search", "browser_searc
 
 
 _CUSTOM = frozenset({"name", "description", "format"})
+_CALL = frozenset({"id", "type", "function"})
+_ARGUMENTS = frozenset({"name", "arguments"})
+_INPUT = frozenset({"name", "input"})
 
 
 def parse_tool(tool: Fields) -> AnyTool:
@@ -51,7 +54,7 @@ def parse_tool(tool: Fields) -> AnyTool:
         return _parse_custom(tool, tool)
     if kind in ("function", None) and type(value.get("function")) is dict:
         function = tool.object("function")
-        mark = parse_stray_cache(value)
+        mark = parse_stray_cache(value) if len(value) > 2 else None
         form = {"type": "absent"} if kind is None else {}
         taken = {"type", "function", cache_key(mark)}
         extra = keep(value, taken, form, nested={"function": (function.value, _FUNCTION)})
@@ -321,6 +324,17 @@ def _named_choice(name: str, kind: str) -> dict[str, Any]:
 def parse_call(call: Fields, mint: Callable[[str], str], context: Context, google: Origin) -> ToolCall:
     """An entry of `tool_calls`. `mint` makes the id of a call that came without one."""
     value = call.value
+    inside = value.get("function")
+    if type(inside) is dict and inside.keys() == _ARGUMENTS and value.keys() == _CALL:  # as nearly all are
+        identifier, name, arguments = value["id"], inside["name"], inside["arguments"]
+        if (
+            type(identifier) is type(name) is type(arguments) is str
+            and identifier
+            and name
+            and arguments
+            and value["type"] == "function"
+        ):
+            return ToolCall(identifier, name, arguments)
     custom = value.get("type") == "custom" or (type(value.get("custom")) is dict and "function" not in value)
     key = "custom" if custom else "function"
     inner = call.object(key)
@@ -342,19 +356,22 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     if value.get("type") != key:
         taken.discard("type")
         form["type"] = "absent"
-    if type(value.get("index")) is int:  # a stream's field that servers leave in whole answers
-        taken.add("index")
-        form["index"] = value["index"]
-    signature, native = call_signature(value, context, google)
-    if signature is not None:
-        taken.add(CARRIER)
-        if native:
-            form[CARRIER] = value[CARRIER]
-    mark = parse_stray_cache(value)
-    taken.add(cache_key(mark))
-    known = frozenset({"name", "input" if custom else "arguments"})
+    signature: Signature | None = None
+    mark: CacheMark | None = None
+    if not value.keys() <= taken:
+        if type(value.get("index")) is int:  # a stream's field that servers leave in whole answers
+            taken.add("index")
+            form["index"] = value["index"]
+        signature, native = call_signature(value, context, google)
+        if signature is not None:
+            taken.add(CARRIER)
+            if native:
+                form[CARRIER] = value[CARRIER]
+        mark = parse_stray_cache(value)
+        taken.add(cache_key(mark))
+    known = _INPUT if custom else _ARGUMENTS
     extra = None
-    if form or value.keys() - taken or inner.value.keys() != known or None in value.values():
+    if form or not value.keys() <= taken or inner.value.keys() != known or None in value.values():
         extra = keep(value, taken, form, nested={key: (inner.value, known)})
     return ToolCall(
         identifier,
@@ -386,7 +403,7 @@ def parse_function_call(value: dict[str, Any], mint: Callable[[str], str]) -> To
         return None
     form: dict[str, Any] = {"legacy": True}
     arguments = _arguments(value.get("arguments"), form)
-    extra = keep({}, frozenset(), form, nested={"function_call": (value, frozenset({"name", "arguments"}))})
+    extra = keep({}, frozenset(), form, nested={"function_call": (value, _ARGUMENTS)})
     return ToolCall(mint(name), name, arguments, extra=extra)
 
 
@@ -412,6 +429,13 @@ def call_body(part: ToolCall) -> dict[str, Any]:
         with suppress(BadJson):
             out[key] = decode(part.arguments)
     return out
+
+
+def plain_call(part: ToolCall) -> dict[str, Any]:
+    """A call that `is_plain`, as nearly all are."""
+    # Whoever reads them decodes them: no arguments are an empty object.
+    arguments = part.arguments if part.arguments and not part.arguments.isspace() else "{}"
+    return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
 
 
 def render_call(

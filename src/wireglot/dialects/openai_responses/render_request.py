@@ -31,7 +31,7 @@ from wireglot.dialects.openai_responses.settings import (
 )
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
-from wireglot.dialects.turns import WrittenTurns
+from wireglot.dialects.turns import TurnWriter, write_turns
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -192,7 +192,7 @@ def _render_tier(request: Request, form: dict[str, Any], body: dict[str, Any], l
         body["service_tier"] = tier
 
 
-class _Input:
+class _Input(TurnWriter):
     """Messages as items. `unstored`: the provider has kept none of them under their ids."""
 
     def __init__(self, request: Request, context: Context, losses: list[Loss], *, unstored: bool) -> None:
@@ -201,38 +201,41 @@ class _Input:
         self.context = context
         self.losses = losses
         self.items: list[Any] = []
-        self.names: dict[str, str] = {}
+        self.calls: dict[str, str] = {}
+        """The names of the tools that were called."""
         self.unstored = unstored
         self.reasoned = not unstored
         """Whether items of the answer that is being written may have ids: OpenAI refuses the id of an item
         that comes without the reasoning it was made with."""
-        self.written = {
-            reasoned: WrittenTurns(
-                request.messages, context, self.names, losses, NAME, self.native, unstored, reasoned
-            )
-            for reasoned in (False, True)
-        }
 
     def write(self, body: dict[str, Any]) -> None:
-        messages = list(enumerate(self.messages))
-        if messages and self.is_instructions(messages[0][1]):
-            number, message = messages.pop(0)
-            text = message.content[0]
+        messages, start = self.messages, 0
+        if messages and self.is_instructions(messages[0]):
+            start = 1
+            text = messages[0].content[0]
             assert isinstance(text, Text)
             body["instructions"] = text.text
-            self.declare(message, f"$.messages[{number}]")
-            losses_of_extra(text.extra, NAME, f"$.messages[{number}].content[0]", self.losses)
-        for number, message in messages:
-            self.write_turn(message, number)
-        only = messages[0][1] if len(messages) == 1 else None
+            self.declare(messages[0], "$.messages[0]")
+            losses_of_extra(text.extra, NAME, "$.messages[0].content[0]", self.losses)
+        items = write_turns(self, messages, start, self.context, NAME, self.native, self.unstored)
+        only = messages[start] if len(messages) == start + 1 else None
         if only is not None and own_form(only.extra, NAME).get("input") and is_plain(*only.content[:1]):
             assert isinstance(only.content[0], Text)
             body["input"] = only.content[0].text
         else:
-            if not self.items and not self.native:  # its own clients may name a conversation instead
+            if not items and not self.native:  # its own clients may name a conversation instead
                 self.losses.append(NO_MESSAGE)
-                self.items.append({"type": "message", "role": "user", "content": FILLER})
-            body["input"] = self.items
+                items.append({"type": "message", "role": "user", "content": FILLER})
+            body["input"] = items
+
+    def state(self, message: Message) -> bool:
+        return self.reasoned if message.role == "assistant" else not self.unstored
+
+    def mark(self) -> bool:
+        return self.reasoned
+
+    def go_on(self, mark: bool) -> None:
+        self.reasoned = mark
 
     def is_instructions(self, first: Message) -> bool:
         """The `instructions` of a client, or the one system text of another dialect in front of the rest."""
@@ -253,22 +256,10 @@ class _Input:
             self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name here"))
         losses_of_extra(message.extra, NAME, path, self.losses)
 
-    def write_turn(self, message: Message, number: int) -> None:
-        if message.role != "assistant":
-            self.reasoned = not self.unstored
-        written = self.written[self.reasoned]
-        items, known = written.write(message, number, self.items_of, told=lambda: self.reasoned)
-        self.items += items
-        if known is not None:
-            self.reasoned = known.told
-
-    def items_of(self, message: Message, number: int) -> list[Any]:
-        before, self.items = self.items, []
-        self.write_message(message, f"$.messages[{number}]")
-        items, self.items = self.items, before
-        return items
-
-    def write_message(self, message: Message, path: str) -> None:
+    def write_message(self, message: Message, index: int) -> list[Any]:
+        path = f"$.messages[{index}]"
+        self.reasoned = self.state(message)
+        self.items = []
         self.declare(message, path)
         form = own_form(message.extra, NAME)
         group: list[tuple[int, Text | Media | Foreign]] = []
@@ -294,6 +285,7 @@ class _Input:
                 self.items.append(item)
         if group or (form.get("item") == "message" and not wrote):
             self.flush(message, group, path, always=True)
+        return self.items
 
     def is_item(self, part: Foreign, message: Message, form: dict[str, Any]) -> bool:
         if part.dialect != NAME or form.get("item") == "foreign":
@@ -328,7 +320,7 @@ class _Input:
             case ToolResult() if is_within(part):
                 return None
             case ToolResult():
-                return render_result(part, path, self.losses, self.names.get(part.call_id))
+                return render_result(part, path, self.losses, self.calls.get(part.call_id))
             case Reasoning():
                 return self.reasoning(part, path)
             case Media():
@@ -340,7 +332,7 @@ class _Input:
                 raise AssertionError("texts stand inside messages")
 
     def call(self, part: ToolCall, path: str) -> dict[str, Any]:
-        self.names[part.id] = part.name
+        self.calls[part.id] = part.name
         losses_of_extra(part.extra, NAME, path, self.losses)
         declare_signature(part, path, self.losses)
         if part.cache is not None:

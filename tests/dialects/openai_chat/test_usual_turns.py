@@ -1,13 +1,14 @@
-"""What nearly all requests and answers are made of goes the short way: the thorough one is slow."""
+"""What nearly all requests and answers are made of, and what lies just beside it."""
 
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.dialects.openai_chat.parse_plain import parse_plain
-from wireglot.dialects.openai_chat.render_plain import plain_turn
+from wireglot.dialects.base import Context
+from wireglot.dialects.openai_chat.render_request import render_request
+from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.tools import _is_plain
 from wireglot.ir.content import CacheMark, Extra, Message, Text, ToolCall, ToolResult
-from wireglot.ir.request import Tool
+from wireglot.ir.request import Request, Tool
 
 SPELLING = Extra("anthropic", form={"content": "string"})
 CALL = ToolCall("c", "f", "{}")
@@ -49,21 +50,43 @@ TURNS: dict[str, tuple[Message, list[dict[str, Any]]]] = {
 }
 
 
-@rows("name", TURNS)
-def test_a_plain_turn_is_rendered_the_short_way(name):
+ASKED = Message("assistant", (CALL,))
+"""What a result in a turn answers."""
+
+
+def render(turn: Message, *joined: str, native: bool = False) -> list[dict[str, Any]]:
+    """What a turn is written as, behind a call."""
+    form: dict[str, Any] = {"joined": list(joined)} | ({"native": True} if native else {})
+    rendered = render_request(Request("m", (ASKED, turn), extra=Extra("openai-chat", {}, form)), Context())
+    assert rendered.losses == ()
+    messages: list[dict[str, Any]] = rendered.value["messages"]
+    return messages[1:]
+
+
+@rows("name", {name: turn for name, turn in TURNS.items() if turn[0].role != "assistant"})
+@rows("native", [False, True])
+def test_a_usual_turn(name, native):
     turn, messages = TURNS[name]
-    assert plain_turn(turn, {"c": CALL}) == messages
+    if native and turn.content[0] == Text(""):
+        return  # a client of this dialect gets it back as it came
+    if native and turn.content[0] != Text("a") and type(turn.content[0]) is ToolResult:
+        messages = [{**messages[0], "name": "f"}, *messages[1:]]
+    assert render(turn, native=native) == messages
+
+
+@rows("name", {name: turn for name, turn in TURNS.items() if turn[0].role == "assistant"})
+def test_a_usual_answer_in_a_conversation(name):
+    turn, messages = TURNS[name]
+    rendered = render_request(Request("m", (turn,)), Context())
+    assert (rendered.value["messages"], rendered.losses) == (messages, ())
 
 
 def test_texts_become_one_where_an_endpoint_wants_it():
-    turn = Message("user", (Text("a"), Text("b")))
-    assert plain_turn(turn, {}, frozenset({"user"})) == [{"role": "user", "content": "a\n\nb"}]
+    assert render(Message("user", (Text("a"), Text("b"))), "user") == [{"role": "user", "content": "a\n\nb"}]
     marked = Message("user", (Text("a"), Text("b", cache=CacheMark())))
-    rendered = plain_turn(marked, {}, frozenset({"user"}))
-    assert rendered is not None
-    assert type(rendered[0]["content"]) is list
-    calling = Message("assistant", (Text("a"), Text("b"), CALL))
-    assert plain_turn(calling, {}, frozenset({"assistant"}))[0]["content"] == "a\n\nb"  # type: ignore[index]
+    assert type(render(marked, "user")[0]["content"]) is list
+    calling = Message("assistant", (Text("a"), Text("b"), CALL), name="n")
+    assert render(calling, "assistant")[0]["content"] == "a\n\nb"
 
 
 @rows(
@@ -76,13 +99,19 @@ def test_texts_become_one_where_an_endpoint_wants_it():
 )
 @rows("said", [{}, {"refusal": None}, {"refusal": None, "annotations": []}, {"annotations": None}])
 @rows("beside", [{}, {"logprobs": None}])
-def test_an_answer_of_one_text_is_read_the_short_way(more, said, beside):
+def test_an_answer_of_one_text(more, said, beside):
     message = {"role": "assistant", "content": "hi", **said}
     choice = {"index": 0, "message": message, "finish_reason": "stop", **beside}
     body = {"id": "i", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    answer = parse_plain({**body, "usage": {"prompt_tokens": 1, "completion_tokens": 2}, **more})
-    assert answer is not None
+    answer = parse_response(
+        {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 2}, **more}, Context()
+    )
     assert answer.content == (Text("hi"),)
+    assert answer.stop.reason == "end"
+    assert answer.extra is not None
+    assert answer.extra.fields == more | {f"message.{key}": value for key, value in said.items()} | (
+        {"choice.logprobs": None} if beside else {}
+    )
 
 
 def test_a_function_is_declared_the_short_way():
