@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.memory import _MADE_MOST, Memory, remembered, share, written
+from wireglot.wire.memory import _MADE_MOST, Memory
 from wireglot.wire.splice import _EQUAL_MOST, Outline
 
 _JSON = st.recursive(
@@ -184,20 +184,6 @@ def test_a_long_list_of_tools_is_remembered_too() -> None:
     memory = Memory(16 * _MOST)
     text = encode([{"name": str(number), "schema": _LONG} for number in range(300)])
     assert memory.decode(text) is memory.decode(bytes(text))
-
-
-def test_what_was_written_is_written_once() -> None:
-    memory = Memory(_MOST)
-    source = memory.decode(b"[1]")
-    raw = written(memory, source, "k", [{"é": 1}])
-    assert isinstance(raw, msgspec.Raw)
-    assert encode({"a": raw}) == encode({"a": [{"é": 1}]})
-    assert written(memory, source, "k", "not looked at") is raw
-    mine = [2]
-    assert written(memory, mine, "k", mine) is mine
-    assert written(None, source, "k", mine) is mine
-    assert remembered(None, source, "k", lambda: 7) == 7
-    assert share(None, mine, source) is mine
 
 
 def test_nothing_at_all_is_not_shared() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable
-from typing import Generic, Literal, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -13,6 +13,7 @@ from wireglot.dialects.envelope import Holder, Sealed, seal, unseal, unseal_all
 from wireglot.ir.content import Origin, Reasoning, Signature
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
+from wireglot.wire.json import encode
 from wireglot.wire.memory import Memory
 from wireglot.wire.sse import MAX_FRAME
 
@@ -87,6 +88,40 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
             self.owner,
             self.call_prefix,
         )
+
+    def remembered(self, value: object, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once where `value` comes again. It must follow from value and key alone."""
+        return make() if self.memory is None else self.memory.remembered(value, key, make)
+
+    def share(self, value: T, source: object) -> T:
+        """The value, which comes again as long as the one does that it was made of."""
+        return value if self.memory is None else self.memory.share(value, source)
+
+    def rendered_once(
+        self, source: object, key: Hashable, render: Callable[[list[Loss]], T], losses: list[Loss]
+    ) -> T:
+        """What `render` gives, with its losses, made once where `source` comes again."""
+        if self.memory is None:
+            return render(losses)
+
+        def make() -> tuple[T, list[Loss]]:
+            lost: list[Loss] = []
+            return render(lost), lost
+
+        rendered, lost = self.memory.remembered(source, key, make)
+        losses += lost
+        return rendered
+
+    def as_json(self, source: object, key: Hashable, value: Any) -> Any:
+        """`value`, made of `source`: where that comes again, as the JSON that it was written to once."""
+        memory = self.memory
+        if memory is None or not memory.is_known(source):
+            return value
+        raw = memory.find(source, key)
+        if raw is None:
+            raw = msgspec.Raw(encode(value))
+            memory.keep(source, key, raw, len(raw))
+        return raw
 
     def seal(self, signature: Signature, holder: Holder, letters: int = -1) -> str:
         """An envelope for the client of this context; see `envelope.seal`."""

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from wireglot.wire.body_frame import BodyFrame, KnownRun
-from wireglot.wire.json import DEPTH_MOST, decode, encode
+from wireglot.wire.json import DEPTH_MOST, decode
 from wireglot.wire.known_text import Known, KnownText
 
 _KEPT_BYTES: Final = 384
@@ -409,23 +409,3 @@ class Memory:
             waiting += each.beside
             each.costs, each.beside = {}, []
         return size
-
-
-def remembered(memory: Memory | None, value: object, key: Hashable, make: Callable[[], _T]) -> _T:
-    """As `Memory.remembered`; without a memory it is made."""
-    return make() if memory is None else memory.remembered(value, key, make)
-
-
-def share(memory: Memory | None, value: _T, beside: object) -> _T:
-    return value if memory is None else memory.share(value, beside)
-
-
-def written(memory: Memory | None, source: object, key: Hashable, value: Any) -> Any:
-    """`value`, made of `source`: where that is known, as the JSON that it was written to once."""
-    if memory is None or not memory.is_known(source):
-        return value
-    raw = memory.find(source, key)
-    if raw is None:
-        raw = msgspec.Raw(encode(value))
-        memory.keep(source, key, raw, len(raw))
-    return raw

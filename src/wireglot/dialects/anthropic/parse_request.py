@@ -69,7 +69,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         raise ClientFault("expected an integer of at least 0", "$.max_tokens")
     metadata = fields.object_or_none("metadata") if "metadata" in body else None
     tier = parse_tiers(fields, form) if "service_tier" in body or "speed" in body else ""
-    tools = parse_tools(fields, context.memory)
+    tools = parse_tools(fields, context)
     safeguards = parse_safeguards(fields) if ASKED in body else ()
     if safeguards:
         known.add(ASKED)

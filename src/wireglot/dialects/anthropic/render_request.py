@@ -23,7 +23,6 @@ from wireglot.dialects.turns import JoinedTurn, JoiningWriter, TurnWriter, join_
 from wireglot.ir.content import Message
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
-from wireglot.wire import memory
 
 DEFAULT_MAX_TOKENS = 32000
 _USER_FIRST = Loss("$.messages", "content.position", "invented", "the user speaks first")
@@ -40,12 +39,11 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if system is not None:
         body["system"] = system
     _render_max_tokens(request, body, losses)
-    declared = render_tools(request, losses, context.memory)
+    declared = render_tools(request, losses, context)
     tools = declared.blocks
     if tools:
         key = (NAME, "tools", native)
-        whole = declared.whole
-        body["tools"] = memory.written(context.memory, request.tools, key, tools) if whole else tools
+        body["tools"] = context.as_json(request.tools, key, tools) if declared.whole else tools
     servers = own_form(request.extra, NAME).get(SERVERS)
     if servers is None and not native:
         servers = render_servers(request.tools, tools)

@@ -9,12 +9,12 @@ from wireglot.dialects import client_tools
 from wireglot.dialects.anthropic.client_tools import parse_client_tool
 from wireglot.dialects.anthropic.mcp import SERVERS, TOOLSET, parse_server, render_toolset, servers_of
 from wireglot.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
+from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChange, ToolChoice
-from wireglot.wire.memory import Memory, remembered, share
 
 _TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"})
 _PLAIN = frozenset({"name", "description", "input_schema"})
@@ -39,11 +39,11 @@ _HOSTED_WRITTEN = {
 """For a hosted tool of another dialect: the version that the widest range of models takes."""
 
 
-def parse_tools(body: Fields, memory: Memory | None = None) -> tuple[AnyTool, ...]:
+def parse_tools(body: Fields, context: Context) -> tuple[AnyTool, ...]:
     declared = body.value.get("tools")
     if SERVERS in body.value:
         return _parse_tools(body)  # what a toolset is stands elsewhere
-    return remembered(memory, declared, NAME, lambda: share(memory, _parse_tools(body), declared))
+    return context.remembered(declared, NAME, lambda: context.share(_parse_tools(body), declared))
 
 
 def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
@@ -162,21 +162,21 @@ class Declared(NamedTuple):
     """Whether these are all that there are."""
 
 
-def render_tools(request: Request, losses: list[Loss], memory: Memory | None = None) -> Declared:
+def render_tools(request: Request, losses: list[Loss], context: Context) -> Declared:
     choice = request.tool_choice
     if choice is None or not choice.narrows or choice.is_named:
-        return Declared(_all_tools(request, losses, memory), choice)
+        return Declared(_all_tools(request, losses, context), choice)
     name = _forced_name(choice, request)
     if name:
         named = ToolChoice("required", (name,), choice.extra)
-        return Declared(_all_tools(request, losses, memory), named)
+        return Declared(_all_tools(request, losses, context), named)
     # A choice among several tools has no place here: declaring only those comes closest.
     lost: list[Loss] = []
     allowed = _render_tools(request, choice, lost)
     if not allowed:
         detail = "the chosen tool is not offered here: none may be called"
         losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
-        return Declared(_all_tools(request, losses, memory), ToolChoice("none", extra=choice.extra))
+        return Declared(_all_tools(request, losses, context), ToolChoice("none", extra=choice.extra))
     losses += lost
     if not all(map(choice.allows, request.tools)):
         detail = "tools outside the allowed ones are not declared"
@@ -193,14 +193,9 @@ def _forced_name(choice: ToolChoice, request: Request) -> str:
     return name if type(name) is str else ""
 
 
-def _all_tools(request: Request, losses: list[Loss], memory: Memory | None) -> list[dict[str, Any]]:
-    def make() -> tuple[list[dict[str, Any]], list[Loss]]:
-        lost: list[Loss] = []
-        return _render_tools(request, None, lost), lost
-
-    rendered, lost = remembered(memory, request.tools, (NAME, is_own(request.extra)), make)
-    losses += lost
-    return rendered
+def _all_tools(request: Request, losses: list[Loss], context: Context) -> list[dict[str, Any]]:
+    key = (NAME, is_own(request.extra))
+    return context.rendered_once(request.tools, key, lambda lost: _render_tools(request, None, lost), losses)
 
 
 def _render_tools(request: Request, choice: ToolChoice | None, losses: list[Loss]) -> list[dict[str, Any]]:

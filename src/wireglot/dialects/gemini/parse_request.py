@@ -24,7 +24,6 @@ from wireglot.dialects.turns import read_turns
 from wireglot.ir.content import Extra, Message, Part, Reasoning, Role, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import AnyTool, Request, Sampling, Thinking, ToolChoice
-from wireglot.wire.memory import Memory, remembered, share
 
 _TAKEN = frozenset(
     {
@@ -62,7 +61,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         key: item for key, item in fields.value.items() if key not in _TAKEN or item is None
     }
     messages = _parse_messages(fields, context, form)
-    tools, layout = _parse_tools(fields, context.memory)
+    tools, layout = _parse_tools(fields, context)
     if fields.value.get("tools") is not None and layout is not None:
         form["tools"] = layout
     if type(fields.value.get("tools")) is dict:
@@ -81,10 +80,10 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     )
 
 
-def _parse_tools(fields: Fields, memory: Memory | None) -> tuple[tuple[AnyTool, ...], Layout | None]:
+def _parse_tools(fields: Fields, context: Context) -> tuple[tuple[AnyTool, ...], Layout | None]:
     given = fields.value.get("tools")
-    known = remembered(memory, given, OWN, lambda: parse_tools(fields))
-    share(memory, known[0], given)
+    known = context.remembered(given, OWN, lambda: parse_tools(fields))
+    context.share(known[0], given)
     return known
 
 

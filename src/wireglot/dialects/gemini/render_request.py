@@ -20,7 +20,6 @@ from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
-from wireglot.wire.memory import Memory, remembered, written
 
 _TIERS = {neutral: tier for tier, neutral in TIERS.items()}
 _MISSING = MissingFields(
@@ -48,7 +47,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     body["contents"] = contents[0] if single else contents
     if system is not None:
         body["systemInstruction"] = system
-    tools = _render_tools(request, form, out, context.memory)
+    tools = _render_tools(request, form, out, context)
     if tools or form.get("tools") == []:
         body["tools"] = tools[0] if form.get("tools_shape") == "single" and len(tools) == 1 else tools
     if request.tool_choice is not None:
@@ -67,18 +66,12 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     return Rendered(body, tuple(out))
 
 
-def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], memory: Memory | None) -> Any:
-    layout = form.get("tools")
+def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], context: Context) -> Any:
+    tools, layout = request.tools, form.get("tools")
     if layout is not None or "tools_shape" in form:
-        return render_tools(request.tools, layout, out)
-
-    def make() -> tuple[list[dict[str, Any]], list[Loss]]:
-        lost: list[Loss] = []
-        return render_tools(request.tools, None, lost), lost
-
-    rendered, lost = remembered(memory, request.tools, OWN, make)
-    out += lost
-    return written(memory, request.tools, (OWN, "tools"), rendered) if rendered else rendered
+        return render_tools(tools, layout, out)
+    rendered = context.rendered_once(tools, OWN, lambda lost: render_tools(tools, None, lost), out)
+    return context.as_json(tools, (OWN, "tools"), rendered) if rendered else rendered
 
 
 _Placed = tuple[Part, int, dict[str, Any]]

@@ -21,7 +21,6 @@ from wireglot.dialects.openai_chat.tools import (
 from wireglot.dialects.turns import read_turns
 from wireglot.ir.content import CacheMark, Extra, Foreign
 from wireglot.ir.request import AnyTool, OutputFormat, Request, Thinking, ToolChoice
-from wireglot.wire.memory import Memory, remembered, share
 
 
 class _Body:
@@ -49,14 +48,14 @@ class _Body:
 
     # Tools
 
-    def tools(self, declared: list[AnyTool], memory: Memory | None) -> tuple[AnyTool, ...]:
+    def tools(self, declared: list[AnyTool], context: Context) -> tuple[AnyTool, ...]:
         """Those of the request, and behind them those that its messages have declared."""
         stated: tuple[AnyTool, ...] = ()
         tools: list[AnyTool] = []
         listed = self.fields.array_or_empty("tools")
         if listed:
             self.taken.add("tools")
-            stated = remembered(memory, listed, NAME, lambda: share(memory, self._stated(), listed))
+            stated = context.remembered(listed, NAME, lambda: context.share(self._stated(), listed))
         if self.fields.array_or_empty("functions"):
             self.taken.add("functions")
             tools += [parse_function(function) for function in self.fields.objects("functions")]
@@ -179,7 +178,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         raise read.fields.fault("expected at least one message", "$.messages")
     read_turns(conversation, turns, context, NAME)
     messages = conversation.finish()
-    tools = read.tools(conversation.tools, context.memory)
+    tools = read.tools(conversation.tools, context)
     settings = REQUEST_FIELDS.read(read.fields, read.taken)
     read.note_stream()
     for name, (setting, reader) in _READERS.items():

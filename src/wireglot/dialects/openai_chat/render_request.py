@@ -14,7 +14,6 @@ from wireglot.dialects.openai_chat.settings import REQUEST_FIELDS, put_thinking,
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, Request
-from wireglot.wire.memory import Memory, remembered, written
 
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
@@ -30,7 +29,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         losses.append(NO_MESSAGE)
         messages.append({"role": "user", "content": FILLER})
     out["messages"] = messages
-    _put_tools(out, request, native, losses, context.memory)
+    _put_tools(out, request, native, losses, context)
     _put_limits(out, request, form)
     REQUEST_FIELDS.write(request, out, losses, {"seed": form["seed"]} if "seed" in form else {})
     if request.sampling.top_k is not None:
@@ -52,14 +51,13 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 
 def _put_tools(
-    out: dict[str, Any], request: Request, native: bool, losses: list[Loss], memory: Memory | None
+    out: dict[str, Any], request: Request, native: bool, losses: list[Loss], context: Context
 ) -> None:
     tools = request.tools
-    rendered, lost = remembered(memory, tools, NAME, lambda: _render_tools(tools))
+    rendered = context.rendered_once(tools, NAME, lambda lost: _render_tools(tools, lost), losses)
     for key, entries in rendered.items():
         # Options of a search are an object: what the request says beside them may have to be put into it.
-        out[key] = entries.copy() if key == WEB_SEARCH else written(memory, tools, (NAME, key), entries)
-    losses += lost
+        out[key] = entries.copy() if key == WEB_SEARCH else context.as_json(tools, (NAME, key), entries)
     declared = native or "tools" in out or "functions" in out
     choice = request.tool_choice
     if choice is not None:
@@ -79,9 +77,8 @@ def _put_tools(
             losses.append(Loss("$.parallel_tools", "parallel_tools", "dropped", "there are no tools"))
 
 
-def _render_tools(tools: tuple[AnyTool, ...]) -> tuple[dict[str, Any], list[Loss]]:
+def _render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    losses: list[Loss] = []
     for index, tool in enumerate(tools):
         path = f"$.tools[{index}]"
         if isinstance(tool, HostedTool):
@@ -97,7 +94,7 @@ def _render_tools(tools: tuple[AnyTool, ...]) -> tuple[dict[str, Any], list[Loss
             out[WEB_SEARCH] = entry
         else:
             out.setdefault(key, []).append(entry)
-    return out, losses
+    return out
 
 
 def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> None:

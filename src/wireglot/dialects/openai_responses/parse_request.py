@@ -38,7 +38,6 @@ from wireglot.dialects.turns import read_turns
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Signature, Text, ToolCall
 from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Thinking, Tool
-from wireglot.wire.memory import remembered, share
 
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
@@ -75,11 +74,10 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
 
     # What is not there is not asked for by its reader: most requests have few of these.
     listed = fields.array_or_empty("tools") if "tools" in body else []
-    memory = context.memory
     stated: tuple[AnyTool, ...] = ()
     if listed:
-        stated = remembered(
-            memory, listed, NAME, lambda: share(memory, tuple(parse_tools(listed, "$.tools")), listed)
+        stated = context.remembered(
+            listed, NAME, lambda: context.share(tuple(parse_tools(listed, "$.tools")), listed)
         )
     tools = list(stated)
     messages = InputReader(context, tools)

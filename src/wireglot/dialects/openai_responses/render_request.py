@@ -36,7 +36,6 @@ from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
-from wireglot.wire.memory import Memory, remembered, written
 
 _LOGPROBS = "message.output_text.logprobs"
 
@@ -51,7 +50,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     writer = _Input(request, context, losses, unstored=unstored)
     writer.write(body)
 
-    tools = _render_tools(request, own, losses, context.memory)
+    tools = _render_tools(request, own, losses, context)
     if tools or "tools" in form:
         body["tools"] = tools or form["tools"]
     if request.tool_choice is not None:
@@ -117,16 +116,12 @@ def _included(request: Request, asked: Any, context: Context) -> list[Any]:
     return include
 
 
-def _render_tools(request: Request, own: bool, losses: list[Loss], memory: Memory | None) -> Any:
+def _render_tools(request: Request, own: bool, losses: list[Loss], context: Context) -> Any:
     stated = stated_tools(request)
-
-    def make() -> tuple[list[dict[str, Any]], list[Loss]]:
-        lost: list[Loss] = []
-        return render_tools(stated, lost, own), lost
-
-    rendered, lost = remembered(memory, stated, (NAME, own), make)
-    losses += lost
-    return written(memory, stated, (NAME, "tools", own), rendered) if rendered else rendered
+    rendered = context.rendered_once(
+        stated, (NAME, own), lambda lost: render_tools(stated, lost, own), losses
+    )
+    return context.as_json(stated, (NAME, "tools", own), rendered) if rendered else rendered
 
 
 def stated_tools(request: Request) -> tuple[AnyTool, ...]:
