@@ -8,7 +8,6 @@ from typing import Final
 from wireglot.dialects.surface import Surface
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
-from wireglot.ir.stream import ForeignEvent
 
 FILLER: Final = "Continue."
 """What the user says where the wire wants a turn of theirs and there is none."""
@@ -20,22 +19,6 @@ ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect has 
 
 NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
 NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no place for results of a check")
-
-
-class ForeignEvents:
-    """Declares each kind once for a stream: some come hundreds of times."""
-
-    __slots__ = ("_losses", "_told")
-
-    def __init__(self, losses: list[Loss]) -> None:
-        self._losses = losses
-        self._told: set[str] = set()
-
-    def declare(self, event: ForeignEvent) -> None:
-        detail = f"{event.type} of {event.dialect}"
-        if detail not in self._told:
-            self._told.add(detail)
-            self._losses.append(Loss("$", "foreign_event", "dropped", detail))
 
 
 def untold_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
+from wireglot.dialects.answer_writer import AnswerWriter
 from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id, streamed
 from wireglot.dialects.anthropic.citations import render_citations
 from wireglot.dialects.anthropic.errors import render_error
@@ -21,7 +22,6 @@ from wireglot.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_res
 from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.base import Context, told_model
-from wireglot.dialects.common_losses import ONE_ANSWER, ForeignEvents
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
@@ -31,14 +31,11 @@ from wireglot.ir.request import Request
 from wireglot.ir.stream import (
     Delta,
     Event,
-    Failure,
     Finish,
     ForeignEvent,
-    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
-    UsageReport,
     finish_part,
 )
 from wireglot.wire.json import encode
@@ -64,83 +61,40 @@ class _Waiting:
         self.path = f"$.content[{index}]"
 
 
-class MessageWriter:
-    __slots__ = (
-        "_arguments",
-        "_blocks",
-        "_context",
-        "_foreign_events",
-        "_head",
-        "_live",
-        "_next",
-        "_prefix",
-        "_request",
-        "_start",
-        "_usage",
-        "_waiting",
-        "losses",
-    )
+class MessageWriter(AnswerWriter):
+    __slots__ = ("_arguments", "_blocks", "_head", "_live", "_next", "_prefix", "_waiting")
+
+    dialect = NAME
 
     def __init__(self, context: Context, request: Request | None = None) -> None:
-        self.losses: list[Loss] = []
-        self._context = context
-        self._request = request
+        super().__init__(context, request, [])
         self._blocks = AnswerBlocks(context, self.losses, "", False)
-        self._start: Start | None = None
-        self._usage: Usage | None = None
         self._next = 0  # the wire index of the next block
         self._head: _Waiting | None = None  # the part whose turn it is
         self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
         self._live = -1  # the part whose text goes straight through
         self._prefix = b""  # of a delta of that part
         self._arguments: ArgumentStream | None = None  # of that part, where it is a call
-        self._foreign_events = ForeignEvents(self.losses)
 
     def write(self, events: Iterable[Event]) -> bytes:
         out: list[bytes] = []
         for event in events:
-            if type(event) is Delta and event.index == self._live and not event.logprobs:
+            if type(event) is not Delta:
+                self.events[type(event)](self, event, out)
+            elif event.index == self._live and not event.logprobs:
                 text = event.text
                 if text and self._arguments is not None:
                     text = self._arguments.feed(text)
                 if text:
                     out.append(self._prefix + encode(text) + _DELTA_END)
-                continue
-            match event:
-                case Delta():
-                    self._delta(event, out)
-                case PartStart():
-                    part = _Waiting(event.index, event.part)
-                    if self._head is None:
-                        self._head = part
-                        self._begin(part, out)
-                    else:
-                        self._waiting[event.index] = part
-                case PartEnd():
-                    self._part_end(event, out)
-                case Start():
-                    self._message_start(event, out)
-                case UsageReport():
-                    self._usage = event.usage
-                case ForeignEvent():
-                    self._foreign_event(event, out)
-                case OtherAnswer():
-                    if ONE_ANSWER not in self.losses:
-                        self.losses.append(ONE_ANSWER)
-                case Finish():
-                    self._finish(event, out)
-                case Failure():
-                    self._fail(event.error, out)
-                case _:
-                    assert_never(event)
+            else:
+                self._delta(event, out)
         return out[0] if len(out) == 1 else b"".join(out)
 
     # The message
 
-    def _message_start(self, start: Start, out: list[bytes]) -> None:
+    def _write_start(self, start: Start, out: list[bytes]) -> None:
         native = is_own(start.extra)
-        self._start = start
-        self._usage = start.usage
         self._blocks.response_id, self._blocks.native = start.id, native
         # A first estimate; the final account overwrites it and declares what it cannot say.
         usage = render_usage(start.usage or Usage(), "$.usage", [])
@@ -165,15 +119,13 @@ class MessageWriter:
         if finish.stop.reason == "malformed_call":
             self._fail(malformed_call(finish.stop), out)
             return
-        start = self._start
-        extra = finish.extra if finish.extra is not None else start.extra if start is not None else None
-        usage = finish.usage if finish.usage is not None else self._usage
-        tier = finish.service_tier or (start.service_tier if start is not None else "")
+        start, finish = self._start, self._completed(finish)
+        extra = finish.extra
         delta = render_stop(finish.stop, "$.stop", self.losses)
         if finish.safeguard_results:
             delta[RESULTS] = render_results(finish.safeguard_results, self._blocks.call_id)
         event: dict[str, Any] = {"type": "message_delta", "delta": delta}
-        event["usage"] = render_final_usage(usage, tier, self.losses)
+        event["usage"] = render_final_usage(finish.usage, finish.service_tier, self.losses)
         event["usage"].setdefault("output_tokens", 0)
         if start is not None and start.usage is not None:
             overwrite_estimate(start.usage, event["usage"])
@@ -197,17 +149,14 @@ class MessageWriter:
         self.losses.extend(rendered.losses)
         self._event("error", rendered.value, out)
 
-    def _foreign_event(self, event: ForeignEvent, out: list[bytes]) -> None:
-        value = event.value
-        if event.dialect == NAME and event.type == "content_block_delta":
-            head = self._head
-            if head is not None and head.opened and value.get("index") == head.index:
-                self._event(event.type, {**value, "index": self._next - 1}, out)
-                return
-        elif event.dialect == NAME:
+    def _pass_on(self, event: ForeignEvent, out: list[bytes]) -> None:
+        head, value = self._head, event.value
+        if event.type != "content_block_delta":
             out.append(frame(encode(value), event.type.encode("utf-8", "replace")))
-            return
-        self._foreign_events.declare(event)
+        elif head is not None and head.opened and value.get("index") == head.index:
+            self._event(event.type, {**value, "index": self._next - 1}, out)
+        else:
+            self._lose_foreign(event)
 
     # One part after the other
 
@@ -224,7 +173,15 @@ class MessageWriter:
         else:
             part.pieces.append(delta.text)
 
-    def _part_end(self, end: PartEnd, out: list[bytes]) -> None:
+    def _open_part(self, event: PartStart, out: list[bytes]) -> None:
+        part = _Waiting(event.index, event.part)
+        if self._head is None:
+            self._head = part
+            self._begin_part(part, out)
+        else:
+            self._waiting[event.index] = part
+
+    def _close_part(self, end: PartEnd, out: list[bytes]) -> None:
         head = self._head
         if head is None or head.index != end.index:
             self._waiting[end.index].end = end
@@ -233,7 +190,7 @@ class MessageWriter:
         self._head = None
         for index in sorted(self._waiting):
             self._head = part = self._waiting.pop(index)
-            self._begin(part, out)
+            self._begin_part(part, out)
             if part.pieces:
                 self._more(part, "".join(part.pieces), out)
             if part.end is None:
@@ -241,7 +198,7 @@ class MessageWriter:
             self._end(part, part.end, out)
             self._head = None
 
-    def _begin(self, waiting: _Waiting, out: list[bytes]) -> None:
+    def _begin_part(self, waiting: _Waiting, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from wireglot.dialects.answer_writer import AnswerWriter
 from wireglot.dialects.base import Context
-from wireglot.dialects.common_losses import NO_RESULTS, ForeignEvents
+from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini.citations import beside_grounding, grounding_metadata, write_logprobs
 from wireglot.dialects.gemini.errors import render_stream_error
@@ -21,22 +22,10 @@ from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import FIRST, render_candidate
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import PHASE, Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, is_blank, losses_of_extra
-from wireglot.ir.outcome import Candidate, Usage
-from wireglot.ir.stream import (
-    Delta,
-    Event,
-    Failure,
-    Finish,
-    ForeignEvent,
-    GrowingText,
-    OtherAnswer,
-    PartEnd,
-    PartStart,
-    Start,
-    UsageReport,
-    finish_part,
-)
+from wireglot.ir.outcome import Candidate
+from wireglot.ir.stream import Delta, Event, Finish, GrowingText, PartEnd, PartStart, Start, finish_part
 from wireglot.ir.verdict import with_whole_calls
 from wireglot.wire.json import encode
 from wireglot.wire.json_array import ArrayEncoder
@@ -77,21 +66,19 @@ class _Part:
         )
 
 
-class GeminiWriter:
+class GeminiWriter(AnswerWriter):
+    dialect = OWN
+
     def __init__(self, context: Context, wrap: Wrap | None = None) -> None:
         self._renderer = PartRenderer(context, "client")
-        self.losses: list[Loss] = self._renderer.losses
+        super().__init__(context, None, self._renderer.losses)
         self._wrap = wrap
         self._array = ArrayEncoder() if context.framing == "json-array" else None
-        self._context = context
-        self._start: Start | None = None
-        self._usage: Usage | None = None
         self._parts: dict[int, _Part] = {}
         self._head = 0  # the part that may leave
         self._calls = False
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
         self._tail: type[Part] | None = None  # the kind of text a reader still holds open
-        self._foreign = ForeignEvents(self.losses)
         self._answers = 0  # beside the first
         self._text = (b"", b"")
         self._thought = (b"", b"")
@@ -117,36 +104,19 @@ class GeminiWriter:
                         continue
                 self._delta(event, out)
             else:
-                self._other(event, out)
+                self.events[type(event)](self, event, out)
         return b"".join(out)
 
-    def _other(self, event: Event, out: list[bytes]) -> None:
-        match event:
-            case PartStart(index=index, part=part):
-                self._parts[index] = _Part(part)
-                if index == self._head:
-                    self._advance(out)
-            case PartEnd(index=index):
-                self._parts[index].end = event
-                self._advance(out)
-            case Start():
-                self._start = event
-                self._usage = event.usage
-                self._prepare()
-            case UsageReport(usage=usage):
-                self._usage = usage
-            case Finish():
-                self._finish(event, out)
-            case Failure(error=error):
-                self._fail(render_stream_error(error), out)
-            case ForeignEvent():
-                self._foreign.declare(event)
-            case OtherAnswer(answer=answer):
-                self._other_answer(answer, out)
-            case Delta():
-                self._delta(event, out)
+    def _open_part(self, event: PartStart, out: list[bytes]) -> None:
+        self._parts[event.index] = _Part(event.part)
+        if event.index == self._head:
+            self._advance(out)
 
-    def _prepare(self) -> None:
+    def _close_part(self, event: PartEnd, out: list[bytes]) -> None:
+        self._parts[event.index].end = event
+        self._advance(out)
+
+    def _write_start(self, start: Start, out: list[bytes]) -> None:
         """Encode once what stands around the text of every chunk."""
         self._text = self._around({"text": _MARK})
         self._thought = self._around({"text": _MARK, "thought": True})
@@ -274,7 +244,7 @@ class GeminiWriter:
     def _send(self, parts: list[dict[str, Any]], out: list[bytes], **more: Any) -> None:
         out.append(self._framed(self._candidate(parts, **more)))
 
-    def _other_answer(self, answer: Candidate, out: list[bytes]) -> None:
+    def _write_other(self, answer: Candidate, out: list[bytes]) -> None:
         self._answers += 1
         path = f"$.others[{self._answers - 1}]"
         answer = with_whole_calls(answer, path, self.losses)
@@ -292,8 +262,8 @@ class GeminiWriter:
         out.append(self._framed(self._chunk({"candidates": [candidate]})))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
-        start = self._start
-        extra = event.extra if event.extra is not None else start.extra if start is not None else None
+        event = self._completed(event)
+        usage, tier, extra = event.usage, event.service_tier, event.extra
         if event.safeguard_results:
             self.losses.append(NO_RESULTS)
         losses_of_extra(extra, OWN, "$", self.losses, "response.extra")
@@ -316,8 +286,6 @@ class GeminiWriter:
             chunk = self._candidate([{"text": ""}], **last)
         else:
             chunk = self._chunk({})
-        usage = event.usage if event.usage is not None else self._usage
-        tier = event.service_tier or (start.service_tier if start is not None else "")
         if usage is not None:
             chunk["usageMetadata"] = write_usage(usage, tier, "$.usage", self.losses)
         elif tier:
@@ -336,8 +304,8 @@ class GeminiWriter:
                 detail = "sources come at the end of the stream"
                 self.losses.append(Loss(f"{path}.citations", "citations", "approximated", detail))
 
-    def _fail(self, body: dict[str, Any], out: list[bytes]) -> None:
-        data = _one_line(encode(body))
+    def _fail(self, error: ApiError, out: list[bytes]) -> None:
+        data = _one_line(encode(render_stream_error(error)))
         if self._array is not None:
             out.append(self._array.element(data) + self._array.close())
         else:

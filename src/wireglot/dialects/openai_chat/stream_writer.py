@@ -8,11 +8,12 @@ call once; `index` on every entry of a list; a custom call as one whole entry; n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, assert_never
+from typing import Any
 
+from wireglot.dialects.answer_writer import AnswerWriter
 from wireglot.dialects.argument_stream import MendedCalls
 from wireglot.dialects.base import Context, told_model
-from wireglot.dialects.common_losses import NO_RESULTS, ForeignEvents
+from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
@@ -20,23 +21,11 @@ from wireglot.dialects.openai_chat.outcome import asks_usage, render_stop, rende
 from wireglot.dialects.openai_chat.part_writer import Chunks, PartWriter, lose_late
 from wireglot.dialects.openai_chat.render_answer import declare_order
 from wireglot.dialects.openai_chat.response import MALFORMED, render_choice, response_id
-from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.outcome import Candidate, Usage
+from wireglot.ir.loss import losses_of_extra
+from wireglot.ir.outcome import Candidate
 from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import (
-    Delta,
-    Event,
-    Failure,
-    Finish,
-    ForeignEvent,
-    OtherAnswer,
-    PartEnd,
-    PartStart,
-    Start,
-    UsageReport,
-)
+from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, PartStart, Start
 from wireglot.ir.verdict import with_whole_calls
 from wireglot.wire.json import encode
 from wireglot.wire.sse import frame
@@ -44,13 +33,12 @@ from wireglot.wire.sse import frame
 _DONE = b"data: [DONE]\n\n"
 
 
-class ChatWriter:
+class ChatWriter(AnswerWriter):
+    dialect = NAME
+
     def __init__(self, context: Context, request: Request | None = None) -> None:
-        self.losses: list[Loss] = []
-        self._foreign_events = ForeignEvents(self.losses)
+        super().__init__(context, request, [])
         self._calls = MendedCalls(self.losses)
-        self._context = context
-        self._request = request
         self._wants_usage = request is None or asks_usage(request)
         self._chunks = Chunks({}, self._wants_usage)
         self._custom = frozenset(
@@ -59,11 +47,7 @@ class ChatWriter:
             if isinstance(tool, Tool) and tool.kind == "custom"
         )
         self._parts = PartWriter(context, self._chunks, self.losses, self._custom)
-        self._usage: Usage | None = None
-        self._start_extra: Extra | None = None
         self._answers = 0  # beside the first
-        self._tier = ""
-        self._ended = False
 
     def write(self, events: Iterable[Event]) -> bytes:
         out: list[bytes] = []
@@ -78,40 +62,21 @@ class ChatWriter:
                 elif not self._ended:
                     self._parts.delta(event, out)
             elif not self._ended:
-                self._event(event, out)
+                self.events[type(event)](self, event, out)
         return b"".join(out)
 
-    def _event(self, event: Event, out: list[bytes]) -> None:
-        match event:
-            case PartStart():
-                self._parts.open(event.index, event.part, out)
-            case PartEnd():
-                self._parts.close(event, out)
-            case Delta():
-                raise AssertionError("deltas are written before")
-            case Start():
-                self._start(event, out)
-            case UsageReport():
-                self._usage = event.usage
-            case ForeignEvent():
-                self._foreign(event, out)
-            case OtherAnswer(answer=answer):
-                self._other(answer, out)
-            case Finish():
-                self._finish(event, out)
-            case Failure():
-                self._fail(event.error, out)
-            case _:
-                assert_never(event)
+    def _open_part(self, event: PartStart, out: list[bytes]) -> None:
+        self._parts.open(event.index, event.part, out)
+
+    def _close_part(self, event: PartEnd, out: list[bytes]) -> None:
+        self._parts.close(event, out)
 
     # Chunks
 
-    def _start(self, event: Start, out: list[bytes]) -> None:
+    def _write_start(self, event: Start, out: list[bytes]) -> None:
         extra = event.extra
         losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
-        self._start_extra = extra
         native = bool(own_form(extra, NAME).get("native"))
-        self._usage = event.usage
         self._chunks = Chunks(
             {
                 "id": response_id(event.id, native, self._context, event.model, str(event.created)),
@@ -123,14 +88,13 @@ class ChatWriter:
         )
         self._parts = PartWriter(self._context, self._chunks, self.losses, None if native else self._custom)
         top = {key: value for key, value in own_fields(extra, NAME).items() if "." not in key}
-        self._tier = event.service_tier
         if event.service_tier:
             tier = render_tier(event.service_tier, native, "$.service_tier", self.losses)
             if tier is not None:
                 top["service_tier"] = tier
         out.append(self._chunks.chunk({"role": "assistant", "content": ""}, top=top))
 
-    def _other(self, answer: Candidate, out: list[bytes]) -> None:
+    def _write_other(self, answer: Candidate, out: list[bytes]) -> None:
         """A further answer, which is whole: one chunk tells all of it."""
         self._answers += 1
         path = f"$.others[{self._answers - 1}]"
@@ -146,11 +110,8 @@ class ChatWriter:
 
     # Ends
 
-    def _foreign(self, event: ForeignEvent, out: list[bytes]) -> None:
-        if event.dialect != NAME:
-            self._foreign_events.declare(event)
-        else:
-            out.append(frame(encode(event.value), event.type.encode("utf-8", "replace")))
+    def _pass_on(self, event: ForeignEvent, out: list[bytes]) -> None:
+        out.append(frame(encode(event.value), event.type.encode("utf-8", "replace")))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         stop = event.stop
@@ -159,14 +120,16 @@ class ChatWriter:
             return
         self._ended = True
         extra = event.extra
-        told = self._start_extra.fields if self._start_extra is not None else {}
+        assert self._start is not None
+        first = self._start.extra
+        told = first.fields if first is not None else {}
         if event.safeguard_results:
             self.losses.append(NO_RESULTS)
-        lose_late(extra, self._start_extra, "$", self.losses, "response.extra")
+        lose_late(extra, first, "$", self.losses, "response.extra")
         delta: dict[str, Any] = {}
         choice: dict[str, Any] = {}
         top: dict[str, Any] = {}
-        for key, value in own_fields(extra if extra is not None else self._start_extra, NAME).items():
+        for key, value in own_fields(extra if extra is not None else first, NAME).items():
             level, dot, tail = key.partition(".")
             if level == "message" and dot:
                 delta[tail] = value
@@ -176,15 +139,17 @@ class ChatWriter:
                 top[key] = value
         if event.service_tier:
             native = stop.dialect == NAME
-            losses = [] if event.service_tier == self._tier else self.losses  # else told at the start
+            losses = (
+                [] if event.service_tier == self._start.service_tier else self.losses
+            )  # else told at the start
             tier = render_tier(event.service_tier, native, "$.service_tier", losses)
             if tier is not None:
                 top["service_tier"] = tier
-        if not own_form(self._start_extra, NAME).get("native"):  # else it is sent chunk by chunk as it came
+        if not own_form(first, NAME).get("native"):  # else it is sent chunk by chunk as it came
             declare_order(self._parts.closed, self.losses)
         finish = render_stop(stop, self._parts.calls > 0, self._parts.refusal, self.losses)
         out.append(self._chunks.chunk(delta, finish=finish, choice=choice, top=top))
-        usage = event.usage if event.usage is not None else self._usage
+        usage = self._completed(event).usage
         if self._wants_usage and usage is not None:
             out.append(self._chunks.plain({"choices": [], "usage": render_usage(usage, self.losses)}))
         out.append(_DONE)

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.common_losses import ForeignEvents
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.client_calls import begun, is_client_run, item_of_client_tool, told
 from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
@@ -64,12 +63,9 @@ class ItemWriter(ReasoningWriter):
         self.parts: dict[int, OpenPart] = {}
         self.content: list[Part] = []
         self._announced: dict[str, Item] = {}  # hosted items whose announcement was passed on
-        self._foreign = ForeignEvents(self.losses)
 
     def pass_on(self, event: ForeignEvent) -> None:
-        if event.dialect != NAME:
-            self._foreign.declare(event)
-            return
+        """An event of this dialect that is no part of the answer."""
         payload = {key: value for key, value in event.value.items() if key not in ("type", "sequence_number")}
         value = payload.get("item")
         if (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from wireglot.dialects.answer_writer import AnswerWriter
 from wireglot.dialects.argument_stream import MendedCalls
 from wireglot.dialects.base import Context
-from wireglot.dialects.common_losses import NO_RESULTS, ONE_ANSWER
+from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import told
@@ -24,37 +25,25 @@ from wireglot.dialects.openai_responses.response import finish_body, render_body
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import losses_of_extra
-from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
-from wireglot.ir.stream import (
-    Delta,
-    Event,
-    Failure,
-    Finish,
-    ForeignEvent,
-    OtherAnswer,
-    PartEnd,
-    PartStart,
-    Start,
-    UsageReport,
-)
+from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, PartStart, Start
 from wireglot.wire.json import encode
 
 _LAST = {"incomplete": "response.incomplete", "failed": "response.failed"}
 
 
-class ResponsesWriter:
+class ResponsesWriter(AnswerWriter):
+    """Its items collect the bytes."""
+
+    dialect = NAME
+
     def __init__(self, context: Context, request: Request | None = None) -> None:
-        self._context = context
-        self._request = request
         self._items = ItemWriter(context, client_run(request.tools) if request is not None else {})
         self._items.hides_state = hides_state(request)
-        self.losses = self._items.losses
+        super().__init__(context, request, self._items.losses)
         self._calls = MendedCalls(self.losses)
-        self._start: Start | None = None
         self._shell: dict[str, Any] = {}
-        self._usage: Usage | None = None
-        self._ended = False
 
     def write(self, events: Iterable[Event]) -> bytes:
         items = self._items
@@ -73,55 +62,40 @@ class ResponsesWriter:
                 else:
                     items.first_delta(part, event)
             elif not self._ended:
-                self._write_event(event)
+                self.events[type(event)](self, event, out)
         data = b"".join(out)
         out.clear()
         return data
 
-    def _write_event(self, event: Event) -> None:
-        match event:
-            case Delta():
-                raise AssertionError("deltas take the fast way")
-            case PartStart():
-                self._items.open(event)
-            case PartEnd():
-                self._items.close(event)
-            case UsageReport():
-                self._usage = event.usage
-            case ForeignEvent():
-                self._items.pass_on(event)
-            case OtherAnswer():
-                if ONE_ANSWER not in self._items.losses:
-                    self._items.losses.append(ONE_ANSWER)
-            case Start():
-                self._begin(event)
-            case Finish():
-                self._finish(event)
-            case Failure():
-                self._fail(event.error)
+    def _open_part(self, event: PartStart, out: list[bytes]) -> None:
+        self._items.open(event)
+
+    def _close_part(self, event: PartEnd, out: list[bytes]) -> None:
+        self._items.close(event)
+
+    def _pass_on(self, event: ForeignEvent, out: list[bytes]) -> None:
+        self._items.pass_on(event)
 
     # The frame
 
-    def _begin(self, start: Start) -> None:
-        self._start = start
+    def _write_start(self, start: Start, out: list[bytes]) -> None:
         items = self._items
         native = start.extra is not None and start.extra.dialect == NAME
         identifier = told(self._request).get("id") or response_id(
             start.id, start.model, self._context, native
         )
         items.ids = ItemIds(identifier, self._context)
-        self._usage = start.usage
         whole = Response(start.id, start.model, (), Stop("end"), created=start.created, extra=start.extra)
         self._shell = shell(whole, identifier, self._context, self._request)
         items.emit("response.created", {"response": self._shell})
         items.emit("response.in_progress", {"response": self._shell})
 
-    def _finish(self, finish: Finish) -> None:
+    def _finish(self, finish: Finish, out: list[bytes]) -> None:
         assert self._start is not None
-        items = self._items
+        finish = self._completed(finish)
+        items, extra = self._items, finish.extra
         status, why = render_stop(finish.stop, items.content, items.losses)
         items.release("incomplete" if status == "incomplete" else "completed")
-        extra = finish.extra if finish.extra is not None else self._start.extra
         if finish.safeguard_results:
             items.losses.append(NO_RESULTS)
         losses_of_extra(extra, NAME, "$", items.losses, "response.extra")
@@ -136,15 +110,14 @@ class ResponsesWriter:
         finish_body(body, whole, status, why, self._context)
         output = [item.value for item in items.items if item.value]
         body["output"] = output
-        usage = finish.usage if finish.usage is not None else self._usage
-        body["usage"] = render_usage(usage, items.losses)
-        render_body_tier(body, finish.service_tier or self._start.service_tier, form, items.losses)
+        body["usage"] = render_usage(finish.usage, items.losses)
+        render_body_tier(body, finish.service_tier, form, items.losses)
         spelled = respell(body, extra)
         spelled.update(id=self._shell["id"], object="response", output=output, status=status)
         items.emit(_LAST.get(status, "response.completed"), {"response": spelled})
         self._ended = True
 
-    def _fail(self, error: ApiError) -> None:
+    def _fail(self, error: ApiError, out: list[bytes]) -> None:
         """An `error` event, then `response.failed`: some clients know only the one, some only the other."""
         items = self._items
         items.cut()
