@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
 from wireglot.dialects.context import Context
-from wireglot.ir.content import Message, Part, ToolCall, ToolResult
+from wireglot.ir.content import Message, Part, Role, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import encode
 from wireglot.wire.known_row import KnownRow, row_of
@@ -120,12 +120,10 @@ class TurnWriter(ABC):
 class JoiningWriter(TurnWriter):
     """Writes pieces: those of neighbouring messages of one role are one turn."""
 
+    roles: ClassVar[dict[Role, str]]
+    """Whose turn a message of each role is in this dialect."""
     turns: list[JoinedTurn]
     """Those so far."""
-
-    @abstractmethod
-    def role(self, message: Message) -> str:
-        """Whose turn it is in this dialect."""
 
     @abstractmethod
     def begins_turn(self, message: Message) -> bool:
@@ -247,12 +245,14 @@ def join_turns(
             pieces, known = cache.write(message, index, state, is_whole=False)
         if not pieces and not writer.is_turn(message):
             continue
-        role = writer.role(message)
+        role = writer.roles[message.role]
         if turns and turns[-1].role == role and not writer.begins_turn(message):
             turns[-1].is_one = False
         else:
             turns.append(JoinedTurn(role, message, cache, known))
-        turns[-1].pieces += [(index, piece) for piece in pieces]
+        joined = turns[-1].pieces
+        for piece in pieces:
+            joined.append((index, piece))
     writer.turns = []  # they refer to it: all of it is freed at once and not by the collector
     return turns
 

@@ -24,10 +24,6 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     fields: dict[str, Any] = {}
     form: dict[str, Any] = {}
 
-    def says_nothing_to(self, dialect: str) -> bool:
-        """Whether it is nothing but the spelling of another dialect."""
-        return self.dialect != dialect and not self.fields
-
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who minted an opaque value. Empty strings mean unknown, which matches anyone of that dialect."""
@@ -103,7 +99,7 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
         """Whether it is nothing but its characters to this dialect, as most texts are."""
         extra = self.extra
         return (
-            (extra is None or extra.says_nothing_to(dialect))
+            (extra is None or (extra.dialect != dialect and not extra.fields))
             and self.cache is None
             and self.signature is None
             and not self.refusal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from wireglot.dialects.anthropic.blocks import Block, RequestBlocks, shorthand
 from wireglot.dialects.anthropic.mcp import SERVERS, render_servers
@@ -20,7 +20,7 @@ from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.turns import JoinedTurn, JoiningWriter, TurnWriter, join_turns, write_turns
-from wireglot.ir.content import Message
+from wireglot.ir.content import Message, Role
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 
@@ -123,6 +123,8 @@ class _NativeTurns(TurnWriter):
 class _JoinedTurns(JoiningWriter):
     """Neighbours of one role are one wire message."""
 
+    roles: ClassVar[dict[Role, str]] = {"system": "system", "user": "user", "assistant": "assistant"}
+
     def __init__(self, blocks: RequestBlocks) -> None:
         self._blocks = blocks
         self.losses, self.calls = blocks.losses, blocks.names
@@ -132,9 +134,6 @@ class _JoinedTurns(JoiningWriter):
         content = self._blocks.content(message.content, message.role, path)
         _declare_message(message, path, self.losses)
         return content
-
-    def role(self, message: Message) -> str:
-        return message.role
 
     def begins_turn(self, message: Message) -> bool:
         before = self.turns[-1].message

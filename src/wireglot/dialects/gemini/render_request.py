@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
@@ -17,7 +17,7 @@ from wireglot.dialects.gemini.tools import render_choice, render_tools
 from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.turns import JoinedTurn, JoiningWriter, join_turns
 from wireglot.dialects.unknown_fields import merge
-from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.content import Message, Part, Role, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 
@@ -81,6 +81,8 @@ _Placed = tuple[Part, int, dict[str, Any]]
 class _Contents(JoiningWriter):
     """Neighbours of one role are one content. System texts before all of them are the instruction."""
 
+    roles: ClassVar[dict[Role, str]] = {"system": "user", "user": "user", "assistant": "model"}
+
     def __init__(self, renderer: PartRenderer) -> None:
         self._renderer = renderer
         self.losses, self.calls = renderer.losses, renderer.names
@@ -88,11 +90,8 @@ class _Contents(JoiningWriter):
         self.leading: Message | None = None
         """The first system text."""
 
-    def _is_leading(self, message: Message) -> bool:
-        return message.role == "system" and not self.turns
-
     def state(self, message: Message) -> Hashable:
-        return None if self._is_leading(message) else 0
+        return None if message.role == "system" and not self.turns else 0
 
     def write_message(self, message: Message, index: int) -> list[_Placed]:
         path = f"$.messages[{index}]"
@@ -101,15 +100,17 @@ class _Contents(JoiningWriter):
         if message.name:
             self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
         parts: list[_Placed] = []
+        rendered: dict[str, Any] | None
         for position, part in enumerate(message.content):
             rendered = self._renderer.render(part, f"{path}.content[{position}]")
             if rendered is not None:
                 parts.append((part, position, rendered))
         if message.role != "system":
             return parts
-        if self._is_leading(message):
+        if not self.turns:
             self.leading = self.leading or message
-            self.instruction += [rendered for *_, rendered in parts]
+            for *_, rendered in parts:
+                self.instruction.append(rendered)
             return []
         return self._reminder(parts, path)
 
@@ -126,14 +127,11 @@ class _Contents(JoiningWriter):
             for part, place, rendered in parts
         ]
 
-    def role(self, message: Message) -> str:
-        return "model" if message.role == "assistant" else "user"
-
     def is_turn(self, message: Message) -> bool:
         """Gemini refuses a content without parts; one of a Gemini client goes as it is."""
         return (
             not message.content
-            and not self._is_leading(message)
+            and (message.role != "system" or bool(self.turns))
             and own_form(message.extra, OWN).get("parts") in ("empty", "absent")
         )
 
@@ -161,13 +159,16 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
 def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss]) -> bool:
     """All answers of a step stand first, in the order of the calls: Gemini counts them there. Whether
     anything had to be moved."""
-    results = [piece for piece in turn.pieces if type(piece[1][0]) is ToolResult]
+    results: list[tuple[int, _Placed]] = []
+    others: list[tuple[int, _Placed]] = []
+    for piece in turn.pieces:
+        (results if type(piece[1][0]) is ToolResult else others).append(piece)
     if not results:
         return False
     calls = [part.id for _, (part, *_) in before.pieces if type(part) is ToolCall] if before else []
     order = {identifier: place for place, identifier in reversed(list(enumerate(calls)))}
-    ordered = sorted(results, key=lambda piece: order.get(piece[1][0].call_id, len(order)))
-    arranged = ordered + [piece for piece in turn.pieces if type(piece[1][0]) is not ToolResult]
+    ordered = sorted(results, key=lambda piece: order.get(getattr(piece[1][0], "call_id", ""), len(order)))
+    arranged = ordered + others
     moved = [new for new, old in zip(arranged, turn.pieces, strict=True) if new is not old]
     if moved:
         index, (_, position, _) = moved[0]
@@ -180,15 +181,17 @@ def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss])
 
 def _content(turn: JoinedTurn) -> dict[str, Any]:
     extra = turn.message.extra
-    form = own_form(extra, OWN)
     parts = [rendered for _, (*_, rendered) in turn.pieces]
+    if extra is None:
+        return {"role": turn.role, "parts": parts}
+    form = own_form(extra, OWN)
     content: dict[str, Any] = {}
     role = turn.role if turn.message.role == "system" else form.get("role", turn.role)
     if role != "absent":
         content["role"] = role
     if parts or form.get("parts") != "absent":
         content["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
-    return content if extra is None else put_back(content, extra)
+    return put_back(content, extra)
 
 
 def _system(instruction: list[dict[str, Any]], leading: Message | None) -> Any:

@@ -110,7 +110,7 @@ class _Messages(TurnWriter):
             and text.text
             and text.is_plain(NAME)
             and not message.name
-            and (extra is None or extra.says_nothing_to(NAME))
+            and (extra is None or (extra.dialect != NAME and not extra.fields))
         ):
             return [{"role": message.role, "content": text.text}]
         return self._written([(f"$.messages[{index}]", message)])

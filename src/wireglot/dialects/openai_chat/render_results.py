@@ -79,7 +79,9 @@ def _plain_texts(part: ToolResult, call: ToolCall | None, native: bool) -> list[
     extra = part.extra
     if call is None or call.kind != part.kind or (part.name and (native or part.name != call.name)):
         return None
-    if part.is_error or part.cache is not None or not (extra is None or extra.says_nothing_to(NAME)):
+    if part.is_error or part.cache is not None:
+        return None
+    if extra is not None and (extra.dialect == NAME or extra.fields):
         return None
     texts = []
     for item in part.content:

@@ -147,11 +147,11 @@ class _ChoiceReader:
             taken.add("index")
         elif "index" not in value:
             form["index"] = "absent"
-        stop = parse_stop(
-            value.get("finish_reason"),
-            any(isinstance(part, ToolCall) for part in content),
-            any(isinstance(part, Text) and part.refusal for part in content),
-        )
+        called = refused = False
+        for part in content:
+            called = called or type(part) is ToolCall
+            refused = refused or (type(part) is Text and part.refusal)
+        stop = parse_stop(value.get("finish_reason"), called, refused)
         fields: dict[str, Any] = {}
         hollow: dict[str, Any] = {}
         UNKNOWN.sift(value, taken, fields, hollow, "choice.")
