@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from wireglot.dialects.base import Context
-from wireglot.dialects.openai_chat.repeated_chunks import ChatChunks
-from wireglot.dialects.openai_chat.stream_reader import ChatReader
+from wireglot.dialects.openai_chat.stream_reader import ChatChunks, ChatReader
 from wireglot.ir.stream import Delta, Event, Failure
 
 

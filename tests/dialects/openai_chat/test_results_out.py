@@ -1,7 +1,7 @@
 """Tool results of other dialects, as messages of Chat."""
 
 from tests.tiers import rows
-from wireglot.dialects.openai_chat.render_results import render_result
+from wireglot.dialects.openai_chat.render_messages import render_result
 from wireglot.ir.content import CacheMark, Extra, Foreign, Media, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 

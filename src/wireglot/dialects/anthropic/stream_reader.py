@@ -7,7 +7,9 @@ end without a stop reason, bytes that are no JSON and an `error` event make a Fa
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable
+from typing import Any, Final
 
 from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text, named_event
 from wireglot.dialects.anthropic.errors import parse_error
@@ -31,18 +33,40 @@ from wireglot.dialects.anthropic.outcome import (
 )
 from wireglot.dialects.anthropic.parts import call_extra, toolset_of
 from wireglot.dialects.anthropic.reasoning import parse_redacted
-from wireglot.dialects.anthropic.repeated_chunks import MessageChunks
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
 from wireglot.dialects.anthropic.safeguards import RESULTS, parse_results
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import broken
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.repeated_chunks import Place, RepeatedChunks
 from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, Start, UsageReport, unfold
 from wireglot.wire.json import BadJson, decode, encode_text
 from wireglot.wire.sse import Frame, SseDecoder
+
+_TEXTS: Final = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+class MessageChunks(RepeatedChunks):
+    """A reader notes nothing of the pieces of a block, once they go straight through."""
+
+    __slots__ = ()
+
+    varying = re.compile(rb'"(?:text|thinking|partial_json)"[ \t]*:[ \t]*"((?:[^"\\]|\\.)+)"')
+
+    def told(self, document: dict[str, Any]) -> Place | None:
+        delta = document.get("delta")
+        if document.get("type") != "content_block_delta" or type(delta) is not dict:
+            return None
+        kind = delta.get("type")
+        key = _TEXTS.get(kind) if type(kind) is str else None
+        return (delta, key) if key is not None and type(delta.get(key)) is str else None
+
+    def beside(self, document: dict[str, Any]) -> Iterable[Place]:
+        return ()
+
 
 _TEXT = frozenset({"type", "text", "citations"})
 _THINKING = frozenset({"type", "thinking", "signature"})

@@ -9,13 +9,12 @@ import msgspec
 
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import PLACEHOLDERS, is_sealed
+from wireglot.dialects.envelope import PLACEHOLDERS, Sealed, is_sealed
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import nested_rest, parse_blob, parse_file
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.results import ResultParser, call_id
-from wireglot.dialects.gemini.signatures import open_signature
 from wireglot.ir.content import Extra, Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import is_blank
@@ -26,6 +25,11 @@ _CALL = frozenset({"functionCall", "thoughtSignature"})
 _RESULT = frozenset({"functionResponse"})
 _CALL_FIELDS = frozenset({"id", "name", "args"})
 _PREFIXES = ("default_api:", "default_api.")
+
+
+def open_signature(text: str, context: Context) -> Sealed:
+    """What a client echoed: the envelope we gave it, or a signature of Gemini's own."""
+    return context.unseal(text) or Sealed(Signature(text, Origin(OWN)), "reasoning")
 
 
 class Mark(msgspec.Struct, frozen=True):

@@ -14,10 +14,33 @@ from wireglot.dialects.gemini.media import render_media
 from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.parts import plain_name
 from wireglot.dialects.gemini.results import response_object
-from wireglot.dialects.gemini.signatures import signature_for_client, signature_for_upstream
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Loss, feature_of, losses_of_extra
+
+
+def signature_for_client(signature: Signature, holder: Holder, context: Context) -> str:
+    if signature.origin.dialect == OWN and not signature.id and holder != "redacted":
+        return signature.data
+    return context.seal(signature, holder)
+
+
+def signature_for_upstream(signature: Signature | None, context: Context, path: str, out: list[Loss]) -> str:
+    """The signature if this upstream minted it, else nothing and a loss."""
+    if signature is None:
+        return ""
+    if context.may_replay(signature, OWN) and signature.data:
+        return signature.data
+    out.append(
+        Loss(
+            f"{path}.signature",
+            feature_of(signature),
+            "dropped",
+            f"minted by {signature.origin.dialect or 'nobody'}",
+        )
+    )
+    return ""
+
 
 Side = Literal["client", "upstream"]
 

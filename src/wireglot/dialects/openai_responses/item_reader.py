@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.client_calls import CLIENT_CALLS, is_client_call
-from wireglot.dialects.openai_responses.item_values import Carried
-from wireglot.dialects.openai_responses.items import light_form, phase_of
+from wireglot.dialects.openai_responses.items import Carried, light_form, phase_of
 from wireglot.dialects.openai_responses.open_items import OpenItem, OpenItems, OpenPart
 from wireglot.dialects.openai_responses.output import (
     SEAM,

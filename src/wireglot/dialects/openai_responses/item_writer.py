@@ -14,19 +14,27 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.client_calls import begun, is_client_run, item_of_client_tool, told
-from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
 from wireglot.dialects.openai_responses.output import (
     SEAM,
+    ItemIds,
     carrier,
+    declare_id,
+    encrypted_content,
     joined,
     message_fields,
     message_form,
     phase_said,
     pieces,
+    reasoning_id,
     same_message,
+    texts_of,
 )
-from wireglot.dialects.openai_responses.reasoning_writer import ReasoningWriter
-from wireglot.dialects.openai_responses.render_items import no_arguments, render_call, render_foreign
+from wireglot.dialects.openai_responses.render_items import (
+    no_arguments,
+    render_call,
+    render_foreign,
+    render_reasoning,
+)
 from wireglot.dialects.openai_responses.response import (
     open_message,
     render_output_media,
@@ -40,6 +48,7 @@ from wireglot.ir.content import (
     Media,
     Part,
     Reasoning,
+    Signature,
     Text,
     TokenLogprob,
     ToolCall,
@@ -47,18 +56,69 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Tool
-from wireglot.ir.stream import Delta, ForeignEvent, PartEnd, PartStart, finish_part
+from wireglot.ir.stream import Delta, ForeignEvent, GrowingText, PartEnd, PartStart, finish_part
 from wireglot.wire.json import encode
 
+TAIL = b"}\n\n"
 _TEXT_TAIL = b',"logprobs":[]}\n\n'
 
 
-class ItemWriter(ReasoningWriter):
-    """`parts` are those now open, `content` the complete ones."""
+class Item:
+    """An output item on its way; `value` is what the final response will hold."""
+
+    __slots__ = ("done", "position", "text", "value")
+
+    def __init__(self, position: int, value: dict[str, Any]) -> None:
+        self.position = position
+        self.value = value
+        self.done = False
+        self.text: Text | None = None  # message items: the last text in them
+
+
+class OpenPart:
+    """A part on its way. `before` and `after` frame a delta's sequence number; empty until it opens."""
+
+    __slots__ = (
+        "after", "before", "item", "logprobs", "number", "part", "path", "sections", "source", "tail",
+        "text",
+    )  # fmt: skip
+
+    def __init__(self, part: Part, path: str) -> None:
+        self.part = part
+        self.path = path
+        self.text = GrowingText()
+        self.logprobs: list[Any] = []
+        self.item: Item | None = None
+        self.number = 0
+        self.before = b""
+        self.after = b""
+        self.tail = TAIL
+        self.source = ""  # reasoning: the list of the item it is shown in
+        self.sections: list[str] = []  # reasoning: the entries of that list that are complete
+
+
+# The list of the item -> type of its entries, key of their number, names of the events about an entry.
+_SPOKEN = {
+    "summary": ("summary_text", "summary_index", "reasoning_summary_part", "reasoning_summary_text"),
+    "content": ("reasoning_text", "content_index", "content_part", "reasoning_text"),
+}
+
+
+class ItemWriter:
+    """Collects bytes in `out`. `items` is what became of the answer so far; `parts` are those now open,
+    `content` the complete ones."""
 
     def __init__(self, context: Context, own_tools: Mapping[str, Tool]) -> None:
         """`own_tools`: the tools of the client whose calls are items of their own, by name."""
-        super().__init__(context)
+        self.losses: list[Loss] = []
+        self.out: list[bytes] = []
+        self.sequence = context.first_event
+        self.items: list[Item] = []
+        self.ids = ItemIds("", context)
+        self.hides_state = False
+        """Whether reasoning items are shown without their state."""
+        self._context = context
+        self._newest: Item | None = None  # complete, but its closing event is still held
         self._own_tools = own_tools
         self.parts: dict[int, OpenPart] = {}
         self.content: list[Part] = []
@@ -166,8 +226,7 @@ class ItemWriter(ReasoningWriter):
 
     def _open_call(self, part: OpenPart, call: ToolCall) -> None:
         if call.signature is not None:
-            identifier = self.ids.take("reasoning", len(self.items))
-            self._whole(carrier(call, call.signature, identifier, self._context))
+            self._carry(call, call.signature)
         losses_of_extra(call.extra, NAME, part.path, self.losses)
         if call.cache is not None:
             self.losses.append(
@@ -184,6 +243,11 @@ class ItemWriter(ReasoningWriter):
         if call.arguments:
             self.first_delta(part, Delta(-1, call.arguments))
             part.part = replace(call, arguments="")
+
+    def _carry(self, part: ToolCall | Text | Media, signature: Signature) -> None:
+        """An item for the state of a part that has no place for it."""
+        identifier = self.ids.take("reasoning", len(self.items))
+        self._whole(carrier(part, signature, identifier, self._context))
 
     def cut(self) -> None:
         """The answer breaks off: what came of the open parts stands in their items."""
@@ -270,8 +334,7 @@ class ItemWriter(ReasoningWriter):
         self._newest = item
         if text.signature is not None and phase_said(text) is None:
             self.release()
-            identifier = self.ids.take("reasoning", len(self.items))
-            self._whole(carrier(text, text.signature, identifier, self._context))
+            self._carry(text, text.signature)
 
     def _close_call(self, part: OpenPart, call: ToolCall, end: PartEnd) -> None:
         item = part.item
@@ -312,8 +375,7 @@ class ItemWriter(ReasoningWriter):
         losses_of_extra(call.extra, NAME, part.path, self.losses)
         self.release()
         if call.signature is not None:
-            identifier = self.ids.take("reasoning", len(self.items))
-            self._whole(carrier(call, call.signature, identifier, self._context))
+            self._carry(call, call.signature)
         item = self._add(begun(value))
         for kind, payload in told(value, item.position):
             self.emit(kind, payload)
@@ -326,8 +388,7 @@ class ItemWriter(ReasoningWriter):
         if value is not None:
             self._close_whole(value)
         if media.signature is not None:
-            identifier = self.ids.take("reasoning", len(self.items))
-            self._whole(carrier(media, media.signature, identifier, self._context))
+            self._carry(media, media.signature)
 
     def _close_foreign(self, part: OpenPart, foreign: Foreign) -> None:
         value = render_foreign(foreign, part.path, self.losses)
@@ -344,3 +405,135 @@ class ItemWriter(ReasoningWriter):
         else:
             item.value = value
             self._done(item)
+
+    # Reasoning items, each of their parts in a frame of its own
+
+    def next_section(self, part: OpenPart) -> bool:
+        """At a delta that may be the seam of two parts. Only this dialect's reader tells seams from text."""
+        if not part.source or not own_form(getattr(part.part, "extra", None), NAME):
+            return False
+        self._close_section(part)
+        part.text.add(SEAM)
+        part.number += 1
+        self._open_section(part)
+        return True
+
+    def _open_reasoning(self, part: OpenPart, reasoning: Reasoning, end: PartEnd | None) -> None:
+        """Announce the item; its first part too, unless it ends without showing anything."""
+        signature = (end.signature if end is not None else None) or reasoning.signature
+        native = reasoning_id(reasoning, signature)
+        identifier = self.ids.take("reasoning", len(self.items), native)
+        part.item = self._add({"type": "reasoning", "id": identifier, "summary": []})
+        if end is None:
+            part.source = (
+                "content" if own_form(reasoning.extra, NAME).get("source") == "content" else "summary"
+            )
+            self._open_section(part)
+
+    def _open_section(self, part: OpenPart) -> None:
+        kind, key, entry, text = _SPOKEN[part.source]
+        place = self._place(part, key)
+        self.emit(f"response.{entry}.added", {**place, "part": {"type": kind, "text": ""}})
+        self._frame(part, f"response.{text}.delta", place)
+
+    def _close_section(self, part: OpenPart) -> None:
+        kind, key, entry, text = _SPOKEN[part.source]
+        place, said = self._place(part, key), _section(part)
+        part.sections.append(said)
+        self.emit(f"response.{text}.done", {**place, "text": said})
+        self.emit(f"response.{entry}.done", {**place, "part": {"type": kind, "text": said}})
+
+    def _close_reasoning(self, part: OpenPart, reasoning: Reasoning, end: PartEnd) -> None:
+        losses_of_extra(reasoning.extra, NAME, part.path, self.losses)
+        if not part.before:
+            self.release()
+            self._open_reasoning(part, reasoning, end)
+        item = part.item
+        assert item is not None
+        if part.source:
+            self._close_section(part)
+        signature = reasoning.signature
+        if signature is not None and signature.id and signature.origin.dialect == NAME:
+            declare_id(signature.id, item.value["id"], part.path, self.losses)
+        encrypted = encrypted_content(reasoning, signature, self._context, hidden=self.hides_state)
+        value = render_reasoning(_as_streamed(reasoning, part), item.value["id"], encrypted)
+        value.setdefault("summary", [])
+        item.value = value
+        self._done(item)
+
+    def _reasoning_so_far(self, part: OpenPart) -> dict[str, Any]:
+        return {part.source: _entries(part, [*part.sections, _section(part)])}
+
+    # What all items have in common: numbers, ids, announcement and end
+
+    def emit(self, kind: str, payload: dict[str, Any]) -> None:
+        # An event that is passed on has the name that its provider gave it, whatever that is.
+        name = kind if kind.isprintable() else " ".join(kind.split())
+        data = encode({"type": kind, "sequence_number": self.sequence, **payload})
+        self.out.append(b"event: %b\ndata: %b\n\n" % (name.encode(), data))
+        self.sequence += 1
+
+    def release(self, status: str = "completed") -> None:
+        """Close the newest item: nothing can be added to it any more."""
+        item, self._newest = self._newest, None
+        if item is None:
+            return
+        if item.value.get("status") == "in_progress":
+            item.value["status"] = status
+        self._done(item)
+
+    def _add(self, value: dict[str, Any], announce: bool = True) -> Item:
+        item = Item(len(self.items), value)
+        self.items.append(item)
+        if announce:
+            self.emit("response.output_item.added", {"output_index": item.position, "item": value})
+        return item
+
+    def _done(self, item: Item) -> None:
+        item.done = True
+        self.emit("response.output_item.done", {"output_index": item.position, "item": item.value})
+
+    def _whole(self, value: dict[str, Any]) -> None:
+        self._done(self._add(value))
+
+    def _frame(self, part: OpenPart, kind: str, place: dict[str, Any], tail: bytes = TAIL) -> None:
+        name = kind.encode()
+        part.before = b'event: %b\ndata: {"type":"%b","sequence_number":' % (name, name)
+        part.after = b',%b,"delta":' % encode(place)[1:-1]
+        part.tail = tail
+
+    def _place(self, part: OpenPart, key: str = "content_index") -> dict[str, Any]:
+        assert part.item is not None
+        place: dict[str, Any] = {"item_id": part.item.value["id"], "output_index": part.item.position}
+        if key:
+            place[key] = part.number
+        return place
+
+
+def _section(part: OpenPart) -> str:
+    """The text of the part now open: what came behind all the complete ones and their seams."""
+    return str(part.text)[sum(len(said) + len(SEAM) for said in part.sections) :]
+
+
+def _entries(part: OpenPart, texts: list[str]) -> list[dict[str, Any]]:
+    return [{"type": _SPOKEN[part.source][0], "text": text} for text in texts]
+
+
+def _as_streamed(reasoning: Reasoning, part: OpenPart) -> Reasoning:
+    """With the entries that went out; the source's own while they say the same."""
+    extra = reasoning.extra
+    if extra is None or extra.dialect != NAME:
+        return reasoning
+    form = {key: value for key, value in extra.form.items() if key not in ("shown", "other", "without")}
+    shown = extra.form.get("shown")
+    if part.source:
+        told = type(shown) is list and len(shown) == len(part.sections) and texts_of(shown) == part.sections
+        form |= {"source": part.source, "shown": shown if told else _entries(part, part.sections)}
+    else:
+        form["source"] = "summary"
+    fields = {
+        key: value
+        for key, value in extra.fields.items()
+        if key not in ("summary", "content", "encrypted_content") or type(value) is list
+    }
+    return replace(reasoning, extra=Extra(NAME, fields, form))

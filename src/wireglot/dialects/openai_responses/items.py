@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import Fields
-from wireglot.dialects.openai_responses.item_values import Carried, MessageItem
 from wireglot.dialects.openai_responses.output import ITEM, joined
 from wireglot.dialects.openai_responses.parts import parse_part, plain_text
 from wireglot.dialects.openai_responses.spelling import NAME, keep
@@ -34,6 +35,23 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.errors import ClientFault, UpstreamFault
 from wireglot.wire.json import encode_text
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """A reasoning item that is none: it only brought back the signature of a neighbouring part."""
+
+    signature: Signature
+    holder: Holder
+
+
+class MessageItem(msgspec.Struct, frozen=True):
+    """A message item. `form` and `fields` are what an `Extra` of it would hold."""
+
+    role: Role
+    parts: tuple[Text | Media | Foreign, ...]
+    form: dict[str, Any]
+    fields: dict[str, Any]
+
 
 _MESSAGE_KEYS = frozenset({"type", "id", "role", "status", "phase", "content"})
 _REASONING_KEYS = frozenset({"type", "id", "status", "summary", "content", "encrypted_content"})

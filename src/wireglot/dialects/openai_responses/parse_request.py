@@ -16,8 +16,8 @@ from wireglot.dialects.openai_responses.client_calls import (
     parse_client_call,
     parse_client_result,
 )
-from wireglot.dialects.openai_responses.item_values import Carried
 from wireglot.dialects.openai_responses.items import (
+    Carried,
     foreign_role,
     parse_call,
     parse_image_call,

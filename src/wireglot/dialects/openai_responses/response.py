@@ -19,8 +19,8 @@ from wireglot.dialects.openai_responses.client_calls import (
 )
 from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import ECHOED, echo, told
-from wireglot.dialects.openai_responses.item_values import Carried
 from wireglot.dialects.openai_responses.items import (
+    Carried,
     message_parts,
     parse_call,
     parse_image_call,
