@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from wireglot.dialects.registry import surface
-from wireglot.gateway.steps import Pipeline, RequestKind, StepParts
+from wireglot.gateway.steps import Pipeline, RequestKind, Sequence, StepParts, steps_of
 
-BARE = ["Admission", "Routing", "Queue", "Counted", "Accounted"]
+BARE = ["Admission", "Routing", "Queue", "CountLearning", "Account"]
 
 
 def chain(dialect: str, operation: str = "generate", **more: bool) -> list[str]:
     facts = dict.fromkeys(("has_key", "has_timeout", "is_idempotent", "is_conversation", "is_own"), False)
     kind = RequestKind(surface(dialect), operation, **{**facts, **more})
-    part = SimpleNamespace(
-        idempotency=0, compaction=0, background=0, quotas=0, continuing=0, chain=0, reasoning=0, ledger=0
-    )
-    parts: Any = SimpleNamespace(state=part, router=0, gates=0, counting=0, relay=None)
-    answerer: Any = Pipeline(parts).chain(kind)
-    names = []
-    while answerer is not None:
-        names.append(type(answerer).__name__)
-        answerer = answerer._inner
-    return names
+    return [step.name for step in steps_of(kind)]
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "gemini", "openai-responses"])
 def test_a_count_needs_no_reasoning_and_no_summary(dialect: str) -> None:
     stored = ["HistoryLoader", "CompactionUnsealer"] if dialect == "openai-responses" else []
-    assert chain(dialect, "count") == [*BARE[:2], *stored, *BARE[2:]]
+    assert chain(dialect, "count") == [*BARE[:2], *stored, "Queue"]
 
 
 def test_a_plain_request() -> None:
@@ -68,11 +60,11 @@ def test_stored_responses() -> None:
 
 
 def test_a_request_of_the_gateway_itself_neither_waits_nor_is_admitted_again() -> None:
-    assert chain("openai-responses", is_own=True) == ["Routing", "Accounted"]
+    assert chain("openai-responses", is_own=True) == ["Routing", "Account"]
     assert chain("openai-chat", is_own=True, has_key=True, has_timeout=True) == [
         "Routing",
         "QuotaReservation",
-        "Accounted",
+        "Account",
         "TimeLimit",
     ]
 
@@ -80,7 +72,57 @@ def test_a_request_of_the_gateway_itself_neither_waits_nor_is_admitted_again() -
 def test_a_chain_is_built_once() -> None:
     own = {"has_key": False, "has_timeout": False, "is_idempotent": False, "is_conversation": False}
     kind = RequestKind(surface("openai-chat"), "generate", **own, is_own=True)
-    parts: Any = SimpleNamespace(state=SimpleNamespace(ledger=0), router=0, relay=None)
+    ledger = SimpleNamespace(open_account=None)
+    parts: Any = SimpleNamespace(state=SimpleNamespace(ledger=ledger), router=0, relay=None)
     pipeline = Pipeline(parts)
-    assert pipeline.chain(kind) is pipeline.chain(kind)
+    job = SimpleNamespace(
+        surface=kind.surface,
+        asked=SimpleNamespace(operation="generate"),
+        caller=SimpleNamespace(key=None),
+        timeout=None,
+        head=SimpleNamespace(headers={}),
+        conversation="",
+    )
+    exchange: Any = SimpleNamespace(job=job, record=SimpleNamespace(within="req_1"))
+    assert pipeline.of(exchange) is pipeline.of(exchange)
     assert set(StepParts.__struct_fields__) == {"state", "router", "gates", "counting", "relay"}
+
+
+@pytest.mark.parametrize("problem", [None, RuntimeError("it broke")])
+def test_steps_are_taken_in_their_order_and_told_how_the_answer_ended(problem: Exception | None) -> None:
+    taken: list[Any] = []
+
+    async def waits() -> None:
+        await asyncio.sleep(0)
+        taken.append("waited")
+
+    class Relay:
+        async def answer(self, exchange: Any) -> None:
+            taken.append("answered")
+            if problem is not None:
+                raise problem
+
+    def first(exchange: Any) -> None:
+        taken.append("first")
+
+    exchange: Any = SimpleNamespace(leave=taken.append)
+    chain = Sequence([first, lambda exchange: waits()], Relay())
+    if problem is None:
+        asyncio.run(chain.answer(exchange))
+    else:
+        with pytest.raises(RuntimeError):
+            asyncio.run(chain.answer(exchange))
+    assert taken == ["first", "waited", "answered", problem]
+
+
+def test_what_a_step_refuses_no_later_one_sees() -> None:
+    refusal, ended = RuntimeError("no"), list[Any]()
+
+    def refuses(exchange: Any) -> None:
+        raise refusal
+
+    relay: Any = None
+    exchange: Any = SimpleNamespace(leave=ended.append)
+    with pytest.raises(RuntimeError):
+        asyncio.run(Sequence([refuses], relay).answer(exchange))
+    assert ended == [refusal]

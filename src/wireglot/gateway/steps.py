@@ -1,33 +1,38 @@
-"""The steps around an answer, in one list: how a request is wrapped, from the outside in.
+"""The steps of a request, in one list and in their order.
 
-Each step is a small class that takes the next one and is one itself. The list says which requests can need
-it; the chain for each kind of request is built once, of those steps only. A new concern is a class in the
-package it belongs to, and a line here.
+Most steps come before an answer: functions that take the exchange, one after the other. A few are around a
+whole answer: small classes that take the next one and are one themselves. The list says which requests can
+need a step; the chain for each kind of request is built once, of those steps only. A new concern is a
+function or a class in the package it belongs to, and a line here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from wireglot.dialects.base import Surface
-from wireglot.gateway.entry.gates import Gates
-from wireglot.gateway.pages.counts import Counted, Counting
+from wireglot.gateway.entry.callers import check_permitted
+from wireglot.gateway.entry.gates import Gate, Gates, shed
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
-from wireglot.gateway.request.steps import Admission, Queue, Routing, TimeLimit
-from wireglot.gateway.state.conversations.continued import ConversationLoader
 from wireglot.gateway.state.idempotency import HEADER, IdempotentReplay
-from wireglot.gateway.state.ledger.usage_ledger import Accounted
-from wireglot.gateway.state.quotas.quotas import QuotaGrowth, QuotaReservation
-from wireglot.gateway.state.reasoning.vault import ReasoningRecall
 from wireglot.gateway.state.responses.background import BackgroundStart
-from wireglot.gateway.state.responses.chain import HistoryLoader
-from wireglot.gateway.state.responses.compaction import CompactionUnsealer, Summarizer
+from wireglot.gateway.state.responses.compaction import Summarizer
 from wireglot.gateway.state.state import State
-from wireglot.gateway.targets.routing import Router
+from wireglot.gateway.targets.routing import Router, depends_on_effort
+
+BeforeAnswer = Callable[[Exchange], Awaitable[None] | None]
+"""What must be done before a request is answered. Returns what must be waited for, None where nothing must.
+What ends with the answer goes into `Exchange.at_end`."""
 
 
 class StepParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,33 +78,48 @@ class RequestKind(NamedTuple):
         return self.surface.counts is not None and self.surface.counts.same_body
 
 
-class PipelineStep(NamedTuple):
-    around: Callable[[Answerer, StepParts], Answerer]
+class Around(NamedTuple):
+    """A step around a whole answer."""
+
+    name: str
+    make: Callable[[Answerer, StepParts], Answerer]
     applies: Callable[[RequestKind], bool]
 
 
-STEPS: Final = (
+class Before(NamedTuple):
+    """A step before an answer."""
+
+    name: str
+    make: Callable[[StepParts], BeforeAnswer]
+    applies: Callable[[RequestKind], bool]
+
+
+STEPS: Final[tuple[Around | Before, ...]] = (
     # Around whole answers: the same one again, a summary in its place, or one that no client waits for.
-    PipelineStep(
+    Around(
+        "IdempotentReplay",
         lambda inner, parts: IdempotentReplay(inner, parts.state.idempotency),
         lambda kind: not kind.is_own and kind.is_idempotent and kind.operation in ("generate", "compact"),
     ),
-    PipelineStep(
+    Around(
+        "Summarizer",
         lambda inner, parts: Summarizer(inner, parts.state.compaction),
         lambda kind: not kind.is_own and (kind.operation == "compact" or (kind.generates and kind.compacts)),
     ),
-    PipelineStep(
+    Around(
+        "BackgroundStart",
         lambda inner, parts: BackgroundStart(inner, parts.state.background),
         lambda kind: not kind.is_own and kind.generates and kind.stores,
     ),
     # Whether, and where to: the route before the quotas, which reserve by the first target's price.
-    PipelineStep(lambda inner, parts: Admission(inner, parts.gates), lambda kind: not kind.is_own),
-    PipelineStep(lambda inner, parts: Routing(inner, parts.router), lambda kind: True),
-    PipelineStep(lambda inner, parts: QuotaReservation(inner, parts.state.quotas), lambda kind: kind.has_key),
+    Before("Admission", lambda parts: partial(admit, parts.gates), lambda kind: not kind.is_own),
+    Before("Routing", lambda parts: partial(route, parts.router), lambda kind: True),
+    Before("QuotaReservation", lambda parts: parts.state.quotas.reserve, lambda kind: kind.has_key),
     # What the client did not send and the model needs. The store is read before the queue: a request that
     # waits for it takes no place. Summaries are unsealed once the stored history is in front of them.
-    PipelineStep(
-        lambda inner, parts: ConversationLoader(inner, parts.state.continuing),
+    Before(
+        "ConversationLoader",
+        lambda parts: parts.state.continuing.load,
         lambda kind: (
             not kind.is_own
             and kind.is_conversation
@@ -107,32 +127,143 @@ STEPS: Final = (
             and (kind.generates or kind.counts_like_generate)
         ),
     ),
-    PipelineStep(
-        lambda inner, parts: HistoryLoader(inner, parts.state.chain),
+    Before(
+        "HistoryLoader",
+        lambda parts: parts.state.chain.load_history,
         lambda kind: not kind.is_own and kind.stores,
     ),
-    PipelineStep(
-        lambda inner, parts: CompactionUnsealer(inner, parts.state.compaction),
+    Before(
+        "CompactionUnsealer",
+        lambda parts: parts.state.compaction.open,
         lambda kind: not kind.is_own and kind.compacts,
     ),
-    PipelineStep(
-        lambda inner, parts: ReasoningRecall(inner, parts.state.reasoning),
+    Before(
+        "ReasoningRecall",
+        lambda parts: parts.state.reasoning.recall,
         lambda kind: not kind.is_own and kind.generates and kind.surface.reasoning.returns != "all",
     ),
-    PipelineStep(
-        lambda inner, parts: QuotaGrowth(inner, parts.state.quotas),
+    Before(
+        "QuotaGrowth",
+        lambda parts: parts.state.quotas.reserve_history,
         lambda kind: not kind.is_own and kind.has_key,
     ),
     # Its turn, its account, its time.
-    PipelineStep(lambda inner, parts: Queue(inner, parts.gates), lambda kind: not kind.is_own),
-    PipelineStep(lambda inner, parts: Counted(inner, parts.counting), lambda kind: not kind.is_own),
-    PipelineStep(lambda inner, parts: Accounted(inner, parts.state.ledger), lambda kind: True),
-    PipelineStep(lambda inner, parts: TimeLimit(inner), lambda kind: kind.has_timeout),
+    Before("Queue", lambda parts: partial(enter, parts.gates), lambda kind: not kind.is_own),
+    Before(
+        "CountLearning",
+        lambda parts: parts.counting.watch,
+        lambda kind: not kind.is_own and kind.operation != "count",
+    ),
+    Before("Account", lambda parts: parts.state.ledger.open_account, lambda kind: kind.operation != "count"),
+    Around(
+        "TimeLimit",
+        lambda inner, parts: TimeLimit(inner),
+        lambda kind: kind.has_timeout and kind.operation != "count",
+    ),
 )
 
 
+# Steps that keep no state.
+
+
+def admit(gates: Gates, exchange: Exchange) -> None:
+    """A gateway that is shutting down takes no more requests, and a client key may be good for some models
+    only."""
+    if gates.draining:
+        raise shed("the gateway is shutting down")
+    job = exchange.job
+    if job.caller.key is not None:
+        check_permitted(job.caller.key, job.model)
+
+
+def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
+    """Find the targets. A large body is read in a thread, where it is to be read at all: later steps find it
+    read."""
+    job = exchange.job
+    by_effort = router.has_effort_rules and depends_on_effort(job.settings, job.model)
+    effort = exchange.effort() if by_effort else ""
+    exchange.targets = router.targets(job.settings, job.model, job.dialect, effort)
+    return _read_large(exchange) if exchange.is_large else None
+
+
+async def _read_large(exchange: Exchange) -> None:
+    job = exchange.job
+    passes = all(target.dialect == job.dialect and target.plain for target in exchange.targets)
+    wanted = not passes or job.surface.stored is not None or bool(job.conversation)
+    if wanted:
+        exchange.held.take(len(job.body))  # decoded, it is there once more
+    with suppress(RequestError):  # raised again by the step that needs the request
+        await aside(lambda: _read(exchange, wanted))
+
+
+def _read(exchange: Exchange, wanted: bool) -> None:
+    if exchange.sealed or wanted:
+        exchange.request()
+
+
+def enter(gates: Gates, exchange: Exchange) -> Awaitable[None] | None:
+    """Take a place, or wait for one, where there are too many requests at once."""
+    job, tap = exchange.job, exchange.tap
+    if tap is not None:
+        tap.passed("store")
+    wanted = gates.of(job.caller, job.settings.limits)
+    for place, gate in enumerate(wanted):
+        if not gate.try_enter():
+            return _wait(exchange, wanted[place:])
+        exchange.gates.append(gate)
+    if tap is not None:
+        tap.passed("queue")
+    return None
+
+
+async def _wait(exchange: Exchange, gates: tuple[Gate, ...]) -> None:
+    for gate in gates:
+        await gate.enter()
+        exchange.gates.append(gate)
+    if exchange.tap is not None:
+        exchange.tap.passed("queue")
+
+
+class TimeLimit:
+    """The time that the caller gives the whole answer, waiting and further attempts included."""
+
+    def __init__(self, inner: Answerer) -> None:
+        self._inner = inner
+
+    async def answer(self, exchange: Exchange) -> None:
+        seconds = exchange.job.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                await self._inner.answer(exchange)
+        except TimeoutError:
+            raise RequestError("upstream_timeout", f"no whole answer within {seconds:g} seconds") from None
+
+
+# The chain.
+
+
+class Sequence:
+    """Steps before an answer and the answer itself: one coroutine, however many steps there are."""
+
+    def __init__(self, steps: list[BeforeAnswer], inner: Answerer) -> None:
+        self._steps = tuple(steps)
+        self._inner = inner
+
+    async def answer(self, exchange: Exchange) -> None:
+        try:
+            for step in self._steps:
+                waiting = step(exchange)
+                if waiting is not None:
+                    await waiting
+            await self._inner.answer(exchange)
+        except BaseException as problem:
+            exchange.leave(problem)
+            raise
+        exchange.leave(None)
+
+
 class Pipeline:
-    """The relay within the steps that a request can need."""
+    """The relay, or whoever counts tokens, behind the steps that a request can need."""
 
     def __init__(self, parts: StepParts) -> None:
         self._parts = parts
@@ -140,24 +271,32 @@ class Pipeline:
 
     def of(self, exchange: Exchange) -> Answerer:
         job = exchange.job
-        return self.chain(
-            RequestKind(
-                job.surface,
-                job.asked.operation,
-                has_key=job.caller.key is not None,
-                has_timeout=job.timeout is not None,
-                is_idempotent=HEADER in job.head.headers,
-                is_conversation=bool(job.conversation),
-                is_own=bool(exchange.record.within),
-            )
+        kind = RequestKind(
+            job.surface,
+            job.asked.operation,
+            has_key=job.caller.key is not None,
+            has_timeout=job.timeout is not None,
+            is_idempotent=HEADER in job.head.headers,
+            is_conversation=bool(job.conversation),
+            is_own=bool(exchange.record.within),
         )
+        return self._chains.get(kind) or self.chain(kind)
 
     def chain(self, kind: RequestKind) -> Answerer:
-        chain = self._chains.get(kind)
-        if chain is None:
-            chain = self._parts.relay
-            for step in reversed(STEPS):
-                if step.applies(kind):
-                    chain = step.around(chain, self._parts)
-            self._chains[kind] = chain
+        parts = self._parts
+        chain: Answerer = parts.counting if kind.operation == "count" else parts.relay
+        before: list[BeforeAnswer] = []
+        for step in reversed(steps_of(kind)):
+            if isinstance(step, Before):
+                before.insert(0, step.make(parts))
+                continue
+            if before:
+                chain, before = Sequence(before, chain), []
+            chain = step.make(chain, parts)
+        self._chains[kind] = chain = Sequence(before, chain) if before else chain
         return chain
+
+
+def steps_of(kind: RequestKind) -> list[Around | Before]:
+    """Those that a request of this kind can need."""
+    return [step for step in STEPS if step.applies(kind)]

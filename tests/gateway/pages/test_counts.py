@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +21,7 @@ from wireglot.dialects.anthropic import surface as anthropic_surface
 from wireglot.dialects.base import Context, Counts
 from wireglot.dialects.openai_responses import surface as responses_surface
 from wireglot.dialects.registry import surface
-from wireglot.gateway.pages.counts import Counted
+from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.ir.content import (
@@ -416,15 +415,17 @@ def test_an_answer_that_is_itself_the_first_to_need_an_estimate_is_learned_from(
     counts: object | None, others: set[str], learned: int
 ) -> None:
     """Where anybody has needed one, and the client's dialect can ask for counts."""
-    estimated_for, heard = set(others), list[Any]()
-
-    class Inner:
-        async def answer(self, exchange: Any) -> None:
-            estimated_for.add("mine")  # its stream begins with an estimate
-
-    counting: Any = SimpleNamespace(estimated_for=estimated_for, learn=heard.append, expected_input=None)
-    target = SimpleNamespace(provider=SimpleNamespace(name="mine"))
-    job = SimpleNamespace(asked=SimpleNamespace(operation="generate"), surface=SimpleNamespace(counts=counts))
-    exchange: Any = SimpleNamespace(job=job, targets=(target,), estimates=None)
-    asyncio.run(Counted(Inner(), counting).answer(exchange))
+    heard = list[Any]()
+    counting = Counting(None)  # type: ignore[arg-type]  # nobody is asked
+    counting.estimated_for = set(others)
+    counting.learn = heard.append  # type: ignore[method-assign]
+    job = SimpleNamespace(surface=SimpleNamespace(counts=counts))
+    exchange: Any = SimpleNamespace(job=job, estimates=None, at_end=[])
+    for problem in (None, RuntimeError()):
+        counting.watch(exchange)
+        counting.estimated_for.add("mine")  # its stream begins with an estimate
+        for ended in exchange.at_end:
+            ended(problem)
+        exchange.at_end.clear()
+        counting.estimated_for = set(others)
     assert len(heard) == learned

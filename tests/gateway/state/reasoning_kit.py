@@ -14,6 +14,7 @@ from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Provider, Secret, ServerSettings, Settings
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
+from wireglot.gateway.steps import BeforeAnswer
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.content import Origin, Part, Signature
 from wireglot.ir.outcome import Response, Stop
@@ -27,6 +28,12 @@ MODELS = {
     "openai": "openai/gpt-5.5",
     "kimi": "kimi/kimi-k2.6",
 }
+
+
+async def _take(step: BeforeAnswer, exchange: Exchange) -> None:
+    waiting = step(exchange)
+    if waiting is not None:
+        await waiting
 
 
 def _provider(name: str) -> Provider:
@@ -94,8 +101,7 @@ class Memory:
         made.targets = route(self.settings, made.job.model, made.job.dialect)
         if self.limits is not None:
             made.targets = tuple(msgspec.structs.replace(each, limits=self.limits) for each in made.targets)
-        if self.turns.concerns(made):
-            asyncio.run(self.turns.recall(made))
+        asyncio.run(_take(self.turns.recall, made))
         return made
 
     def answer(self, made: Exchange, *content: Part) -> None:

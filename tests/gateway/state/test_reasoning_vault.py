@@ -17,7 +17,6 @@ from wireglot.gateway.request.aside import LARGE_BYTES
 from wireglot.gateway.settings import Keep, Secret
 from wireglot.gateway.state.reasoning.parts import GIVEN_UP, minter_of, unpack
 from wireglot.gateway.state.reasoning.vault import (
-    ReasoningRecall,
     _comes_bare,
     _may_lack,
     _rename_results,
@@ -434,27 +433,6 @@ def test_signatures_come_back_bare_only_where_another_dialect_is_asked(
     client = about(bare_signatures=bare)
     asking: Any = SimpleNamespace(targets=tuple(reached(client, upstream(each)) for each in families))
     assert _comes_bare(asking) is carries
-
-
-def test_what_does_not_concern_it_goes_on_at_once_and_all_else_is_recalled_first() -> None:
-    steps: list[str] = []
-
-    class Inner:
-        async def answer(self, exchange: Any) -> None:
-            steps.append("answered")
-
-    class Vault:
-        def concerns(self, exchange: Any) -> bool:
-            return bool(exchange)
-
-        async def recall(self, exchange: Any) -> None:
-            steps.append("recalled")
-
-    step: Any = ReasoningRecall(Inner(), Vault())  # type: ignore[arg-type]  # as much of both as a step needs
-    asyncio.run(step.answer(False))
-    assert steps == ["answered"]
-    asyncio.run(step.answer(True))
-    assert steps == ["answered", "recalled", "answered"]
 
 
 def test_large_conversations_are_read_and_mended_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

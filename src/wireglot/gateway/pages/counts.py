@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine
 from functools import partial
-from typing import Any
 
 from wireglot.dialects.base import Counts, Surface
 from wireglot.dialects.registry import surface
@@ -15,7 +13,7 @@ from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.body import check_unread
 from wireglot.gateway.request.estimator import Estimator
-from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
@@ -44,6 +42,16 @@ class Counting:
         self._without: dict[tuple[str, str], float] = {}
         self.estimated_for: set[str] = set()
         """Providers of which somebody has asked for a count that had to be estimated."""
+
+    def watch(self, exchange: Exchange) -> None:
+        """A step: what is known of a conversation serves its estimates, and is learned from its answer."""
+        exchange.estimates = self.expected_input
+        if self.estimated_for and exchange.job.surface.counts is not None:  # else nobody would ask for it
+            exchange.at_end.append(partial(self._answered, exchange))
+
+    def _answered(self, exchange: Exchange, problem: BaseException | None) -> None:
+        if problem is None:
+            self.learn(exchange)
 
     def learn(self, exchange: Exchange) -> None:
         """What a provider reported for a conversation makes the next estimate for it better.
@@ -180,23 +188,3 @@ def _tokens(counts: Counts, body: bytes) -> int:
         return counts.parse_answer(decode(body))
     except (BadJson, UpstreamFault):
         raise failures.unreadable("the upstream's count cannot be read") from None
-
-
-class Counted:
-    """A step: counts are answered here, and what providers report of answers is learned from."""
-
-    def __init__(self, inner: Answerer, counting: Counting) -> None:
-        self._inner = inner
-        self._counting = counting
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if exchange.job.asked.operation == "count":
-            return self._counting.answer(exchange)
-        exchange.estimates = self._counting.expected_input
-        if not self._counting.estimated_for or exchange.job.surface.counts is None:
-            return self._inner.answer(exchange)  # nobody would ask for what could be learned
-        return self._learned(exchange)
-
-    async def _learned(self, exchange: Exchange) -> None:
-        await self._inner.answer(exchange)
-        self._counting.learn(exchange)

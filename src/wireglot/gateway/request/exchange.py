@@ -1,6 +1,6 @@
 """What is still open of one request: its answer, its record, what was put into it on its way.
 
-`Answerer` is the contract of everything that answers: the relay, and each step around it (see `steps.py`).
+`Answerer` is the contract of everything that answers: the relay, and the steps around it (see `steps.py`).
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Exchange:
         "_request",
         "_unread",
         "asks_state",
+        "at_end",
         "checking",
         "client",
         "ending",
@@ -65,6 +66,7 @@ class Exchange:
         "estimates_input",
         "feeder",
         "foreseen",
+        "gates",
         "held",
         "hides_state",
         "invented",
@@ -122,6 +124,11 @@ class Exchange:
         self.tells_losses = True
         self.unstored = False
         """The store has not taken what it was to keep of the answer, which says so."""
+        self.at_end: list[Callable[[BaseException | None], None]] = []
+        """What is to be done when its answer has ended. Called with what it failed with, None where it has
+        not."""
+        self.gates: list[Gate] = []
+        """Where it holds a place, of the gateway itself."""
         self.provider_gate: Gate | None = None
         """Where it holds a place, of a provider with a limit of concurrent requests."""
         self.checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
@@ -256,6 +263,14 @@ class Exchange:
         self.ending.complete()
         self.reply.send(status, headers, body)
 
+    def leave(self, problem: BaseException | None) -> None:
+        """Its answer has ended: its places are free, and every step that waits for the end has it."""
+        for gate in self.gates:
+            gate.leave()
+        self.gates.clear()
+        while self.at_end:
+            self.at_end.pop()(problem)
+
     def leave_provider(self) -> None:
         """The provider has answered: another request may have its place."""
         gate, self.provider_gate = self.provider_gate, None
@@ -296,7 +311,7 @@ class Answerer(Protocol):
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         """Have a request answered. Raises RequestError, or AttemptFailed of the last provider that was asked.
 
-        A step that has nothing to do for a request hands on its inner one's coroutine: it costs a call.
+        A step around an answer that has nothing to do for a request hands on its inner one's coroutine.
         """
         ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.request.results import paired, with_calls
 from wireglot.gateway.state.conversations.items import items_of, turns_of, with_tools
@@ -32,6 +32,8 @@ class Continuing:
         self.conversations = conversations
 
     async def load(self, exchange: Exchange) -> None:
+        """A step for dialects that know no conversations: one that the client names is put before its
+        request."""
         try:
             self.store_health.check()
             await self._load(exchange)
@@ -108,15 +110,3 @@ class _KeepsTurn:
             self._continuing.store_health.suspect(down)
             self._continuing.note("error", "not stored", id=self._exchange.record.id, detail=str(down))
             self._exchange.lose(NOT_HELD)
-
-
-class ConversationLoader:
-    """A step for dialects that know no conversations: one that the client names is put before its request."""
-
-    def __init__(self, inner: Answerer, continuing: Continuing) -> None:
-        self._inner = inner
-        self._continuing = continuing
-
-    async def answer(self, exchange: Exchange) -> None:
-        await self._continuing.load(exchange)
-        await self._inner.answer(exchange)

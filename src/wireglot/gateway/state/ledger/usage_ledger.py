@@ -7,7 +7,7 @@ So a store that is slow or down costs a request nothing, and no usage is lost wi
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Account
-from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.known_price import known_price
 from wireglot.gateway.state.ledger.drain import PACE, Drain, DrainPace
@@ -144,6 +144,13 @@ class UsageLedger:
         return await self._drain.flush(seconds)
 
     # A request.
+
+    def open_account(self, exchange: Exchange) -> None:
+        """A step: before a provider is asked there is an intent, and in the end its completion."""
+        account = self.begin(exchange, exchange.targets[0])
+        if account is not None:
+            exchange.record.booked = True
+            exchange.ending.keep_account(account)
 
     def begin(self, exchange: Exchange, target: Target) -> Account | None:
         """Write the intent. None: nobody will know of this request. Raises a RequestError where that may not
@@ -289,21 +296,6 @@ class _DurableFirst(_OpenAccount):
         await self._synced
         if not self._journal.holds(self._sequence):
             raise _unrecorded()
-
-
-class Accounted:
-    """A step: before a provider is asked there is an intent, and in the end its completion."""
-
-    def __init__(self, inner: Answerer, ledger: UsageLedger) -> None:
-        self._inner = inner
-        self._ledger = ledger
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        account = self._ledger.begin(exchange, exchange.targets[0])
-        if account is not None:
-            exchange.record.booked = True
-            exchange.ending.keep_account(account)
-        return self._inner.answer(exchange)
 
 
 # A request as a row: at first what is meant, in the end what became of it.

@@ -7,17 +7,17 @@ import contextlib
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
@@ -273,6 +273,23 @@ class Quotas:
 
     # When it is over.
 
+    # Steps (see `gateway/steps.py`).
+
+    def reserve(self, exchange: Exchange) -> Awaitable[None] | None:
+        """Reserve what the request may use. Settled however it ends, also where its client left or the
+        gateway ends."""
+        return self._reserve_for(exchange) if self.limit(exchange.job.caller.key) else None
+
+    async def _reserve_for(self, exchange: Exchange) -> None:
+        claim = await self.admit(exchange, exchange.targets[0])
+        if claim is not None:
+            exchange.at_end.append(partial(self.settle, claim, exchange.record))
+
+    def reserve_history(self, exchange: Exchange) -> Awaitable[None] | None:
+        """The model reads a conversation that we hold, too: once it is in the request, it is reserved."""
+        claim = self.held_by(exchange) if exchange.rewritten else None
+        return self.grow(claim, exchange, exchange.targets[0]) if claim is not None else None
+
     def settle(self, reservation: Reservation, record: Record, ended: BaseException | None = None) -> None:
         """Replace what was reserved by what was used. `ended`: what the request ended with, if not well."""
         self._claims.pop(record.id, None)
@@ -360,49 +377,3 @@ async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: 
 
 def _unchecked() -> RequestError:
     return RequestError("rate", "the budget of this key cannot be checked at the moment", retry_after=2)
-
-
-class QuotaReservation:
-    """Settles however the request ends, also where its client left or the gateway ends."""
-
-    def __init__(self, inner: Answerer, quotas: Quotas) -> None:
-        self._inner = inner
-        self._quotas = quotas
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if not self._quotas.limit(exchange.job.caller.key):
-            return self._inner.answer(exchange)
-        return self._within(exchange)
-
-    async def _within(self, exchange: Exchange) -> None:
-        claim = await self._quotas.admit(exchange, exchange.targets[0])
-        if claim is None:
-            await self._inner.answer(exchange)
-            return
-        ended: BaseException | None = None
-        try:
-            await self._inner.answer(exchange)
-        except BaseException as problem:
-            ended = problem
-            raise
-        finally:
-            self._quotas.settle(claim, exchange.record, ended)
-
-
-class QuotaGrowth:
-    """The model reads a conversation that we hold, too: once it stands in the request, it is reserved."""
-
-    def __init__(self, inner: Answerer, quotas: Quotas) -> None:
-        self._inner = inner
-        self._quotas = quotas
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if not exchange.rewritten:
-            return self._inner.answer(exchange)
-        return self._grown(exchange)
-
-    async def _grown(self, exchange: Exchange) -> None:
-        claim = self._quotas.held_by(exchange)
-        if claim is not None:
-            await self._quotas.grow(claim, exchange, exchange.targets[0])
-        await self._inner.answer(exchange)

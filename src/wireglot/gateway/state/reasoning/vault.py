@@ -6,7 +6,7 @@ holds it, and loose ones, which hold only the exact name. See docs/reasoning.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from wireglot.dialects.base import answer_located
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import aside
-from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.reasoning.absent import AbsentTurns
 from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_history, visible, without_ids
@@ -86,31 +86,55 @@ class ReasoningVault:
                 return True
         return False
 
-    async def recall(self, exchange: Exchange) -> None:
-        """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
-        job = exchange.job
+    def recall(self, exchange: Exchange) -> Awaitable[None] | None:
+        """A step: put back what the conversation's turns have lost on their way, for the upstreams that want
+        it, and arrange for the next one."""
+        if not self.concerns(exchange):
+            return None
+        caller = exchange.job.caller.name
         # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
-        has_nothing = self.lacks(job.caller.name) or not _may_lack(exchange)
-        mark = None if has_nothing else self.kept_mark(job.caller.name)
+        has_nothing = self.lacks(caller) or not _may_lack(exchange)
+        mark = None if has_nothing else self.kept_mark(caller)
         reading = partial(self._unread if has_nothing else self._lacking, exchange, mark)
+        if exchange.is_large:
+            return self._recall_large(exchange, reading, mark)
         try:
-            keeper, lacking = await aside(reading) if exchange.is_large else reading()
+            keeper, lacking = reading()
         except RequestError:
-            return  # only its own vendor can read it
+            return None  # only its own vendor can read it
+        return self._arrange(exchange, keeper, lacking, mark)
+
+    async def _recall_large(
+        self, exchange: Exchange, reading: Callable[[], tuple[_KeepsReasoning, list[_Named]]], mark: Hashable
+    ) -> None:
+        try:
+            keeper, lacking = await aside(reading)
+        except RequestError:
+            return
+        recalled = self._arrange(exchange, keeper, lacking, mark)
+        if recalled is not None:
+            await recalled
+
+    def _arrange(
+        self, exchange: Exchange, keeper: _KeepsReasoning, lacking: list[_Named], mark: Hashable
+    ) -> Awaitable[None] | None:
         exchange.ending.keep_with(keeper)
         exchange.withholds_reasoning = not self.away() and self._is_shared and _is_unasked(exchange)
-        if not lacking:
-            return
-        moment = self.absent.moment
+        return self._put_back(exchange, keeper, lacking, mark) if lacking else None
+
+    async def _put_back(
+        self, exchange: Exchange, keeper: _KeepsReasoning, lacking: list[_Named], mark: Hashable
+    ) -> None:
+        caller, moment = exchange.job.caller.name, self.absent.moment
         try:
-            found = await self._find(job.caller.name, lacking)
+            found = await self._find(caller, lacking)
         except StoreDown:
             exchange.record.noted(_NOT_RECALLED)
             exchange.withholds_reasoning = False
             return
         there = {turn.start for turn, _ in found}
         gone = [(each.turn.prefix, each.turn.shown) for each in lacking if each.turn.start not in there]
-        self.absent.learn(job.caller.name, _within(exchange), gone, moment, mark)
+        self.absent.learn(caller, _within(exchange), gone, moment, mark)
         putting = partial(_put_back, exchange, found)
         keeper.put_back = await aside(putting) if exchange.is_large else putting()
 
@@ -397,23 +421,6 @@ class _KeepsReasoning:
         if is_signed(content) or any(type(part) is Reasoning for part in content):
             return True
         return self._exchange.withholds_reasoning and any(type(part) is Foreign for part in content)
-
-
-class ReasoningRecall:
-    """A step: what a client could not carry is put back for the upstreams that want it."""
-
-    def __init__(self, inner: Answerer, vault: ReasoningVault) -> None:
-        self._inner = inner
-        self._vault = vault
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if not self._vault.concerns(exchange):
-            return self._inner.answer(exchange)
-        return self._recalled(exchange)
-
-    async def _recalled(self, exchange: Exchange) -> None:
-        await self._vault.recall(exchange)
-        await self._inner.answer(exchange)
 
 
 def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]]) -> list[Turn]:

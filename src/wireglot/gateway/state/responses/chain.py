@@ -4,7 +4,7 @@ them is kept before their end goes out."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -16,7 +16,7 @@ from wireglot.dialects.base import BadField, StateOptions, Stored
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.request.aside import aside
-from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.state.conversations.items import (
@@ -29,6 +29,7 @@ from wireglot.gateway.state.conversations.items import (
 )
 from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation, no_conversation
 from wireglot.gateway.state.responses.background import Background
+from wireglot.gateway.state.responses.background_work import Work
 from wireglot.gateway.state.responses.compaction import is_upstreams
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.responses.unstored import WHY
@@ -70,22 +71,30 @@ class Chain:
         self._background = background
         self._note = note
 
-    async def load(self, exchange: Exchange) -> None:
-        """Make a stateful request whole; leave any other alone."""
+    def load_history(self, exchange: Exchange) -> Awaitable[None] | None:
+        """A step for dialects that know stored responses: a stateful request is made whole, any other left
+        alone."""
+        if is_upstreams(exchange):
+            return None
+        job = exchange.job
+        if job.settings.store.responses == "upstream" and exchange.targets[0].dialect == job.dialect:
+            return None  # the settings leave it to a provider that stores responses itself
         options = _options(exchange)
         work = self._background.of(exchange)
-        generates = exchange.job.asked.operation == "generate"
+        generates = job.asked.operation == "generate"
         if not options.needs_state and work is None and not (generates and options.stateful):
-            return
+            return None
+        return self._load(exchange, options, work)
+
+    async def _load(self, exchange: Exchange, options: StateOptions, work: Work | None) -> None:
         try:
-            await self._load(exchange, options)
+            await self._make_whole(exchange, options, work)
         except StoreDown:
             raise unavailable("a stored conversation") from None
 
-    async def _load(self, exchange: Exchange, options: StateOptions) -> None:
+    async def _make_whole(self, exchange: Exchange, options: StateOptions, work: Work | None) -> None:
         job = exchange.job
         exchange.request()  # what is wrong with the body itself is told with its own places
-        work = self._background.of(exchange)
         identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
         past = await self._past(job, options)
         document = await self._resolved(exchange, past)
@@ -327,28 +336,6 @@ class _KeepsTurn:
                 exchange.lose(NOT_STORED)
             if kept.past.conversation is not None:
                 exchange.lose(NOT_HELD)
-
-
-class HistoryLoader:
-    """A step for dialects that know stored responses: their history is put before the request."""
-
-    def __init__(self, inner: Answerer, chain: Chain) -> None:
-        self._inner = inner
-        self._chain = chain
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if is_upstreams(exchange) or self._is_kept_there(exchange):
-            return self._inner.answer(exchange)
-        return self._chained(exchange)
-
-    def _is_kept_there(self, exchange: Exchange) -> bool:
-        """Whether the settings leave it to a provider that stores responses itself."""
-        theirs = exchange.job.settings.store.responses == "upstream"
-        return theirs and exchange.targets[0].dialect == exchange.job.dialect
-
-    async def _chained(self, exchange: Exchange) -> None:
-        await self._chain.load(exchange)
-        await self._inner.answer(exchange)
 
 
 def _reference_id(item: dict[str, Any], place: str) -> str:

@@ -104,7 +104,9 @@ class Compaction:
         exchange.reply.send(200, [JSON, *common_headers(own)], encode(compacted))
 
     def open(self, exchange: Exchange) -> None:
-        """Before a model is asked: our own summaries are text again, and a compaction asks for one."""
+        """A step: our own summaries are text again before a model sees them; a compaction asks for one."""
+        if is_upstreams(exchange):
+            return
         if isinstance(exchange.reply, _Summary):
             exchange.rewrite(self._asking(exchange, exchange.reply))
             return
@@ -204,19 +206,6 @@ class Summarizer:
         if not _is_asked(exchange) or _compacts_itself(exchange):
             return self._inner.answer(exchange)
         return self._compaction.answer(exchange, self._inner)
-
-
-class CompactionUnsealer:
-    """A step: summaries that were handed out sealed are text again before a model sees them."""
-
-    def __init__(self, inner: Answerer, compaction: Compaction) -> None:
-        self._inner = inner
-        self._compaction = compaction
-
-    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if not is_upstreams(exchange):
-            self._compaction.open(exchange)
-        return self._inner.answer(exchange)
 
 
 def _compacts_itself(exchange: Exchange) -> bool:
