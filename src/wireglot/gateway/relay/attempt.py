@@ -222,8 +222,9 @@ def _translated(
     rendered = told(partial(dialect(target.dialect).render_request, planned.upstream, writing))
     neutral = planned.losses + planned.retraced(rendered.losses)
     losses = exchange.located(neutral, asked)
-    left_out = withheld(own, refused) + withheld(asked, neutral)
+    left_out = withheld(asked, neutral) if neutral else ()
     if refused:
+        left_out = withheld(own, refused) + left_out
         losses = exchange.located(refused, own) + losses
     if exchange.invented:
         losses = exchange.located(exchange.invented) + losses

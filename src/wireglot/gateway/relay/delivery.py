@@ -53,6 +53,7 @@ class _Rendered(msgspec.Struct, frozen=True):
     """What a client gets."""
 
     response: Response
+    document: dict[str, Any]
     body: bytes
     headers: Headers
     losses: tuple[Loss, ...]
@@ -186,6 +187,8 @@ class Delivery:
         if rendered.losses:
             self._tell_losses(exchange, rendered.losses)
         if keeps:
+            if hider is None and _tells_all(exchange, prepared):
+                exchange.told = rendered.document
             await self._keep(exchange, rendered.response)
             if exchange.unstored:  # which the answer itself says
                 rendered = await aside(rendering) if large else rendering()
@@ -224,7 +227,7 @@ class Delivery:
         losses = answer_located(client.places, losses, rendered.value, shown.content)
         if headers:
             losses = (*losses, ESTIMATED)
-        return _Rendered(response, encode(rendered.value), headers, losses)
+        return _Rendered(response, rendered.value, encode(rendered.value), headers, losses)
 
     def _tell_losses(self, exchange: Exchange, losses: tuple[Loss, ...]) -> None:
         exchange.record.lost(losses)
@@ -338,6 +341,16 @@ def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> A
 def _judged(response: Response, exchange: Exchange, prepared: Prepared) -> Accepted:
     renamed = prepared.aliases.functions if prepared.leaks_calls else {}
     return accept(response, asked(exchange), leaks_calls=prepared.leaks_calls, renamed=renamed)
+
+
+def _tells_all(exchange: Exchange, prepared: Prepared) -> bool:
+    """Whether the client's document is the one that a store would keep: of the same request, signed by the
+    same minter, and naming nothing that the upstream was not given."""
+    return (
+        prepared.minter is exchange.minter
+        and not prepared.context.withheld
+        and prepared.request is exchange.request()
+    )
 
 
 def _unread(fault: BadJson) -> AttemptFailed:

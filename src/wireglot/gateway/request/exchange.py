@@ -87,6 +87,7 @@ class Exchange:
         "tap",
         "targets",
         "tells_losses",
+        "told",
         "unstored",
         "withholds_reasoning",
     )
@@ -122,6 +123,8 @@ class Exchange:
         self.policy: str = job.policy or job.settings.losses
         """What is done about losses: as the caller wants it, else the route that is tried, else everybody."""
         self.tells_losses = True
+        self.told: dict[str, Any] | None = None
+        """The whole answer as the client gets it, where nothing of it is hidden from the client."""
         self.unstored = False
         """The store has not taken what it was to keep of the answer, which says so."""
         self.at_end: list[Callable[[BaseException | None], None]] = []

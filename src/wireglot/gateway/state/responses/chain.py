@@ -323,11 +323,7 @@ class _KeepsTurn:
 
     async def keep(self, response: Response) -> None:
         exchange = self._exchange
-        job = exchange.job
-        # The same words as in the client's answer: ids follow from the answer and the request alone.
-        if exchange.minter is not None:
-            response = with_minter(response, exchange.minter, [])  # what is lost is told with the answer
-        body = dialect(job.dialect).render_response(response, job.context, exchange.request()).value
+        body = exchange.told if exchange.told is not None else self._rendered(response)
         kept = replace(self._turn, kept=replace(self._turn.kept, body=body))
         if not await self._chain.keep(exchange, kept):
             self._shown["store"] = False
@@ -336,6 +332,16 @@ class _KeepsTurn:
                 exchange.lose(NOT_STORED)
             if kept.past.conversation is not None:
                 exchange.lose(NOT_HELD)
+
+    def _rendered(self, response: Response) -> dict[str, Any]:
+        """The same words as in the client's answer: ids follow from the answer and the request alone."""
+        exchange, job = self._exchange, self._exchange.job
+        if exchange.minter is not None:
+            response = with_minter(response, exchange.minter, [])  # what is lost is told with the answer
+        document: dict[str, Any] = (
+            dialect(job.dialect).render_response(response, job.context, exchange.request()).value
+        )
+        return document
 
 
 def _reference_id(item: dict[str, Any], place: str) -> str:
