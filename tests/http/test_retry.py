@@ -5,7 +5,8 @@ from email.utils import formatdate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.http.retry import RetryBudget, RetryPolicy, advised_wait, wait_before
+from wireglot.gateway.targets.health import RetryBudget
+from wireglot.http.retry import RetryPolicy, advised_wait, wait_before
 
 NOW = 1_790_000_000.0
 COLIBRI = RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False)

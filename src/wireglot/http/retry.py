@@ -84,22 +84,3 @@ def wait_before(policy: RetryPolicy, tried: int, advice: float | None, chance: f
     if advice is None:
         return min(policy.cap, policy.base * 2.0**tried) * chance
     return advice + policy.base * chance if advice <= policy.wait_max else None
-
-
-class RetryBudget:
-    """Retries may be a fifth of the requests that were answered, so that a failing upstream is not asked to
-    fail faster. Requests that fail earn none: where all do, only what was saved up before is spent."""
-
-    def __init__(self, ratio: float = 0.2, minimum: float = 3.0, most: float = 100.0) -> None:
-        self._ratio = ratio
-        self._most = most
-        self._tokens = minimum
-
-    def answered(self) -> None:
-        self._tokens = min(self._most, self._tokens + self._ratio)
-
-    def spend(self) -> bool:
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True

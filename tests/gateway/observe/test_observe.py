@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import DEADLINE_SECONDS
+from wireglot.gateway.observe.log import ATOMIC_BYTES, Sink
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.sink import ATOMIC_BYTES, Sink
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, ServerSettings, Settings
 from wireglot.providers.spec import ProviderSpec
 
@@ -236,7 +236,7 @@ def ran(then: str) -> list[dict]:
 def test_the_lines_before_a_crash_are_written():
     # The thread rests for long after its first write, so that only the end of the process can bring the second.
     then = """
-from wireglot.gateway.observe.sink import Sink
+from wireglot.gateway.observe.log import Sink
 read, write = os.pipe()
 observer.close()
 observer._sink = Sink(2, pause=30)

@@ -15,13 +15,13 @@ from wireglot.gateway.observe.log import (
     Level,
     Lines,
     PrettyLines,
+    Sink,
     columns_of,
     wants_colour,
 )
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Outcome, Record, UsageSource
 from wireglot.gateway.observe.redact import secrets_of
-from wireglot.gateway.observe.sink import Sink
 from wireglot.gateway.settings import Settings
 from wireglot.http.redaction import Redactor
 

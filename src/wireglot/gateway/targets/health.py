@@ -14,7 +14,6 @@ import msgspec
 
 from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.settings import Credential
-from wireglot.http.retry import RetryBudget
 
 QUARANTINE_SECONDS: Final = 60.0
 """For which a key that was rejected is not used."""
@@ -145,6 +144,25 @@ class Resting(msgspec.Struct, frozen=True):
     seconds: float
     """That are left."""
     rejected: bool = False
+
+
+class RetryBudget:
+    """Retries may be a fifth of the requests that were answered, so that a failing upstream is not asked to
+    fail faster. Requests that fail earn none: where all do, only what was saved up before is spent."""
+
+    def __init__(self, ratio: float = 0.2, minimum: float = 3.0, most: float = 100.0) -> None:
+        self._ratio = ratio
+        self._most = most
+        self._tokens = minimum
+
+    def answered(self) -> None:
+        self._tokens = min(self._most, self._tokens + self._ratio)
+
+    def spend(self) -> bool:
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
 
 
 class Health:
