@@ -33,8 +33,8 @@ from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
-from wireglot.gateway.request.job import Incoming
-from wireglot.gateway.request.memories import Memories
+from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.memories import REMEMBERED_BYTES, Memories
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, redacted, tells_all
 from wireglot.gateway.settings import Settings
@@ -83,6 +83,7 @@ class Gateway:
         self, settings: Settings, transports: dict[str, Transport], observer: Observer, state: State
     ) -> None:
         self.settings = settings
+        self._body_limits = _body_limits(settings)
         self.observer = observer
         self.health = Health()
         self.config_refused = False
@@ -101,14 +102,16 @@ class Gateway:
         self.sign_ins = SignIns(self._signed_in, observer.hide)
         self.relay = Relay(transports, self.health, self._count_error, self.sign_ins, self._submit)
         self.relay.delivery.is_gone = state.keys.is_gone
-        parts = StepParts(
-            state=state,
-            router=self._router,
-            gates=self._gates,
-            counting=Counting(self.relay),
-            relay=self.relay,
+        self._counting = Counting(self.relay)
+        self._pipeline = Pipeline(
+            StepParts(
+                state=state,
+                router=self._router,
+                gates=self._gates,
+                counting=self._counting,
+                relay=self.relay,
+            )
         )
-        self._pipeline = Pipeline(parts)
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
@@ -135,6 +138,7 @@ class Gateway:
     def adopt(self, settings: Settings) -> None:
         """Go over to new settings. Running requests keep theirs."""
         self.settings = settings
+        self._body_limits = _body_limits(settings)
         self.observer.adopt(settings)
         self._state.adopt(settings)
         self.traces.adopt(settings)
@@ -197,12 +201,14 @@ class Gateway:
             if is_inspector(head.path):
                 head.admission = _Admitted(self._inspector.admit(head, settings), request_id)
                 return None
-            guard.check_origin(head, settings.server)
-            preflight = cors_preflight(head, settings)
-            if preflight is not None:
-                return preflight
+            if guard.is_from_page(head):
+                guard.check_origin(head, settings.server)
+                preflight = cors_preflight(head, settings)
+                if preflight is not None:
+                    return preflight
             asked = self._routes.match(head)
-            if _brings_a_body(head, asked):
+            has_body = _brings_a_body(head, asked)
+            if has_body:
                 guard.check_body_form(head)
             if asked.operation == "admin":
                 caller = self._gatekeeper.admin(head, settings)
@@ -210,7 +216,7 @@ class Gateway:
                 caller = self._gatekeeper.metrics(head, settings)
             else:
                 caller = LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
-                if familiar is not None and not asked.open and _brings_a_body(head, asked):
+                if familiar is not None and not asked.open and has_body:
                     familiar.found = _Known(settings, asked, self._gatekeeper.digests(head, asked))
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
             return None
@@ -224,7 +230,7 @@ class Gateway:
 
     def body_limit(self, head: Head) -> int:
         asked = head.admission.incoming.asked
-        limit = self.settings.limits.body_of(asked.dialect)
+        limit = self._body_limits[asked.dialect]
         return min(limit, body_bytes_most(asked)) if asked.operation == "inspector" else limit
 
     def too_large(self, head: Head, limit: int) -> Refusal:
@@ -289,16 +295,16 @@ class Gateway:
             elif asked.operation in _STATE:
                 await self._state_pages.answer(_page(incoming, body, reply, record))
             else:
-                memory = self.memories.for_body(incoming.caller.name, body)
-                large, known = len(body) > LARGE_BYTES, None
-                if large:
-                    known = known_of(body, memory, surface(asked.dialect).client.turns)
                 now = int(time.time())
-                reading = partial(read, incoming, body, id=record.id, now=now, memory=memory, grown=known)
-                job = await aside(reading) if large and known is None else reading()
+                if len(body) < REMEMBERED_BYTES:
+                    job = read(incoming, body, id=record.id, now=now)
+                else:
+                    job = await self._read(incoming, body, record.id, now)
                 exchange = Exchange(
                     job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
                 )
+                if not admitted.within:
+                    exchange.estimates = self._counting.expected_input
                 exchange.tap = recording
                 await self._pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:
@@ -315,6 +321,15 @@ class Gateway:
                 self.observer.finish(record)
             if recording is not None:
                 self.traces.keep(recording)
+
+    async def _read(self, incoming: Incoming, body: bytes, id: str, now: int) -> Job:
+        """A body that may be known, or so large that it is read in a thread."""
+        memory = self.memories.for_body(incoming.caller.name, body)
+        large, known = len(body) > LARGE_BYTES, None
+        if large:
+            known = known_of(body, memory, surface(incoming.asked.dialect).client.turns)
+        reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known)
+        return await aside(reading) if large and known is None else reading()
 
     async def _submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
         """A request of the gateway's own, answered as one from outside. Its id."""
@@ -376,6 +391,11 @@ class Gateway:
         if self.siblings is not None:
             return await self.siblings.gather()
         return self.observer.metrics.render()
+
+
+def _body_limits(settings: Settings) -> dict[str, int]:
+    """How large a body may be, in each dialect."""
+    return {spoken.name: settings.limits.body_of(spoken.name) for spoken in surfaces()}
 
 
 def _record(head: Head, request_id: str, dialect_name: str) -> Record:

@@ -152,7 +152,7 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     Before(
         "CountLearning",
         lambda parts: parts.counting.watch,
-        lambda kind: not kind.is_own and kind.operation != "count",
+        lambda kind: not kind.is_own and kind.operation != "count" and kind.surface.counts is not None,
     ),
     Before("Account", lambda parts: parts.state.ledger.open_account, lambda kind: kind.operation != "count"),
     Around(

@@ -78,7 +78,7 @@ def test_a_store_that_is_known_to_be_away_is_not_asked_to_keep() -> None:
     vault = Timed()
     memory = Memory(vault)
     asked = memory.ask(chat(ASKED))
-    memory.turns.away = lambda: True
+    memory.turns.store_health.trouble = "down"
     memory.answer(asked, CALL)
     assert vault.seconds == []
     assert asked.record.notes == ["reasoning not kept: the store is not available"]
@@ -292,7 +292,7 @@ def test_a_gemini_client_asks_for_thoughts_by_name(config: dict[str, Any], withh
 
 def test_nothing_is_withheld_where_the_store_is_known_to_be_down() -> None:
     memory = Memory()
-    memory.turns.away = lambda: True
+    memory.turns.store_health.trouble = "down"
     assert not memory.ask(SAID, "anthropic", MODELS["openai"]).withholds_reasoning
 
 

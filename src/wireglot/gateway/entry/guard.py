@@ -63,6 +63,11 @@ def _own_name() -> str:
     return socket.gethostname().lower()
 
 
+def is_from_page(head: Head) -> bool:
+    """Whether a page in a browser may have sent it."""
+    return "origin" in head.headers or "sec-fetch-site" in head.headers
+
+
 def check_origin(head: Head, server: ServerSettings) -> None:
     origin = head.headers.get("origin")
     if origin is not None and origin not in server.origins:

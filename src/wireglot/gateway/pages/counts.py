@@ -44,9 +44,8 @@ class Counting:
         """Providers of which somebody has asked for a count that had to be estimated."""
 
     def watch(self, exchange: Exchange) -> None:
-        """A step: what is known of a conversation serves its estimates, and is learned from its answer."""
-        exchange.estimates = self.expected_input
-        if self.estimated_for and exchange.job.surface.counts is not None:  # else nobody would ask for it
+        """A step: learn from the answer, where anybody has needed an estimate."""
+        if self.estimated_for:
             exchange.at_end.append(partial(self._answered, exchange))
 
     def _answered(self, exchange: Exchange, problem: BaseException | None) -> None:

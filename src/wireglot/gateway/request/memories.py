@@ -15,7 +15,7 @@ from wireglot.gateway.request.sightings import Sightings
 from wireglot.http.account import ByteAccount
 from wireglot.wire.memory import Memory
 
-_LEAST_BYTES: Final = 8 * 1024
+REMEMBERED_BYTES: Final = 8 * 1024
 """Smaller bodies are read as quickly as remembered."""
 _HELD_FOR_BYTE: Final = 7
 """What is held for each byte of a conversation, with all that is made of it."""
@@ -35,7 +35,7 @@ class Memories:
 
     def for_body(self, caller: str, body: bytes) -> Memory | None:
         """The caller's own, for a body that comes again; None where it would only cost."""
-        if len(body) < _LEAST_BYTES:
+        if len(body) < REMEMBERED_BYTES:
             return None
         limits = self._limits()
         if not limits.remembered:

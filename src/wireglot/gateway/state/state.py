@@ -94,7 +94,7 @@ class State:
         self.quotas = Quotas(counters, engine.ledger, self.instance, note, peers=lambda: self.sharing.peers)
         self.reasoning = ReasoningVault(self.vault, settings, note)
         if self.vault_apart is None:
-            self.reasoning.away = lambda: bool(self.store_health.trouble)
+            self.reasoning.store_health = self.store_health
             self.reasoning.lacks = engine.lacks
             self.reasoning.kept_mark = engine.kept_mark
         self.responses = ResponseStore(self.documents, settings)

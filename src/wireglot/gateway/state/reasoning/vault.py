@@ -32,6 +32,7 @@ from wireglot.gateway.state.reasoning.parts import (
     unpack,
     worth_keeping,
 )
+from wireglot.gateway.state.store_health import StoreHealth
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Foreign, Message, Part, Reasoning, ToolResult
 from wireglot.ir.loss import Loss
@@ -57,8 +58,8 @@ class ReasoningVault:
         self, vault: Vault, settings: Settings, note: Any, *, absent: AbsentTurns | None = None
     ) -> None:
         self.absent = absent if absent is not None else AbsentTurns()
-        self.away: Callable[[], bool] = lambda: False
-        """Whether the store behind the vault is known to be down."""
+        self.store_health = StoreHealth()
+        """Of the store behind the vault."""
         self.lacks: Callable[[str], bool] = lambda caller: False
         """Whether the store is known, without asking, to hold nothing at all of a caller."""
         self.kept_mark: Callable[[str], Hashable] = lambda caller: 0
@@ -119,7 +120,9 @@ class ReasoningVault:
         self, exchange: Exchange, keeper: _KeepsReasoning, lacking: list[_Named], mark: Hashable
     ) -> Awaitable[None] | None:
         exchange.ending.keep_with(keeper)
-        exchange.withholds_reasoning = not self.away() and self._is_shared and _is_unasked(exchange)
+        exchange.withholds_reasoning = (
+            not self.store_health.trouble and self._is_shared and _is_unasked(exchange)
+        )
         return self._put_back(exchange, keeper, lacking, mark) if lacking else None
 
     async def _put_back(
@@ -188,7 +191,7 @@ class ReasoningVault:
         await self._write(exchange, dict.fromkeys(names, GIVEN_UP))
 
     async def _write(self, exchange: Exchange, entries: dict[str, bytes]) -> None:
-        if self.away():  # known to take nothing: the answer does not wait to find that out
+        if self.store_health.trouble:  # known to take nothing: the answer does not wait to find that out
             exchange.record.noted(_NOT_KEPT)
             self._not_kept(exchange)
             return

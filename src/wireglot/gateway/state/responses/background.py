@@ -174,6 +174,7 @@ class Background:
         )
         asking = read(job, body, id=record.id, now=int(time.time()), memory=job.context.memory)
         own = Exchange(asking, record, event_log, exchange.redactor, held=exchange.held.another())
+        own.estimates = exchange.estimates
         own.rewrite(own.request())  # what passes as it came has another id
         tap = _recorded(exchange, own, event_log)
         return Work(id, own, event_log, opened(own, patch), place=self._place, tap=tap)

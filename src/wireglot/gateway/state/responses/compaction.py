@@ -88,7 +88,7 @@ class Compaction:
         own = Exchange(
             asking, exchange.record, summary, exchange.redactor, exchange.ending, held=exchange.held
         )
-        own.tap = exchange.tap
+        own.tap, own.estimates = exchange.tap, exchange.estimates
         await inner.answer(own)
         answer = decode(summary.body)
         text = "".join(form.texts(answer))
