@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.registry import dialect, surface, surfaces
+from wireglot.dialects.registry import surface, surfaces
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
@@ -436,7 +436,7 @@ def _tell_in_stream(exchange: Exchange | None, record: Record, error: ApiError) 
         exchange.feeder.fail(error)
         return
     error = msgspec.structs.replace(error, request_id=record.id)
-    writer = dialect(exchange.job.dialect).stream_writer(exchange.job.context, None)
+    writer = exchange.codec.stream_writer(exchange.job.context, None)
     exchange.client.write(writer.write([Failure(error)]), last=True)
     exchange.client.end()
 

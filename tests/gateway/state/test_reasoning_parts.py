@@ -10,10 +10,10 @@ from wireglot.gateway.state.reasoning.names import Turn, read_history
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
     Restored,
-    is_signed,
     is_whole,
     pack,
     restored,
+    signature_of,
     unpack,
     worth_keeping,
 )
@@ -246,10 +246,9 @@ def test_whether_a_turn_came_back_whole(content: tuple[Part, ...], whole: bool, 
 
 
 def test_what_is_signed_is_signed_by_somebody_who_can_be_known() -> None:
-    assert is_signed((Text("a"), SIGNED_CALL))
-    assert is_signed((SIGNED_TEXT,))
-    assert not is_signed((Reasoning("a"), CALL, Foreign("acme", "x", {})))
-    assert not is_signed((Reasoning("a", UNREADABLE),))
+    assert all(map(signature_of, (SIGNED_CALL, SIGNED_TEXT)))
+    unsigned = (Text("a"), Reasoning("a"), CALL, Foreign("acme", "x", {}), Reasoning("a", UNREADABLE))
+    assert not any(map(signature_of, unsigned))
 
 
 def test_thoughts_that_nobody_signed_are_kept_for_who_takes_them() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import surface
+from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.streams.passthrough import Passthrough
@@ -54,6 +54,7 @@ def passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own
         withholds_reasoning=False,
         expected_input=lambda: 7,
         job=job,
+        codec=dialect(name),
         record=Record("req_1", 0.0),
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         request=lambda: request,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from wireglot.gateway.streams.pump import Pump
+from wireglot.gateway.streams.feeder import Pump
 from wireglot.http.transport import TransportFault
 from wireglot.ir.errors import ApiError
 

@@ -49,6 +49,7 @@ def _translation(
     )
     exchange = SimpleNamespace(
         job=job,
+        codec=dialect(client),
         record=Record("req_1", 0.0),
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         expected_input=lambda: 7,
@@ -64,7 +65,7 @@ def _translation(
         request=Request("m", (), tools=(Tool("f"),)),
         minter=Origin(upstream, "p", "m") if client != upstream else None,
     )
-    return made(cast(Any, exchange), upstream, prepared, cast(Any, seen), keeps=keeps)
+    return made(cast(Any, exchange), dialect(upstream), prepared, cast(Any, seen), keeps=keeps)
 
 
 def _told(

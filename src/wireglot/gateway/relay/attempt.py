@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.dialects.base import Context, Thread
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.outbound import outbound
@@ -219,7 +218,7 @@ def _translated(
     writing = planned.context
     if not exchange.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)
-    rendered = told(partial(dialect(target.dialect).render_request, planned.upstream, writing))
+    rendered = told(partial(target.codec.render_request, planned.upstream, writing))
     neutral = planned.losses + planned.retraced(rendered.losses)
     losses = exchange.located(neutral, asked)
     left_out = withheld(asked, neutral) if neutral else ()

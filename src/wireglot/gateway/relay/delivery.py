@@ -17,7 +17,6 @@ from wireglot.dialects.base import (
     is_doubtful,
     with_mended_calls,
 )
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.judge import Judge
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
@@ -26,9 +25,8 @@ from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
 from wireglot.gateway.request.token_weight import ESTIMATED, is_untold, parts_weight, tells_usage
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
-from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, asked, unasked
+from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, unasked
 from wireglot.gateway.streams.passthrough import Passthrough
-from wireglot.gateway.streams.pump import Pump
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
@@ -105,9 +103,9 @@ class Delivery:
         del body, reading  # what is written takes its place
         if exchange.client is not None:
             record.answered()
-            places = dialect(exchange.job.dialect).places
+            places = exchange.codec.places
             self._tell_losses(exchange, answer_located(places, accepted.losses))
-            feeder = Translation(exchange, target.dialect, prepared, exchange.client, keeps=keeps)
+            feeder = Translation(exchange, target.codec, prepared, exchange.client, keeps=keeps)
             exchange.feeder = feeder
             feeder.events(list(unfold(accepted.response)))
             if keeps:
@@ -158,7 +156,7 @@ class Delivery:
         await self._keep(exchange, response)
 
     def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
-        upstream = dialect(target.dialect)
+        upstream = target.codec
         try:
             document = decode(body)
             if isinstance(document, list) and len(document) == 1:
@@ -205,7 +203,7 @@ class Delivery:
             others = tuple(map(aliases.restore_answer, response.others))
             response = msgspec.structs.replace(response, content=restored, others=others)
         answered_by = response.model
-        client = dialect(exchange.job.dialect)
+        client = exchange.codec
         if client.surface.client.asked_model is not None:
             response = msgspec.structs.replace(response, model=exchange.job.model)
         headers: Headers = []
@@ -266,12 +264,12 @@ class Delivery:
         feeder: Feeder
         if client is None:
             held = exchange.held.reading(answer)
-            feeder = Collection(target.dialect, prepared, job.settings.limits.response, held)
+            feeder = Collection(target.codec, prepared, job.settings.limits.response, held)
         elif prepared.raw and not prepared.leaks_calls and is_stream == (job.context.framing == "sse"):
             judged = _is_judged(exchange, target, prepared)
             feeder = Passthrough(exchange, prepared, client, keeps=keeps, judged=judged)
         else:
-            feeder = Translation(exchange, target.dialect, prepared, client, keeps=keeps)
+            feeder = Translation(exchange, target.codec, prepared, client, keeps=keeps)
         exchange.feeder = feeder
         if client is not None:
             exchange.reply.on_pressure(answer.pause, answer.resume)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.registry import dialect, surfaces
+from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
@@ -376,7 +376,7 @@ class Relay:
             document = decode(body)
         except BadJson:
             document = body
-        error = dialect(target.dialect).parse_error(document, status)
+        error = target.codec.parse_error(document, status)
         if error is None:
             return failures.unreadable(f"the upstream answered with status {status}")
         readable = not isinstance(document, bytes)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
 from wireglot.gateway.targets.routing import Target
@@ -64,7 +63,7 @@ def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:
     content = form(request, failed.error.message, job.context)
     response = Response("", job.model, content, Stop("end"), Usage(), created=job.context.now)
     exchange.record.answered()
-    speaks = dialect(job.dialect)
+    speaks = exchange.codec
     if exchange.client is not None:
         writer = speaks.stream_writer(job.context, request)
         exchange.client.write(writer.write(list(unfold(response))), last=True)

@@ -61,6 +61,7 @@ class Exchange:
         "at_end",
         "checking",
         "client",
+        "codec",
         "ending",
         "estimates",
         "estimates_input",
@@ -104,6 +105,8 @@ class Exchange:
     ) -> None:
         """`ending`: of the request in whose place this one is asked; without it, one of its own."""
         self.job: Final = job
+        self.codec: Final = dialect(job.dialect)
+        """Of the client's dialect."""
         self.record: Final = record
         self.redactor: Final = redactor
         self.ending: Final = ending if ending is not None else Ending()
@@ -221,7 +224,7 @@ class Exchange:
         return path if places is None else places.of(path, asked)
 
     def _own_places(self) -> RequestPlaces | None:
-        places = dialect(self.job.dialect).places
+        places = self.codec.places
         if self._places is None and places is not None and self._own is not None:
             self._places = RequestPlaces(places, self.document(), self._own)
         return self._places
@@ -292,7 +295,7 @@ class Exchange:
 
     def _parsed(self) -> Request:
         job = self.job
-        request = self._own = dialect(job.dialect).parse_request(self.document(), job.context)
+        request = self._own = self.codec.parse_request(self.document(), job.context)
         if not job.session:
             self._conversation = Estimator.conversation(request, caller=job.caller.name)
             self.record.beginning = self._conversation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.base import Dialect
 from wireglot.gateway.streams.feeder import STREAM_TIMES, StreamRefused, too_large
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
@@ -16,14 +16,14 @@ class Collection:
     """A stream for a client that wants one answer: collected, then folded."""
 
     def __init__(
-        self, target_dialect: str, prepared: Prepared, limit: int, held: Callable[[int], None]
+        self, upstream: Dialect, prepared: Prepared, limit: int, held: Callable[[int], None]
     ) -> None:
         """`held` is told of all that comes."""
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
         self.size = 0
-        self._reader = dialect(target_dialect).stream_reader(prepared.context)
+        self._reader = upstream.stream_reader(prepared.context)
         self._folding = Folding()
         self._room = limit * STREAM_TIMES
         self._held = held

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from wireglot.dialects.base import RepeatedFrames, StreamReader, Tap, readable, readable_elements
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.streams.feeder import StreamRefused, asked, begins, signed, usage_source
@@ -71,7 +70,7 @@ class Passthrough:
         what ends before anything of it has gone out must be an answer; a vendor's own word is taken."""
         job = exchange.job
         surface, limit = job.surface, job.settings.limits.event
-        new_reader = partial(dialect(job.dialect).stream_reader, prepared.context)
+        new_reader = partial(exchange.codec.stream_reader, prepared.context)
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
@@ -168,7 +167,7 @@ class Passthrough:
         held, self._buffer = bytes(self._buffer), bytearray()
         job = self._exchange.job
         if self._keeps and self._exchange.ending.expects(held, whole=False):
-            self._kept = _Kept(dialect(job.dialect).stream_reader(self._prepared.context))
+            self._kept = _Kept(self._exchange.codec.stream_reader(self._prepared.context))
             self.holds_end = True
         if job.surface.client.asked_model is not None and not self._prepared.as_is:
             held = job.surface.client.asked_model.in_opening(held, job.model)
@@ -190,7 +189,7 @@ class Passthrough:
             self._complete()
             return
         written = self._one_document = Translation(
-            self._exchange, self._exchange.job.dialect, self._prepared, self._client, keeps=self._keeps
+            self._exchange, self._exchange.codec, self._prepared, self._client, keeps=self._keeps
         )
         written.events([*self._opening_events, *events])
         self.failure, self.holds_end = written.failure, written.holds_end
@@ -376,7 +375,7 @@ class Passthrough:
         self.failure = error
         self._exchange.record.failed(error)
         context = msgspec.structs.replace(job.context, first_event=self._tap.next_event)
-        writer = dialect(job.dialect).stream_writer(context, None)
+        writer = self._exchange.codec.stream_writer(context, None)
         data = writer.write([Failure(signed(error, self._exchange))])
         if not self._framed and self._begun:
             data = b"," + data[data.index(b"{") :]  # the array has begun: its next element, and its end

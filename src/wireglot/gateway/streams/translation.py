@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.dialects.base import StreamWriter, answer_located
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.base import Dialect, StreamWriter, answer_located
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import (
@@ -41,7 +40,7 @@ class Translation:
     def __init__(
         self,
         exchange: Exchange,
-        target_dialect: str,
+        upstream: Dialect,
         prepared: Prepared,
         client: ClientStream,
         *,
@@ -53,12 +52,10 @@ class Translation:
         self.moved = False
         self.holds_end = keeps
         self._request = prepared.request or (asked(exchange) if prepared.leaks_calls else None)
-        self.writer: StreamWriter = dialect(exchange.job.dialect).stream_writer(
-            prepared.context, self._request
-        )
+        self.writer: StreamWriter = exchange.codec.stream_writer(prepared.context, self._request)
         self._exchange = exchange
         self._client = client
-        self._reader = dialect(target_dialect).stream_reader(prepared.context)
+        self._reader = upstream.stream_reader(prepared.context)
         self._restorer = EventRestorer(prepared.aliases) if prepared.aliases else None
         self._unasked = unasked(exchange, prepared, keeps=keeps)
         self._namer = MinterNamer(prepared.minter) if prepared.minter is not None else None
@@ -204,7 +201,7 @@ class Translation:
             leaks_calls=self._leaks_calls,
             renamed=self._renamed,
         )
-        places = dialect(self._exchange.job.dialect).places
+        places = self._exchange.codec.places
         self._exchange.record.lost(answer_located(places, accepted.losses))
         self._buffer = []
         return list(unfold(accepted.response))
@@ -243,7 +240,7 @@ class Translation:
         elif self._namer is not None:
             losses = self._namer.losses + losses
         if losses:
-            places = dialect(self._exchange.job.dialect).places
+            places = self._exchange.codec.places
             record.lost(answer_located(places, losses))
         if type(last) is Finish:
             record.stopped(last.stop.reason)

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import StreamUsage, Surface, UpstreamSide
-from wireglot.dialects.registry import surface
+from wireglot.dialects import registry
+from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.ir.content import Origin
@@ -65,6 +65,7 @@ class Target(msgspec.Struct, frozen=True):
     """Of requests to these limits."""
     plain: bool
     """Nothing can need fitting: the dialect's own vendor, or a server we know no limits of."""
+    codec: Dialect
     surface: Surface
     """What the dialect is over HTTP."""
     upstream: UpstreamSide
@@ -200,7 +201,7 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
         instead = f": use {entry.successor}" if entry.successor else ""
         raise Retired(f"{provider.name} has retired {model}{instead}")
     spoken = (entry.dialects if entry is not None and entry.dialects else None) or provider.spec.dialects
-    asking = surface(dialect)
+    asking = registry.surface(dialect)
     own = dialect if asking.upstream is not None else asking.family
     chosen = own if own in spoken else spoken[0]
     policy = losses or provider.losses
@@ -220,7 +221,8 @@ def _spoken_in(
 ) -> Target:
     """One dialect of a provider, for clients that speak `asking`. `own`: they speak it too."""
     stated = limits_of(provider.spec, dialect, model, own=True)
-    spoken_there = surface(dialect)
+    codec = registry.dialect(dialect)
+    spoken_there = codec.surface
     assert spoken_there.upstream is not None, f"{dialect} is spoken by no server"
     limits = stated if own else limits_of(provider.spec, dialect, model)
     lost = lost_state(asking, spoken_there, limits, catalog=bool(provider.spec.catalog))
@@ -231,6 +233,7 @@ def _spoken_in(
         limits=limits,
         fitter=Fitter.between(limits, asking.name, dialect),
         plain=provider.spec.home or _refuses_nothing(stated, dialect),
+        codec=codec,
         surface=spoken_there,
         upstream=spoken_there.upstream,
         name=f"{provider.name}/{model}",

@@ -52,6 +52,8 @@ class KeyTable:
         self._version: int | None = None
         self._read: float | None = None
         """When the store last said that the table is right."""
+        self.required = True
+        """Whether any key was ever made, revoked ones too. True until the store has answered."""
         self.operator_key = ""
         """Of no client, and in no store: for commands of the user who runs the process."""
         self.down = False
@@ -60,11 +62,6 @@ class KeyTable:
         self._one_at_a_time = asyncio.Lock()
         self._guard = Guarded(note, "keys")
         self._poll: asyncio.Task[None] | None = None
-
-    @property
-    def required(self) -> bool:
-        """Whether any key was ever made, revoked ones too. Where nobody could say yet: as if."""
-        return bool(self._rows) or self._read is None
 
     async def start(self) -> None:
         await self.refresh()
@@ -128,6 +125,7 @@ class KeyTable:
                         del self._found[digest]
                 self._rows[row.name] = row
                 self._found.update(_opens(row))
+            self.required = bool(self._rows)
             return
         rows = await self._keys.all()
         self._report_unreadable(rows)
@@ -137,6 +135,7 @@ class KeyTable:
 
         self._found = await asyncio.to_thread(build) if len(rows) > _CHANGES_AT_ONCE else build()
         self._rows = {row.name: row for row in rows}
+        self.required = bool(rows)
 
     def _report_unreadable(self, rows: list[KeyRow]) -> None:
         """Those that could still be read before, or were not there."""

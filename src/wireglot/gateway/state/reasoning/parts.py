@@ -56,10 +56,6 @@ def signature_of(part: Part) -> Signature | None:
     return None if signature is None or signature.origin.dialect == UNREADABLE else signature
 
 
-def is_signed(content: Iterable[Part]) -> bool:
-    return any(signature_of(part) is not None for part in content)
-
-
 def is_signed_call(part: Part) -> bool:
     return type(part) is ToolCall and signature_of(part) is not None
 

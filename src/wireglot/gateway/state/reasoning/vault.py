@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.dialects.base import answer_located
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
@@ -23,12 +22,12 @@ from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_hi
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
     is_of_any,
-    is_signed,
     is_signed_call,
     is_whole,
     minter_of,
     pack,
     restored,
+    signature_of,
     unpack,
     worth_keeping,
 )
@@ -207,7 +206,7 @@ class ReasoningVault:
     def _not_kept(self, exchange: Exchange) -> None:
         """Who was not shown it has not got it either."""
         if exchange.withholds_reasoning and exchange.minter is not None:
-            places = dialect(exchange.job.dialect).places
+            places = exchange.codec.places
             for loss in answer_located(places, (_LOST,)):
                 exchange.lose(loss)
 
@@ -398,11 +397,10 @@ class _KeepsReasoning:
 
     def _worth(self, response: Response) -> list[tuple[Part, ...]]:
         """What of each answer its client will not send back."""
-        contents = [
-            content
-            for content in (response.content, *(other.content for other in response.others))
-            if self._bears_state(content)
-        ]
+        contents = [response.content]
+        if response.others:
+            contents += [other.content for other in response.others]
+        contents = list(filter(self._bears_state, contents))
         if not contents:
             return []
         targets = self._exchange.targets
@@ -421,9 +419,12 @@ class _KeepsReasoning:
         return found
 
     def _bears_state(self, content: tuple[Part, ...]) -> bool:
-        if is_signed(content) or any(type(part) is Reasoning for part in content):
-            return True
-        return self._exchange.withholds_reasoning and any(type(part) is Foreign for part in content)
+        with_foreign = self._exchange.withholds_reasoning
+        for part in content:
+            kind = type(part)
+            if kind is Reasoning or (with_foreign and kind is Foreign) or signature_of(part) is not None:
+                return True
+        return False
 
 
 def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]]) -> list[Turn]:

@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import CLIENT_LEFT, Record
@@ -215,7 +214,7 @@ class Work:
             told = msgspec.structs.replace(error, request_id=self.exchange.record.id)
             job = self.exchange.job
             context = msgspec.structs.replace(job.context, first_event=event_log.next)
-            writer = dialect(job.dialect).stream_writer(context, self.exchange.request())
+            writer = self.exchange.codec.stream_writer(context, self.exchange.request())
             opening = [] if event_log.opening is not None else [Start("", job.model)]
             event_log.write(writer.write([*opening, Failure(told)]))
         if event_log.final is None:
@@ -307,7 +306,7 @@ class Work:
 def opened(exchange: Exchange, patch: dict[str, Any]) -> dict[str, Any]:
     """The response before anything has been done for it."""
     job = exchange.job
-    writer = dialect(job.dialect).stream_writer(job.context, exchange.request())
+    writer = exchange.codec.stream_writer(job.context, exchange.request())
     first = next(frames(writer.write([Start("", job.model)])))
     body: dict[str, Any] = msgspec.json.decode(first.data.partition(b"data: ")[2])["response"]
     return {**body, **patch, "status": "queued"}

@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from wireglot.dialects.base import BadField, StateOptions, Stored
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
@@ -139,7 +138,7 @@ class Chain:
         job, request = exchange.job, exchange.request()
         items = document.get("input")
         if items and items is not exchange.document().get("input"):
-            request = told(lambda: dialect(job.dialect).parse_request(document, job.context))
+            request = told(lambda: exchange.codec.parse_request(document, job.context))
         return stored_of(job).without_state(request)
 
     def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:
@@ -338,10 +337,8 @@ class _KeepsTurn:
         exchange, job = self._exchange, self._exchange.job
         if exchange.minter is not None:
             response = with_minter(response, exchange.minter, [])  # what is lost is told with the answer
-        document: dict[str, Any] = (
-            dialect(job.dialect).render_response(response, job.context, exchange.request()).value
-        )
-        return document
+        rendered = exchange.codec.render_response(response, job.context, exchange.request())
+        return rendered.value
 
 
 def _reference_id(item: dict[str, Any], place: str) -> str:

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Compaction as CompactionForm
 from wireglot.dialects.base import Stored
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.client_stream import ClientStream
@@ -248,7 +247,7 @@ def _answer(exchange: Exchange, document: dict[str, Any]) -> None:
     if client is None:
         exchange.reply.send(200, [JSON, *common_headers(exchange)], encode(document))
         return
-    speaks = dialect(job.dialect)
+    speaks = exchange.codec
     writer = speaks.stream_writer(job.context, exchange.request())
     events = list(unfold(speaks.parse_response(document, job.context)))
     client.write(writer.write(events), last=True)
