@@ -61,6 +61,9 @@ class OpenTelemetry:
         wall: Callable[[], int] = time.time_ns,
         notes: logging.Handler | None = None,
     ) -> None:
+        from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
+            GEN_AI_RESPONSE_FINISH_REASONS,
+        )
         from opentelemetry.trace import SpanKind, Status, StatusCode
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -69,7 +72,8 @@ class OpenTelemetry:
         self._models = models
         self._wall = wall
         self._notes = notes
-        self.close_seconds = _CLOSE_SECONDS
+        # A vendor's word too, so it is the library's to write. It has no names for the newest attributes.
+        self._stop_reasons = GEN_AI_RESPONSE_FINISH_REASONS
         if notes is not None:
             _SDK_LOG.addHandler(notes)
             _SDK_LOG.propagate = False
@@ -149,7 +153,7 @@ class OpenTelemetry:
         optional: dict[str, Any] = {
             "gen_ai.request.stream": record.stream,
             "gen_ai.response.model": name(record.response_model, MODEL_MAX),
-            "gen_ai.response.finish_reasons": [record.stop] if record.stop else None,
+            self._stop_reasons: [record.stop] if record.stop else None,
             "gen_ai.response.time_to_first_chunk": _first(record),
             "error.type": _error_type(record),
             "http.response.status_code": record.status,
