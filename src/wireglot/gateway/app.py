@@ -13,19 +13,18 @@ from wireglot.dialects.registry import surface, surfaces
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
-from wireglot.gateway.entry.gates import Gates, shed
+from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import InspectorSessions, SecuredReply, secured
-from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most, inspector_handlers
+from wireglot.gateway.inspector.access import SecuredReply, secured
+from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
-from wireglot.gateway.pages import health
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
-from wireglot.gateway.pages.models import ModelPages, UpstreamLists
+from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.relay.judge import OPERATION as CHECK
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
@@ -40,24 +39,20 @@ from wireglot.gateway.request.problems import error_of, is_final, redacted, tell
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
-from wireglot.gateway.steps import Pipeline, StepParts
+from wireglot.gateway.steps import Pipeline
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
-from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.recording import RecordedReply, Recording
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply
 from wireglot.http.failures import AttemptFailed
-from wireglot.http.transport import Transport
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure
-from wireglot.logins.login import LoginFailed
 from wireglot.wire.json import encode
 
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "assist"})
 _STATE: Final = frozenset({"state", "admin"})
-_no_room: Final = partial(shed, "the gateway holds as many bytes as it may")
 
 
 class _Admitted(msgspec.Struct, frozen=True):
@@ -75,114 +70,85 @@ class _Known(msgspec.Struct, frozen=True):
     digests: list[str]
 
 
+class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gateway is made of; `composition.py` connects them."""
+
+    observer: Observer
+    state: State
+    routes: Routes
+    gatekeeper: Gatekeeper
+    gates: Gates
+    account: ByteAccount
+    """Bytes held by all requests, in both directions."""
+    memories: Memories
+    router: Router
+    health: Health
+    sign_ins: SignIns
+    relay: Relay
+    counting: Counting
+    pipeline: Pipeline
+    traces: Traces
+    health_pages: HealthPages
+    model_pages: ModelPages
+    state_pages: StatePages
+    inspector: Inspector
+
+
 class Gateway:
     """Implements `Application`. `settings` may be exchanged at any time: a request keeps those it came in
     under."""
 
-    def __init__(
-        self, settings: Settings, transports: dict[str, Transport], observer: Observer, state: State
-    ) -> None:
+    def __init__(self, settings: Settings, parts: GatewayParts) -> None:
         self.settings = settings
         self._body_limits = _body_limits(settings)
-        self.observer = observer
-        self.health = Health()
         self.config_refused = False
         """Whether a newer configuration was refused, so that `settings` are not what the file says."""
         self.siblings: Siblings | None = None
-        self._state = state
-        self._routes = Routes(surfaces())
-        self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
-        sessions = InspectorSessions()
-        self.traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
-        self._gates = Gates(settings.limits)
-        self.account = ByteAccount(settings.limits.buffered, _no_room)
-        """Bytes held by all requests, in both directions."""
-        self.memories = Memories(lambda: self.settings.limits, self.account)
-        self._router = Router(settings)
-        self.sign_ins = SignIns(self._signed_in, observer.hide)
-        self.relay = Relay(transports, self.health, self._count_error, self.sign_ins, self._submit)
-        self.relay.delivery.is_gone = state.keys.is_gone
-        self._counting = Counting(self.relay)
-        self._pipeline = Pipeline(
-            StepParts(
-                state=state,
-                router=self._router,
-                gates=self._gates,
-                counting=self._counting,
-                relay=self.relay,
-            )
-        )
-        self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
-        self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
-        self._state_pages = StatePages(state)
-        self._state_pages.admin.forget_traces = self.traces.forget
-        self._inspector = Inspector(
-            self._routes.match,
-            self._gatekeeper,
-            lambda: self.settings,
-            observer.note,
-            sessions,
-            self.traces.command,
-            {
-                **inspector_handlers(
-                    state, self._state_pages.admin, self.health, self._scrape, self._submit, self.traces
-                ),
-                **TracePages(self.traces, state.losses.find, lambda: self.draining).handlers(),
-            },
-        )
-        health.publish(observer, self._gates, self.health, lambda: self.relay.waiting)
-        state.ledger.publish(observer.metrics)
-        state.publish(observer.metrics)
-        self.traces.publish(observer.metrics)
+        self.observer = parts.observer
+        self.account = parts.account
+        self.memories = parts.memories
+        self.health = parts.health
+        self.sign_ins = parts.sign_ins
+        self.relay = parts.relay
+        self.traces = parts.traces
+        self._parts = parts
 
     def adopt(self, settings: Settings) -> None:
         """Go over to new settings. Running requests keep theirs."""
         self.settings = settings
         self._body_limits = _body_limits(settings)
         self.observer.adopt(settings)
-        self._state.adopt(settings)
+        self._parts.state.adopt(settings)
         self.traces.adopt(settings)
-        self._router.adopt(settings)
-        self._gates.adopt(settings.limits)
+        self._parts.router.adopt(settings)
+        self._parts.gates.adopt(settings.limits)
         self.memories.clear()
-
-    def _signed_in(self, account: str, failed: LoginFailed | None) -> None:
-        named = [
-            provider.name
-            for provider in self.settings.providers.values()
-            if any(credential.account == account for credential in provider.credentials)
-        ]
-        who = ", ".join(named) or "a provider of before"
-        if failed is None:
-            self.observer.note("info", "signed in", provider=who)
-        else:
-            self.observer.note("warn", "login failed", provider=who, detail=failed.message, fix=failed.fix)
 
     @property
     def asks_for_keys(self) -> bool:
         """Whether a request needs a client key now."""
-        return self._gatekeeper.asks_for_keys(self.settings)
+        return self._parts.gatekeeper.asks_for_keys(self.settings)
 
     @property
     def draining(self) -> bool:
         """Whether the process is shutting down: running requests end, new ones are refused."""
-        return self._gates.draining
+        return self._parts.gates.draining
 
     @draining.setter
     def draining(self, draining: bool) -> None:
-        self._gates.draining = draining
+        self._parts.gates.draining = draining
 
     @property
     def in_flight(self) -> int:
-        return self._gates.all.inside
+        return self._parts.gates.all.inside
 
     @property
     def waiting(self) -> int:
-        return self._gates.waiting + self.relay.waiting
+        return self._parts.gates.waiting + self.relay.waiting
 
     @property
     def permits(self) -> int:
-        return self._gates.inside + self.relay.inside
+        return self._parts.gates.inside + self.relay.inside
 
     # What the server asks before it reads a body.
 
@@ -194,39 +160,39 @@ class Gateway:
         try:
             if known is not None and known.settings is settings:
                 # Only who it is may have changed: a key can end, or be taken away, at any time.
-                caller = self._gatekeeper.caller(head, known.asked, settings, known.digests)
+                caller = self._parts.gatekeeper.caller(head, known.asked, settings, known.digests)
                 head.admission = _Admitted(Incoming(settings, head, known.asked, caller), request_id)
                 return None
             guard.check_host(head, settings.server)
             if is_inspector(head.path):
-                head.admission = _Admitted(self._inspector.admit(head, settings), request_id)
+                head.admission = _Admitted(self._parts.inspector.admit(head, settings), request_id)
                 return None
             if guard.is_from_page(head):
                 guard.check_origin(head, settings.server)
                 preflight = cors_preflight(head, settings)
                 if preflight is not None:
                     return preflight
-            asked = self._routes.match(head)
+            asked = self._parts.routes.match(head)
             has_body = _brings_a_body(head, asked)
             if has_body:
                 guard.check_body_form(head)
             if asked.operation == "admin":
-                caller = self._gatekeeper.admin(head, settings)
+                caller = self._parts.gatekeeper.admin(head, settings)
             elif asked.operation == "metrics":
-                caller = self._gatekeeper.metrics(head, settings)
+                caller = self._parts.gatekeeper.metrics(head, settings)
             else:
-                caller = LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
+                caller = LOCAL if asked.open else self._parts.gatekeeper.caller(head, asked, settings)
                 if familiar is not None and not asked.open and has_body:
-                    familiar.found = _Known(settings, asked, self._gatekeeper.digests(head, asked))
+                    familiar.found = _Known(settings, asked, self._parts.gatekeeper.digests(head, asked))
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
             return None
         except NoRoute as lost:
-            refused = self._refused(head, self._routes.nowhere(head, lost), request_id, lost.dialect)
+            refused = self._refused(head, self._parts.routes.nowhere(head, lost), request_id, lost.dialect)
             if lost.allowed:
                 refused.headers.append(("allow", ", ".join(lost.allowed)))
             return refused
         except RequestError as error:
-            return self._refused(head, error, request_id, self._routes.dialect_of(head))
+            return self._refused(head, error, request_id, self._parts.routes.dialect_of(head))
 
     def body_limit(self, head: Head) -> int:
         asked = head.admission.incoming.asked
@@ -235,15 +201,17 @@ class Gateway:
 
     def too_large(self, head: Head, limit: int) -> Refusal:
         error = RequestError("too_large", f"the body is larger than {limit} bytes")
-        return self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
+        return self._refused(head, error, new_request_id(), self._parts.routes.dialect_of(head), close=True)
 
     def overloaded(self, head: Head) -> Refusal:
-        error = _no_room()
-        return self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
+        error = no_room()
+        return self._refused(head, error, new_request_id(), self._parts.routes.dialect_of(head), close=True)
 
     def stalled(self, head: Head) -> Refusal:
         error = RequestError("bad", "the body stopped arriving", code="request_timeout")
-        refused = self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
+        refused = self._refused(
+            head, error, new_request_id(), self._parts.routes.dialect_of(head), close=True
+        )
         return msgspec.structs.replace(refused, status=408)
 
     def _refused(
@@ -270,7 +238,7 @@ class Gateway:
         incoming = admitted.incoming
         asked = incoming.asked
         if asked.operation in HealthPages.OPERATIONS:
-            await self._health_pages.answer(head, asked, reply)
+            await self._parts.health_pages.answer(head, asked, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
         record.operation = CHECK if admitted.within else asked.operation
@@ -289,11 +257,11 @@ class Gateway:
                 reply = RecordedReply(reply, recording.answer)
         try:
             if is_looking:
-                await self._inspector.answer(_page(incoming, body, reply, record))
+                await self._parts.inspector.answer(_page(incoming, body, reply, record))
             elif asked.operation in ModelPages.OPERATIONS:
-                await self._model_pages.answer(_page(incoming, body, reply, record))
+                await self._parts.model_pages.answer(_page(incoming, body, reply, record))
             elif asked.operation in _STATE:
-                await self._state_pages.answer(_page(incoming, body, reply, record))
+                await self._parts.state_pages.answer(_page(incoming, body, reply, record))
             else:
                 now = int(time.time())
                 if len(body) < REMEMBERED_BYTES:
@@ -304,9 +272,9 @@ class Gateway:
                     job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
                 )
                 if not admitted.within:
-                    exchange.estimates = self._counting.expected_input
+                    exchange.estimates = self._parts.counting.expected_input
                 exchange.tap = recording
-                await self._pipeline.of(exchange).answer(exchange)
+                await self._parts.pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise
@@ -331,7 +299,7 @@ class Gateway:
         reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known)
         return await aside(reading) if large and known is None else reading()
 
-    async def _submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
+    async def submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
         """A request of the gateway's own, answered as one from outside. Its id."""
         incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), within)
         await self.handle(incoming.head, body, reply)
@@ -376,17 +344,15 @@ class Gateway:
             self._tell(ending, exchange, record, reply)
         record.cut_off()
 
-    # What the parts tell one another.
+    # What the parts ask.
 
-    def _count_error(self, provider: str, kind: str) -> None:
-        self.observer.metrics.upstream_errors.add((provider, kind))
+    @property
+    def condition(self) -> Condition:
+        state = self._parts.state
+        trouble = state.trouble or state.ledger.trouble
+        return Condition(self.draining, trouble, state.ledger.full, self.config_refused)
 
-    def _condition(self) -> Condition:
-        ledger = self._state.ledger
-        trouble = self._state.trouble or ledger.trouble
-        return Condition(self.draining, trouble, ledger.full, self.config_refused)
-
-    async def _scrape(self) -> bytes:
+    async def scrape(self) -> bytes:
         """The metrics of this process, with those of its sibling workers where there are any."""
         if self.siblings is not None:
             return await self.siblings.gather()

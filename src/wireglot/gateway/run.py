@@ -16,7 +16,7 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.demo.service import DemoTransport
-from wireglot.gateway.app import Gateway
+from wireglot.gateway.composition import compose
 from wireglot.gateway.config import ConfigError, Watcher
 from wireglot.gateway.config.problems import NotApproved
 from wireglot.gateway.config.watch import SETTLE_SECONDS, HandedDown, check_reload
@@ -111,7 +111,7 @@ class Process:
         self._http = HttpTransport(settings.limits)
         demo = DemoTransport()
         self.state.keys.operator_key = self._operator_key
-        self.gateway = Gateway(
+        self.gateway = compose(
             settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
         )
         await self.state.start(self.gateway.health)

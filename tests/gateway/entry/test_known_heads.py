@@ -92,7 +92,7 @@ def test_a_key_that_has_ended_opens_no_more() -> None:
     """THREATS T8"""
     with house({"a": "key-of-a"}) as (gateway, _, line):
         settled(line, "key-of-a")
-        keeper = gateway.process.gateway._gatekeeper
+        keeper = gateway.process.gateway._parts.gatekeeper
         (known,) = keeper._keys.values()
         keeper._keys = {known.digest: msgspec.structs.replace(known, expires=1)}
         assert line.ask("key-of-a") == 401

@@ -113,6 +113,11 @@ def shed(message: str) -> RequestError:
     return RequestError("shed", message, retry_after=shed_seconds())
 
 
+def no_room() -> RequestError:
+    """For requests that the gateway has no memory for."""
+    return shed("the gateway holds as many bytes as it may")
+
+
 def shed_seconds() -> float:
     """What whoever is turned away is told to wait."""
     return 1 + 4 * random.random()

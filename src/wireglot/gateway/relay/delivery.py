@@ -60,11 +60,12 @@ class _Rendered(msgspec.Struct, frozen=True):
 class Delivery:
     """Holds nothing of any request but what is being written down of it."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, is_gone: Callable[[ClientKey | None], bool]) -> None:
+        """`is_gone`: whether a key was taken away meanwhile. What its caller had is wiped, and nothing more
+        is kept."""
         self._judge = judge
+        self._is_gone = is_gone
         self._keeping: set[asyncio.Task[None]] = set()
-        self.is_gone: Callable[[ClientKey | None], bool] = lambda key: False
-        """Whether a key was taken away meanwhile: what its caller had is wiped, and nothing more is kept."""
 
     async def drain(self, seconds: float) -> None:
         """Let what is being kept be kept."""
@@ -316,7 +317,7 @@ class Delivery:
 
     async def _keep(self, exchange: Exchange, response: Response) -> None:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
-        if not exchange.ending.wants(response) or self.is_gone(exchange.job.caller.key):
+        if not exchange.ending.wants(response) or self._is_gone(exchange.job.caller.key):
             return
         await asyncio.shield(self._started(exchange.ending.keep(response)))
 

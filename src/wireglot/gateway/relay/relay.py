@@ -26,7 +26,7 @@ from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import common_headers
-from wireglot.gateway.settings import Credential
+from wireglot.gateway.settings import ClientKey, Credential
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Target
@@ -60,15 +60,16 @@ class Relay:
         count_error: CountError,
         sign_ins: SignIns,
         ask: Ask,
+        is_gone: Callable[[ClientKey | None], bool],
     ) -> None:
-        """`ask`: has a request of the gateway's own answered."""
+        """`ask`: has a request of the gateway's own answered. `is_gone`: see `Delivery`."""
         self._transports = transports
         self._sign_ins = sign_ins
         self._health = health
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
         self._refused_state = refusals.RefusedState()
-        self.delivery = Delivery(Judge(ask))
+        self.delivery = Delivery(Judge(ask), is_gone)
         sides = [known.upstream for known in surfaces() if known.upstream is not None]
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
         self._returned = (_RETURNED_BY_MANY, *returned)

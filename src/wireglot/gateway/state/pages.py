@@ -20,7 +20,7 @@ Handler = Callable[[PageRequest], Awaitable[None]]
 
 
 class StatePages:
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, forget_traces: Callable[[str], Awaitable[int]]) -> None:
         engine = state.engine
         responses = ResponsePages(state.responses, state.background)
         conversations = ConversationPages(state.conversations)
@@ -34,6 +34,7 @@ class StatePages:
             state.note,
             vault_apart=state.vault_apart,
             losses=state.losses,
+            forget_traces=forget_traces,
         )
         self._handlers: Final[dict[str, Handler]] = {
             "responses.get": responses.get,

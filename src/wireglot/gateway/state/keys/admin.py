@@ -35,17 +35,18 @@ class AdminPages:
         *,
         vault_apart: VaultApart | None,
         losses: LossShelf,
+        forget_traces: Callable[[str], Awaitable[int]],
     ) -> None:
         """`health`: what is known of the store beside its own figures. `vault_apart`: the vault, where it is
-        not the engine's: wiping a caller must reach it too, and `losses` that are not in the store yet."""
+        not the engine's: wiping a caller must reach it too, and `losses` that are not in the store yet, and
+        what was recorded of its exchanges (`forget_traces`)."""
         self._engine = engine
         self._table = table
         self._health = health
         self._note = note
         self._vault_apart = vault_apart
         self._losses = losses
-        self.forget_traces: Callable[[str], Awaitable[int]] | None = None
-        """Removes what was recorded of a caller's exchanges."""
+        self._forget_traces = forget_traces
 
     async def list_keys(self, page: PageRequest) -> None:
         now = time.time()
@@ -101,7 +102,7 @@ class AdminPages:
         removed = dict(await self._engine.wipe(caller))
         if unwritten:
             removed[LOSSES] = removed.get(LOSSES, 0) + unwritten
-        if self.forget_traces is not None and (recorded := await self.forget_traces(caller)):
+        if recorded := await self._forget_traces(caller):
             removed["traces"] = recorded
         if self._vault_apart is not None:
             removed["vault"] = removed.get("vault", 0) + await self._vault_apart.forget(caller)

@@ -1,0 +1,128 @@
+"""What a gateway is made of, and how its parts are connected: the only place that knows all of them."""
+
+from __future__ import annotations
+
+import time
+
+from wireglot.dialects.registry import surfaces
+from wireglot.gateway.app import Gateway, GatewayParts
+from wireglot.gateway.entry.callers import Gatekeeper
+from wireglot.gateway.entry.gates import Gates, no_room
+from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.inspector.access import InspectorSessions
+from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
+from wireglot.gateway.observe.observer import Observer
+from wireglot.gateway.pages import health as health_pages
+from wireglot.gateway.pages.counts import Counting
+from wireglot.gateway.pages.health import HealthPages
+from wireglot.gateway.pages.models import ModelPages, UpstreamLists
+from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.memories import Memories
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.pages import StatePages
+from wireglot.gateway.state.state import State
+from wireglot.gateway.steps import Pipeline, StepParts
+from wireglot.gateway.targets.health import Health
+from wireglot.gateway.targets.routing import Router
+from wireglot.gateway.trace.pages import TracePages
+from wireglot.gateway.trace.traces import Traces
+from wireglot.http.account import ByteAccount
+from wireglot.http.application import Reply
+from wireglot.http.transport import Transport
+from wireglot.logins.login import LoginFailed
+
+
+def compose(
+    settings: Settings, transports: dict[str, Transport], observer: Observer, state: State
+) -> Gateway:
+    """A gateway with everything that it needs. `transports`: by the scheme of a URL."""
+
+    # What parts ask the gateway, which is made last.
+
+    async def submit(incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
+        return await gateway.submit(incoming, body, reply, within)
+
+    async def scrape() -> bytes:
+        return await gateway.scrape()
+
+    def current() -> Settings:
+        return gateway.settings
+
+    def signed_in(account: str, failed: LoginFailed | None) -> None:
+        _note_sign_in(observer, gateway.settings, account, failed)
+
+    def count_error(provider: str, kind: str) -> None:
+        observer.metrics.upstream_errors.add((provider, kind))
+
+    # The way of a request.
+    routes = Routes(surfaces())
+    gatekeeper = Gatekeeper(time.monotonic, state.keys)
+    gates = Gates(settings.limits)
+    account = ByteAccount(settings.limits.buffered, no_room)
+    router = Router(settings)
+    health = Health()
+    sign_ins = SignIns(signed_in, observer.hide)
+    relay = Relay(transports, health, count_error, sign_ins, submit, state.keys.is_gone)
+    counting = Counting(relay)
+    steps = StepParts(state=state, router=router, gates=gates, counting=counting, relay=relay)
+
+    # Pages.
+    sessions = InspectorSessions()
+    traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
+    state_pages = StatePages(state, traces.forget)
+    inspector = Inspector(
+        routes.match,
+        gatekeeper,
+        current,
+        observer.note,
+        sessions,
+        traces.command,
+        {
+            **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces),
+            **TracePages(traces, state.losses.find, lambda: gates.draining).handlers(),
+        },
+    )
+
+    gateway = Gateway(
+        settings,
+        GatewayParts(
+            observer=observer,
+            state=state,
+            routes=routes,
+            gatekeeper=gatekeeper,
+            gates=gates,
+            account=account,
+            memories=Memories(lambda: gateway.settings.limits, account),
+            router=router,
+            health=health,
+            sign_ins=sign_ins,
+            relay=relay,
+            counting=counting,
+            pipeline=Pipeline(steps),
+            traces=traces,
+            health_pages=HealthPages(lambda: gateway.condition, scrape, routes.probe),
+            model_pages=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
+            state_pages=state_pages,
+            inspector=inspector,
+        ),
+    )
+    health_pages.publish(observer, gates, health, lambda: relay.waiting)
+    state.ledger.publish(observer.metrics)
+    state.publish(observer.metrics)
+    traces.publish(observer.metrics)
+    return gateway
+
+
+def _note_sign_in(observer: Observer, settings: Settings, account: str, failed: LoginFailed | None) -> None:
+    named = [
+        provider.name
+        for provider in settings.providers.values()
+        if any(credential.account == account for credential in provider.credentials)
+    ]
+    who = ", ".join(named) or "a previous provider"
+    if failed is None:
+        observer.note("info", "signed in", provider=who)
+    else:
+        observer.note("warn", "login failed", provider=who, detail=failed.message, fix=failed.fix)
