@@ -77,11 +77,14 @@ class ByteAccount:
         """Let it in when there is room, in the order in which they have come."""
         self._queue[lease] = None
 
-    def leave(self, lease: MemoryLease) -> None:
-        """It wants nothing more. What it holds is given back by itself."""
+    def leave(self, lease: MemoryLease, size: int) -> None:
+        """It wants nothing more, and gives back this many bytes."""
         self._queue.pop(lease, None)
         if self._first is lease:
             self._first = None
+        self.held -= size
+        if self._queue:
+            self._let_in()
 
     def _let_in(self) -> None:
         while self._queue:
@@ -174,5 +177,4 @@ class MemoryLease(msgspec.Struct, eq=False):
         self.waits, self.missing = False, 0
         self.pause = self.go_on = None
         size, self.held = self.held - keep, keep
-        self.account.leave(self)
-        self.account.give(size)
+        self.account.leave(self, size)

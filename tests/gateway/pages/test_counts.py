@@ -22,8 +22,7 @@ from wireglot.dialects.base import Context, Counts
 from wireglot.dialects.openai_responses import surface as responses_surface
 from wireglot.dialects.registry import surface
 from wireglot.gateway.pages.counts import Counting
-from wireglot.gateway.request.estimator import Estimator
-from wireglot.gateway.request.token_weight import TOKEN, token_weight
+from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
 from wireglot.ir.content import (
     Foreign,
     Media,

@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 from tools.lab.link import Link, Reply
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import UNSTORED
-from wireglot.gateway.state.responses.unstored import Unstored
+from wireglot.gateway.state.responses.store import Unstored
 from wireglot.stores import StoreDown
 from wireglot.stores.bounded import FAILURES_TO_OPEN
 from wireglot.stores.journal.journal import JournalFull

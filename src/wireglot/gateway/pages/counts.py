@@ -12,9 +12,9 @@ from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.body import check_unread
-from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
+from wireglot.gateway.request.token_weight import Estimator
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.application import Headers

@@ -301,6 +301,6 @@ def _filled_fields(target: Target) -> dict[str, str]:
 
 
 def _refuse_thread(job: Job, thread: Thread) -> None:
-    if job.thread:
+    if job.outline.get(thread.field) is not None:
         error = thread.error
         raise RequestError("bad", error.message, code=error.code, document=thread.body)

@@ -21,10 +21,9 @@ from wireglot.gateway.request.aside import LARGE_BYTES, weight
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
-from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
-from wireglot.gateway.request.token_weight import TOKEN, token_weight
+from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease

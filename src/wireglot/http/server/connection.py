@@ -19,16 +19,21 @@ from wireglot.http.application import Application, Head, Headers, Refusal
 from wireglot.http.limits import ServerLimits
 from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.head import (
+    BODILESS,
     CHUNKED,
+    CONTINUE,
     Inbound,
     KnownHead,
     Malformed,
+    StatusLines,
     check_partial,
+    closing,
+    plain_refusal,
     read_head,
     remember,
+    render_head,
 )
 from wireglot.http.server.phases import ANSWERING, BODY, CLOSING, HEAD, LINGERING, SKIPPING, WAITING
-from wireglot.http.server.render import BODILESS, CONTINUE, StatusLines, closing, plain_refusal, render_head
 
 _MAX_REFUSALS: Final = 100
 """A connection ends after this many refusals in a row: it serves no one."""

@@ -16,8 +16,7 @@ from wireglot.gateway.request.problems import error_of, note_bug
 from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.orphans import Running
-from wireglot.gateway.state.responses.store import ResponseStore
-from wireglot.gateway.state.responses.unstored import Unstored
+from wireglot.gateway.state.responses.store import ResponseStore, Unstored
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse, now_ms
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure, Start

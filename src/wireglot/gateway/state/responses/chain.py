@@ -30,8 +30,7 @@ from wireglot.gateway.state.conversations.store import ConversationStore, new_co
 from wireglot.gateway.state.responses.background import Background
 from wireglot.gateway.state.responses.background_work import Work
 from wireglot.gateway.state.responses.compaction import is_upstreams
-from wireglot.gateway.state.responses.store import ResponseStore
-from wireglot.gateway.state.responses.unstored import WHY
+from wireglot.gateway.state.responses.store import WHY, ResponseStore
 from wireglot.gateway.state.store_health import NOT_HELD, NOT_STORED, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
 from wireglot.gateway.targets.routing import Target
