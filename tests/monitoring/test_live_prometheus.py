@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 from tools.monitoring.panels import ROWS, Panel, Query
 from tools.monitoring.rules import RULES
 from tools.servers import free_port
-from wireglot.gateway.state.pace import Pace
+from wireglot.gateway.state.tasks import Pace
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 

@@ -20,8 +20,7 @@ from wireglot.gateway.entry.callers import ADMIN_HEADER
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import CSRF
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
-from wireglot.gateway.request.headers import ESTIMATE
-from wireglot.gateway.request.told_losses import DETAILS, LOSSES
+from wireglot.gateway.request.headers import DETAILS, ESTIMATE, LOSSES
 from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY
 
 SERVER: Final = "http://127.0.0.1:8484"

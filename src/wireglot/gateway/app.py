@@ -31,7 +31,7 @@ from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.headers import JSON, common_headers, identity
+from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.memories import REMEMBERED_BYTES, Memories
 from wireglot.gateway.request.page_request import PageRequest
@@ -318,7 +318,7 @@ class Gateway:
         if opened:
             _tell_in_stream(exchange, record, error)
             return
-        headers = common_headers(exchange) if exchange is not None else identity(record.id, record.dialect)
+        headers = exchange.headers() if exchange is not None else identity(record.id, record.dialect)
         final = is_final(problem, record)
         if isinstance(problem, AttemptFailed):
             if problem.body is not None and problem.blame != "credential":

@@ -24,9 +24,8 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.running import RunningGateway, announced
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.state import State
-from wireglot.gateway.state.tasks import stop
+from wireglot.gateway.state.tasks import Pace, stop
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
 from wireglot.stores import described

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 from wireglot.gateway import config
 from wireglot.gateway.run import Process
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.pace import Pace
+from wireglot.gateway.state.tasks import Pace
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import decode
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
 from tests.waiting import wait_until
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import Work
+from wireglot.gateway.state.tasks import Pace
 from wireglot.stores import StoreDown
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

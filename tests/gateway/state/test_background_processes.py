@@ -19,9 +19,9 @@ import pytest
 
 from tests.gateway.state.background_kit import finished
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT, Heartbeats
 from wireglot.gateway.state.stored_forms import RESPONSE
+from wireglot.gateway.state.tasks import Pace
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import LiveGateway

@@ -20,9 +20,9 @@ from tests.gateway.state.responses_kit import Stage
 from tests.tiers import rows
 from tests.waiting import wait_until
 from tools.lab.link import Link, Reply
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import UNSTORED
 from wireglot.gateway.state.responses.store import Unstored
+from wireglot.gateway.state.tasks import Pace
 from wireglot.stores import StoreDown
 from wireglot.stores.bounded import FAILURES_TO_OPEN
 from wireglot.stores.journal.journal import JournalFull

@@ -15,8 +15,8 @@ import openai
 import pytest
 
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.stored_forms import IDEMPOTENT
+from wireglot.gateway.state.tasks import Pace
 from wireglot.stores import StoreDown
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway

@@ -10,10 +10,10 @@ from tests.gateway.kit import catalogued, exchange, settings
 from tests.gateway.state.quotas_kit import DOLLAR, NOON
 from tests.tiers import rows
 from tools.prices.build import live
+from wireglot.gateway.config.prices import known_price, why_unknown
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, Settings
-from wireglot.gateway.state.known_price import known_price, why_unknown
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route

@@ -17,10 +17,9 @@ from tests.gateway.state.test_admin import SECRET, admin, create
 from tests.waiting import DEADLINE_SECONDS, until, wait_until
 from wireglot.gateway.state import tasks
 from wireglot.gateway.state.keys.table import KeyTable
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT
 from wireglot.gateway.state.store_health import TRUSTED_SECONDS, StoreHealth
-from wireglot.gateway.state.tasks import Guarded, stop
+from wireglot.gateway.state.tasks import Guarded, Pace, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.engine import MemoryKeys
 from wireglot.stores.records import KeyRow, read_key

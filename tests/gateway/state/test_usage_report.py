@@ -10,8 +10,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.state.ledger.pages import UsagePages
 from wireglot.gateway.state.ledger.report import BadParameter, money, query_of, report
+from wireglot.gateway.state.pages import UsagePages
 from wireglot.stores.records import Grouping, UsageQuery, UsageTotal
 
 NOW = 1_800_000_000.5
@@ -303,7 +303,7 @@ def test_the_rows_of_other_workers_are_waited_for(
     async def noted(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr("wireglot.gateway.state.ledger.pages.asyncio.sleep", noted)
+    monkeypatch.setattr("wireglot.gateway.state.pages.asyncio.sleep", noted)
     asked(Page("", workers=workers))
     assert waited == waits
 

@@ -11,8 +11,9 @@ from msgspec import NODEFAULT
 
 from wireglot.gateway.config.problems import Problems, key_path, kind, shown
 from wireglot.gateway.config.table import Table, declared
+from wireglot.gateway.settings import Settings
 from wireglot.providers.list_price import Price, Rates, Tier
-from wireglot.providers.prices import PriceRule, micro
+from wireglot.providers.prices import PriceRule, list_price, micro, price_of, why_unpriced
 from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import MICRO
 
@@ -119,3 +120,22 @@ def price_ages(specs: Iterable[ProviderSpec], today: date) -> list[PriceAge]:
 def stale_prices(specs: Iterable[ProviderSpec], today: date) -> list[PriceAge]:
     """Those to be looked at again: `make prices`, or `[prices]` in the configuration."""
     return [age for age in price_ages(specs, today) if age.is_stale]
+
+
+def known_price(settings: Settings, provider: str, model: str, at: int) -> Price | None:
+    """`at` in unix milliseconds. None: neither the configuration nor the catalog has it."""
+    found = settings.providers.get(provider)
+    if found is None:
+        return None
+    return price_of(settings.prices, found.spec, model, provider=provider, at=at, currency=settings.currency)
+
+
+def why_unknown(settings: Settings, provider: str, model: str, at: int) -> str:
+    """In a few words, "" where there is nothing to say."""
+    found = settings.providers.get(provider)
+    if found is None:
+        return ""
+    listed = list_price(found.spec, model, at)
+    if listed is not None and listed.currency != settings.currency:
+        return f"its list price is in {listed.currency}, and this gateway counts in {settings.currency}"
+    return why_unpriced(found.spec, model)

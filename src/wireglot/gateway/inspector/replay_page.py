@@ -10,6 +10,7 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import COMMON, dialect, dialect_name, names, surface
+from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
@@ -21,7 +22,6 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import Rule, Settings
-from wireglot.gateway.state.known_price import known_price
 from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Head, Reply

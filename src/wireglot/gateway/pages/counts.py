@@ -13,7 +13,7 @@ from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.body import check_unread
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
+from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import Estimator
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
@@ -100,7 +100,7 @@ class Counting:
         tokens = _tokens(counts, body)
         record.used(Usage(input=tokens), "estimated" if headers else "provider")
         record.answered()
-        exchange.reply.send(200, [JSON, *common_headers(exchange), *headers], body)
+        exchange.reply.send(200, [JSON, *exchange.headers(), *headers], body)
 
     def _may_count(self, target: Target) -> bool:
         """Whether the upstream has an endpoint for it. One that the catalog does not know is asked once."""

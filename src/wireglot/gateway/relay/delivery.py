@@ -21,7 +21,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.judge import Judge
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.headers import ESTIMATE, JSON, common_headers
+from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import ESTIMATED, is_untold, parts_weight, tells_usage
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
@@ -255,7 +255,7 @@ class Delivery:
     def _send_whole(self, exchange: Exchange, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> None:
         exchange.record.answered()
         exchange.record.began()
-        exchange.send(200, [JSON, *common_headers(exchange), *headers], body)
+        exchange.send(200, [JSON, *exchange.headers(), *headers], body)
 
     async def streamed(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> bool:
         """False: the upstream broke off after its answer had begun."""

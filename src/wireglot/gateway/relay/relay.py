@@ -23,9 +23,7 @@ from wireglot.gateway.relay.judge import Ask, Judge
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import aside
-from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.headers import common_headers
 from wireglot.gateway.settings import ClientKey, Credential
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.targets.health import Health
@@ -90,17 +88,8 @@ class Relay:
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer from the first target that can. Raises the last one's AttemptFailed."""
-        job = exchange.job
-        if job.stream:
-            exchange.client = ClientStream(
-                exchange.reply,
-                exchange.ending,
-                exchange.record,
-                surface=job.surface,
-                framing=job.context.framing,
-                ping_seconds=job.settings.limits.ping,
-                headers=partial(common_headers, exchange),
-            )
+        if exchange.job.stream:
+            exchange.open_stream()
         last = len(exchange.targets) - 1
         for place, target in enumerate(exchange.targets):
             try:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.headers import JSON, common_headers
+from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
@@ -71,5 +71,5 @@ def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:
         return True
     rendered = speaks.render_response(response, job.context, request)
     exchange.record.began()
-    exchange.send(200, [JSON, *common_headers(exchange)], encode(rendered.value))
+    exchange.send(200, [JSON, *exchange.headers()], encode(rendered.value))
     return True

@@ -21,6 +21,7 @@ from wireglot.gateway.request.aside import LARGE_BYTES, weight
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
+from wireglot.gateway.request.headers import ESTIMATE, cross_origin, identity_of, told_losses, wants_details
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
@@ -267,6 +268,35 @@ class Exchange:
             listener(body)
         self.ending.complete()
         self.reply.send(status, headers, body)
+
+    def open_stream(self) -> None:
+        """Begin the client's side of a stream: it is kept alive from now on."""
+        job = self.job
+        self.client = ClientStream(
+            self.reply,
+            self.ending,
+            self.record,
+            surface=job.surface,
+            framing=job.context.framing,
+            ping_seconds=job.settings.limits.ping,
+            headers=self.headers,
+        )
+
+    def headers(self) -> Headers:
+        """What every answer tells about itself."""
+        record, job = self.record, self.job
+        headers = identity_of(record.id, job.surface)
+        if record.provider:
+            headers.append(("x-wireglot-route", f"{record.provider}/{record.upstream_model}"))
+        origin = job.head.headers.get("origin")
+        if origin is not None and origin in job.settings.server.origins:
+            headers += cross_origin(origin)
+        if self.losses:
+            headers += told_losses(self.losses, details=wants_details(job.head))
+        if self.estimates_input:
+            headers.append(ESTIMATE)
+        headers += self.passed_back
+        return headers
 
     def leave(self, problem: BaseException | None) -> None:
         """Its answer has ended: its places are free, and every step that waits for the end has it."""

@@ -1,18 +1,33 @@
-"""What every answer tells about itself."""
+"""Headers that answers of the gateway have: their id, losses (their names for everybody, all of them for who
+asks), what a page in a browser may read."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
 from wireglot.dialects.base import Surface
 from wireglot.dialects.registry import surface
-from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.told_losses import DETAILS, LOSSES, told_losses, wants_details
-from wireglot.http.application import Headers
+from wireglot.http.application import Head, Headers
+from wireglot.ir.loss import Loss, grouped, sum_of, worst_first
+from wireglot.wire.json import encode
 
 JSON: Final = ("content-type", "application/json")
 ESTIMATE: Final = ("x-wireglot-estimate", "true")
 """On an answer with a count of tokens that no provider reported."""
+LOSSES: Final = "x-wireglot-losses"
+DETAILS: Final = "x-wireglot-loss-details"
+"""Of a request: that its answer shall have it too."""
+
+NAMES_BYTES: Final = 512
+DETAILS_BYTES: Final = 4096
+"""Proxies allow 8 KiB for all headers of an answer together, and some no more."""
+_DETAIL_LONGEST: Final = 200
+_ROOM_FOR_MARK: Final = 24
+
+_NO = frozenset({"", "0", "false", "no"})
+_NOT_PLAIN = re.compile(r"[^ -~]")
 
 _EXPOSED: Final = ", ".join(
     ("x-wireglot-request-id", "x-request-id", "x-wireglot-route", LOSSES, DETAILS, "retry-after")
@@ -22,31 +37,69 @@ _EXPOSED: Final = ", ".join(
 
 def identity(request_id: str, dialect_name: str) -> Headers:
     """Under which id an answer is found in the log, by every name that clients look for."""
-    return _identity(request_id, surface(dialect_name))
+    return identity_of(request_id, surface(dialect_name))
 
 
-def _identity(request_id: str, spoken: Surface) -> Headers:
+def identity_of(request_id: str, spoken: Surface) -> Headers:
     headers: Headers = [("x-wireglot-request-id", request_id), ("x-request-id", request_id)]
     for name in spoken.client.identity_headers:
         headers.append((name, request_id))
     return headers
 
 
-def common_headers(exchange: Exchange) -> Headers:
-    record, job = exchange.record, exchange.job
-    headers = _identity(record.id, job.surface)
-    if record.provider:
-        headers.append(("x-wireglot-route", f"{record.provider}/{record.upstream_model}"))
-    origin = job.head.headers.get("origin")
-    if origin is not None and origin in job.settings.server.origins:
-        headers += (
-            ("access-control-allow-origin", origin),
-            ("access-control-expose-headers", _EXPOSED),
-            ("vary", "origin"),
-        )
-    if exchange.losses:
-        headers += told_losses(exchange.losses, details=wants_details(job.head))
-    if exchange.estimates_input:
-        headers.append(ESTIMATE)
-    headers += exchange.passed_back
+def cross_origin(origin: str) -> Headers:
+    """For a page of an origin that may call."""
+    return [
+        ("access-control-allow-origin", origin),
+        ("access-control-expose-headers", _EXPOSED),
+        ("vary", "origin"),
+    ]
+
+
+def wants_details(head: Head) -> bool:
+    return head.headers.get(DETAILS, "").strip().lower() not in _NO
+
+
+def told_losses(losses: Sequence[Loss], *, details: bool) -> Headers:
+    headers: Headers = [(LOSSES, names(worst_first(losses)))]
+    if details:
+        headers.append((DETAILS, whole(worst_first(grouped(losses)))))
     return headers
+
+
+def names(losses: Sequence[Loss]) -> str:
+    """Features, each once; `+3` at the end: so many more have no room."""
+    found = list(dict.fromkeys([loss.feature for loss in losses]))
+    text = ",".join(found)
+    shown = len(found)
+    while len(text) > NAMES_BYTES:
+        shown -= 1
+        text = ",".join([*found[:shown], f"+{len(found) - shown}"])
+    return text
+
+
+def whole(losses: Sequence[Loss]) -> str:
+    """A JSON array in ASCII; `{"untold": 3}` at its end: so many more have no room."""
+    room = DETAILS_BYTES - _ROOM_FOR_MARK
+    told: list[str] = []
+    for loss in losses:
+        fields = loss.told()
+        if len(fields["detail"]) > _DETAIL_LONGEST:
+            fields["detail"] = fields["detail"][: _DETAIL_LONGEST - 1] + "…"
+        text = _ascii(encode(fields).decode("utf-8", "replace"))
+        room -= len(text) + 1
+        if room < 0:
+            told.append(f'{{"untold":{sum_of(losses[len(told) :])}}}')
+            break
+        told.append(text)
+    return f"[{','.join(told)}]"
+
+
+def _ascii(text: str) -> str:
+    """JSON says every letter in ASCII; a header takes no other."""
+    return text if text.isascii() and text.isprintable() else _NOT_PLAIN.sub(_escaped, text)
+
+
+def _escaped(letter: re.Match[str]) -> str:
+    units = letter[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))

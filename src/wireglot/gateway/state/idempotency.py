@@ -14,14 +14,12 @@ import msgspec
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.request.exchange import Answerer, Exchange
-from wireglot.gateway.request.headers import common_headers
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.recorder import Recorder
 from wireglot.gateway.state.stored_forms import IDEMPOTENT
-from wireglot.gateway.state.tasks import Guarded, stop
+from wireglot.gateway.state.tasks import Guarded, Pace, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
@@ -249,7 +247,7 @@ def _digest(job: Job) -> bytes:
 def _replay(exchange: Exchange, record: _Record) -> None:
     exchange.record.answered(record.status)
     exchange.record.noted("answered before: sent again")
-    told = common_headers(exchange)
+    told = exchange.headers()
     headers = [("content-type", record.content_type), ("idempotent-replayed", "true"), *told]
     if record.content_type.startswith("text/event-stream"):
         headers += [("cache-control", "no-cache"), ("x-accel-buffering", "no")]

@@ -2,21 +2,130 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
 
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.page_request import PageRequest, unavailable
+from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size, unavailable
 from wireglot.gateway.state.conversations.pages import ConversationPages, SessionPages
 from wireglot.gateway.state.keys.admin import AdminPages
-from wireglot.gateway.state.ledger.pages import UsagePages
-from wireglot.gateway.state.losses.pages import LossPages
-from wireglot.gateway.state.responses.pages import ResponsePages
+from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
+from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
+from wireglot.gateway.state.losses.shelf import LossShelf
+from wireglot.gateway.state.responses.background import Background
+from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.state import State
 from wireglot.stores import StoreDown
+from wireglot.stores.base import Ledger
+from wireglot.wire.json import decode
+
+_ID_LONGEST: Final = 64
+_SIBLINGS_SECONDS: Final = 0.15
+"""After which the other workers' rows are in the store too."""
 
 Handler = Callable[[PageRequest], Awaitable[None]]
+
+
+class ResponsePages:
+    """`/v1/responses/{id}`: stored responses, shown and deleted."""
+
+    def __init__(self, responses: ResponseStore, background: Background) -> None:
+        self._responses = responses
+        self._background = background
+
+    async def cancel(self, page: PageRequest) -> None:
+        await self._background.cancel(page)
+
+    async def get(self, page: PageRequest) -> None:
+        if page.query("stream") == "true":
+            await self._background.stream(page)
+            return
+        (id,) = page.asked.ids
+        kept = await self._responses.load(page.caller.name, id)
+        if kept is not None:
+            kept = await self._background.current(page.caller.name, id, kept)
+        if kept is None:
+            raise self._responses.missing(page.caller.name, id)
+        page.send(kept.body)
+
+    async def delete(self, page: PageRequest) -> None:
+        (id,) = page.asked.ids
+        if not await self._responses.delete(page.caller.name, id):
+            raise self._responses.missing(page.caller.name, id)
+        await self._background.dropped(page.caller.name, id)
+        page.send({"id": id, "object": "response.deleted", "deleted": True})
+
+    async def input_items(self, page: PageRequest) -> None:
+        (id,) = page.asked.ids
+        kept = await self._responses.load(page.caller.name, id)
+        if kept is None:
+            raise self._responses.missing(page.caller.name, id)
+        items: list[dict[str, Any]] = kept.input
+        if order_of(page) == "desc":
+            items = items[::-1]
+        after, limit = page.query("after"), page_size(page)
+        if after:
+            places = [place for place, item in enumerate(items) if item["id"] == after]
+            if not places:
+                raise RequestError("bad", f"after: there is no item '{after}' in this list", param="after")
+            items = items[places[0] + 1 :]
+        page.send(listed(items[:limit], has_more=len(items) > limit))
+
+
+class UsagePages:
+    """`GET /v1/usage`: what was used, added up. A caller sees its own; the admin sees everybody's."""
+
+    def __init__(self, usage: UsageLedger, ledger: Ledger) -> None:
+        """`usage` writes, `ledger` is where it can be read."""
+        self._usage = usage
+        self._ledger = ledger
+
+    async def usage(self, page: PageRequest) -> None:
+        given = {
+            name: ",".join(values)
+            for name, values in parse_qs(page.head.query, keep_blank_values=True).items()
+        }
+        everybody = page.asked.operation == "admin"
+        if not everybody:
+            # Gemini's clients send their secret under this name; and it is their own anyway.
+            given.pop("key", None)
+        try:
+            query = query_of(given)
+        except BadParameter as wrong:
+            raise RequestError("bad", str(wrong), code="invalid_value", param=wrong.name) from None
+        if not everybody:
+            # What another key of this name used before is not this one's to see.
+            made = page.caller.key.created if page.caller.key is not None else 0
+            query = msgspec.structs.replace(query, caller=page.caller.name, since=max(query.since, made))
+        # Who asks right after a request finds it here.
+        await self._usage.flush()
+        if page.settings.server.workers > 1:
+            await asyncio.sleep(_SIBLINGS_SECONDS)
+        page.send(await report(self._ledger, query, page.settings.currency))
+
+
+class LossPages:
+    """`GET /v1/requests/{id}/losses`: what could not cross of a request, told to whoever sent it."""
+
+    def __init__(self, shelf: LossShelf) -> None:
+        self._shelf = shelf
+
+    async def get(self, page: PageRequest) -> None:
+        (id,) = page.asked.ids
+        found = await self._shelf.find(page.caller.name, id) if len(id) <= _ID_LONGEST else None
+        if found is None:
+            # The same words for the requests of others: that there are any is nobody's business.
+            raise RequestError(
+                "not_found",
+                f"no losses of {id[:_ID_LONGEST]}: it had none, was sent by somebody else, or is long ago",
+                code="losses_not_found",
+            )
+        page.send(decode(found))
 
 
 class StatePages:

@@ -21,7 +21,6 @@ from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.ledger.sweeper import Sweeper
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.losses.shelf import LossShelf
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
 from wireglot.gateway.state.responses.background import Background
@@ -30,7 +29,7 @@ from wireglot.gateway.state.responses.compaction import Compaction
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.sharing import Sharing
 from wireglot.gateway.state.store_health import StoreHealth, WatchedDocuments
-from wireglot.gateway.state.tasks import Guarded, stop
+from wireglot.gateway.state.tasks import Guarded, Pace, stop
 from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine, open_fleet_log
 from wireglot.stores.base import Counters, Engine, Shared, VaultApart

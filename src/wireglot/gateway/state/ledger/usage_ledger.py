@@ -14,13 +14,13 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.dialects.registry import UnknownDialect, surface
+from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Account
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.known_price import known_price
 from wireglot.gateway.state.ledger.drain import PACE, Drain, DrainPace
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.outcome import Usage

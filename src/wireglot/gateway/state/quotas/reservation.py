@@ -10,13 +10,13 @@ from typing import Final, Literal
 
 import msgspec
 
+from wireglot.gateway.config.prices import known_price, why_unknown
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics, Readings
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
-from wireglot.gateway.state.known_price import known_price, why_unknown
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ErrorKind

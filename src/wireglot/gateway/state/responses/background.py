@@ -16,10 +16,9 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
-from wireglot.gateway.request.headers import JSON, common_headers, identity
+from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
-from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import (
     FINAL,
     STOPPED,
@@ -36,7 +35,7 @@ from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.orphans import Orphans, Running
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.stored_forms import CANCEL, EVENT, KeptResponse
-from wireglot.gateway.state.tasks import Guarded, stop
+from wireglot.gateway.state.tasks import Guarded, Pace, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
@@ -130,7 +129,7 @@ class Background:
             assert work.refusal is not None
             raise work.refusal
         exchange.record.answered()
-        headers = common_headers(exchange)
+        headers = exchange.headers()
         if job.stream:
             follower = self._follower(work.caller, work.id, -1, work.event_log)
             await follower.tell(exchange.reply, headers, job.settings.limits.ping)

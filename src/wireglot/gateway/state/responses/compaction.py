@@ -11,8 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 import secrets
-from collections.abc import Callable, Coroutine, Iterator
-from functools import partial
+import sys
+from collections.abc import Coroutine, Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -21,13 +21,12 @@ from wireglot.dialects.base import Compaction as CompactionForm
 from wireglot.dialects.base import Stored
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.body import read
-from wireglot.gateway.request.client_stream import ClientStream
+from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Answerer, Exchange
-from wireglot.gateway.request.headers import JSON, common_headers
+from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.state.responses.compaction_words import INSTRUCTIONS, NOW, PREFACE, in_words
 from wireglot.gateway.targets.routing import Unroutable, route
-from wireglot.http.application import Headers
 from wireglot.ir.content import Foreign, Media, Message, Part, Text
 from wireglot.ir.request import Request
 from wireglot.ir.stream import unfold
@@ -40,29 +39,13 @@ _MAGIC: Final = b"WG1"  # as our other envelopes begin: what holds one is never 
 _PREFIX: Final = base64.b64encode(_MAGIC).decode()
 
 
-class _Summary:
-    """Implements `Reply`: takes the model's summary in, which is no answer yet."""
+class _Summary(CollectedReply):
+    """Takes the model's summary in, which is no answer yet."""
 
     def __init__(self) -> None:
-        self.started = False
-        self.body = b""
+        super().__init__(sys.maxsize)
         self.kept: list[dict[str, Any]] = []
         """The items that stay beside the summary."""
-
-    def send(self, status: int, headers: Headers, body: bytes) -> None:
-        self.started = True
-        self.body = body
-
-    def start(self, status: int, headers: Headers) -> None:
-        raise AssertionError("a summary is asked for in one piece")
-
-    def write(self, data: bytes) -> None: ...
-
-    def end(self) -> None: ...
-
-    def abort(self) -> None: ...
-
-    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None: ...
 
 
 class Compaction:
@@ -80,7 +63,7 @@ class Compaction:
             asked["background"] = False
         in_answer = job.asked.operation != "compact"
         if in_answer and job.stream:
-            _keep_alive(exchange)  # nothing of a summary is shown before it is whole
+            exchange.open_stream()  # nothing of a summary is shown before it is whole
         body = encode({**document, **asked})
         asking = read(job, body, id=job.id, now=job.context.now, memory=job.context.memory)
         # In its place: what is written down of the one is written down of the other.
@@ -89,7 +72,7 @@ class Compaction:
         )
         own.tap, own.estimates = exchange.tap, exchange.estimates
         await inner.answer(own)
-        answer = decode(summary.body)
+        answer = decode(bytes(summary.body))
         text = "".join(form.texts(answer))
         if not text.strip():
             raise RequestError("upstream_bad", "the model has not written a summary")
@@ -100,7 +83,7 @@ class Compaction:
         compacted = form.render_answer(
             f"resp_{secrets.token_hex(24)}", [*summary.kept, item], answer.get("usage"), job.context
         )
-        exchange.reply.send(200, [JSON, *common_headers(own)], encode(compacted))
+        exchange.reply.send(200, [JSON, *own.headers()], encode(compacted))
 
     def open(self, exchange: Exchange) -> None:
         """A step: our own summaries are text again before a model sees them; a compaction asks for one."""
@@ -228,24 +211,11 @@ def _is_asked(exchange: Exchange) -> bool:
     return _form(stored_of(job)).is_asked(job)
 
 
-def _keep_alive(exchange: Exchange) -> None:
-    job = exchange.job
-    exchange.client = ClientStream(
-        exchange.reply,
-        exchange.ending,
-        exchange.record,
-        surface=job.surface,
-        framing=job.context.framing,
-        ping_seconds=job.settings.limits.ping,
-        headers=partial(common_headers, exchange),
-    )
-
-
 def _answer(exchange: Exchange, document: dict[str, Any]) -> None:
     """The answer to an ordinary request, in the way it was asked for."""
     job, client = exchange.job, exchange.client
     if client is None:
-        exchange.reply.send(200, [JSON, *common_headers(exchange)], encode(document))
+        exchange.reply.send(200, [JSON, *exchange.headers()], encode(document))
         return
     speaks = exchange.codec
     writer = speaks.stream_writer(job.context, exchange.request())

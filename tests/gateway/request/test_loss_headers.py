@@ -4,8 +4,7 @@ import json
 
 from tests.gateway import kit
 from tests.tiers import rows
-from wireglot.gateway.request.headers import common_headers
-from wireglot.gateway.request.told_losses import DETAILS_BYTES, NAMES_BYTES, told_losses
+from wireglot.gateway.request.headers import DETAILS_BYTES, NAMES_BYTES, common_headers, told_losses
 from wireglot.ir.loss import FEATURES, Loss
 
 USER = Loss("$.user", "user", "dropped", "end users are not named")
