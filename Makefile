@@ -30,13 +30,16 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && $(INSTALL) python3-venv; }
 	$(PYTHON) -m venv $(VENV)
 
+# What is compiled into the package, where there is a C compiler.
+NATIVE := src/wireglot/wire/_scan.c tools/release/build_hook.py
+
 # The package alone, for `make demo`.
-$(VENV)/.package: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.package: $(BIN)/python pyproject.toml constraints.txt $(NATIVE)
 	$(PIP) -e .
 	@touch $@
 
 # The package with everything that tests and checks it.
-$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt $(NATIVE)
 	$(PIP) -e '.[dev]'
 	@touch $(VENV)/.package $@
 

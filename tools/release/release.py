@@ -151,10 +151,10 @@ def dated(changelog: str, version: str, today: str) -> str:
 
 def check_built(folder: Path, version: str) -> None:
     """A wheel and an sdist of that version, and what they call themselves."""
-    wheel, sdist = folder / f"wireglot-{version}-py3-none-any.whl", folder / f"wireglot-{version}.tar.gz"
-    for file in (wheel, sdist):
-        if not file.exists():
-            raise RuntimeError(f"{file.name} was not built")
+    wheel = next(folder.glob(f"wireglot-{version}-*.whl"), None)
+    sdist = folder / f"wireglot-{version}.tar.gz"
+    if wheel is None or not sdist.exists():
+        raise RuntimeError(f"no wheel, or no sdist, of {version} was built")
     with zipfile.ZipFile(wheel) as opened:
         told = opened.read(f"wireglot-{version}.dist-info/METADATA").decode()
     with tarfile.open(sdist) as packed:

@@ -20,6 +20,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+_NATIVE = "wireglot/wire/_scan.abi3.so"
 _UMASKS = (0o022, 0o077)
 _BUILD = """
 import os, sys
@@ -67,7 +68,13 @@ def _runs_by_itself(wheel: bytes) -> list[str]:
     """Whatever is neither ours nor about us, and what Python loads unasked."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as opened:
         names = opened.namelist()
-    return [name for name in names if name.endswith((".pth", ".so")) or not name.startswith("wireglot")]
+    return [
+        name
+        for name in names
+        if name.endswith(".pth")
+        or (name.endswith(".so") and name != _NATIVE)
+        or not name.startswith("wireglot")
+    ]
 
 
 if __name__ == "__main__":

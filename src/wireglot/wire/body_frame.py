@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from wireglot.wire.scan import Span
+
 SPACE: Final = re.compile(rb"[ \t\n\r]*")
 SPACES: Final = b" \t\n\r"
-
-Span = tuple[int, int]
 
 _WORDS_BYTES: Final = 64
 _MAX_MET: Final = 64

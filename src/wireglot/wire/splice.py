@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
-from wireglot.wire.body_frame import BodyFrame, Span
+from wireglot.wire.body_frame import BodyFrame
 from wireglot.wire.growing_body import Grown, compare
 from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, mend_escapes
 from wireglot.wire.known_text import KnownText
 from wireglot.wire.memory import Memory
+from wireglot.wire.scan import Span, scan
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -34,38 +35,52 @@ _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 class Outline:
     """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
 
-    __slots__ = ("_spans", "body", "grown", "members", "repeated")
+    __slots__ = ("body", "grown", "is_sound", "members", "repeated")
 
     def __init__(
-        self, body: bytes, memory: Memory | None = None, turns: str = "", grown: Grown | None = None
+        self,
+        body: bytes,
+        memory: Memory | None = None,
+        turns: str = "",
+        grown: Grown | None = None,
+        depth: int = DEPTH_MOST,
     ) -> None:
         """What `memory` knows of it is not read again: see `growing_body`. `grown`: where that was looked for
         already."""
         self.body = body
         self.repeated: list[str] = []
         """The keys that stand there more than once."""
-        if grown is None and memory is not None and memory.frames:
-            grown = compare(body, memory, turns)
         self.grown = grown
         """What was known of it."""
-        self._spans: dict[str, Span] | None
+        self.is_sound = False
+        """Whether all of it is known to be JSON that nobody need repair, nested at most `depth` deep."""
+        self.members: dict[str, Span]
+        """Where each value is; of a key that stands there more than once, the last."""
+        if memory is not None:
+            self.recall(memory, turns)
         if self.grown is not None:
-            self._spans = self.grown.spans
-            text = memoryview(body)
-            self.members = {key: msgspec.Raw(text[start:end]) for key, (start, end) in self._spans.items()}
-            return
-        self.members, readable = _values(body)
-        self._spans = _compact_spans(readable, self.members) or _spaced_spans(readable, self.members)
-        if self._spans is None:
-            self._spans, self.repeated = _found_spans(readable, self.members)
+            self.members = self.grown.spans
+        elif (members := scan(body, depth)) is not None:
+            self.members, self.is_sound = members, True
+        else:
+            values, readable = _values(body)
+            members = _compact_spans(readable, values)
+            if members is None:
+                members, self.repeated = _found_spans(readable, values)
+            self.members = members
+
+    def recall(self, memory: Memory, turns: str) -> None:
+        """Look for what `memory` knows of it."""
+        if self.grown is None and memory.frames:
+            self.grown = compare(self.body, memory, turns)
 
     def get(self, key: str) -> Any:
         """Its value; None where it is not there. Raises what `unreadable` makes of a BadJson."""
-        raw = self.members.get(key)
-        if raw is None:
+        span = self.members.get(key)
+        if span is None:
             return None
         try:
-            return decode(memoryview(raw))
+            return decode(memoryview(self.body)[span[0] : span[1]])
         except BadJson as problem:
             raise self.unreadable(problem) from None
 
@@ -80,14 +95,18 @@ class Outline:
         """The object, decoded. What `memory` knows is taken from it: each item of the member `turns`, any
         other array or object as a whole."""
         inside = depth - 1
+        body = memoryview(self.body)
         if memory is None:
-            return {key: _decode_member(raw, inside) for key, raw in self.members.items()}
+            return {
+                key: _decode_member(body[start:end], inside) for key, (start, end) in self.members.items()
+            }
         grown = self.grown
         learn = memory.learns
         texts: dict[str, KnownText] = {}
         document: dict[str, Any] = {}
-        for key, raw in self.members.items():
-            if len(raw) <= _SHORT_BYTES or memoryview(raw)[0] not in _NESTED:
+        for key, (start, end) in self.members.items():
+            raw = body[start:end]
+            if len(raw) <= _SHORT_BYTES or raw[0] not in _NESTED:
                 document[key] = _decode_member(raw, inside)
             elif key == turns:
                 known = grown if grown is not None and grown.frame.turns == turns else None
@@ -99,7 +118,7 @@ class Outline:
                 else:
                     document[key] = _decode_member(raw, inside)
             else:
-                text = grown.texts.get(grown.spans[key][0]) if grown is not None else None
+                text = grown.texts.get(start) if grown is not None else None
                 if text is not None and text.depth == inside:
                     document[key] = memory.recall(text)
                     continue
@@ -117,24 +136,23 @@ class Outline:
         grown = self.grown
         if grown is not None:
             memory.follow(grown.frame, found, len(grown.turns))
-        elif self._spans is not None and memory.text_of(found[0]) is not None:
+        elif not self.repeated and memory.text_of(found[0]) is not None:
             known = {key: (text.number, len(text.stated)) for key, text in texts.items()}
-            frame = BodyFrame(self.body, self._spans, known, turns)
+            frame = BodyFrame(self.body, self.members, known, turns)
             memory.use(frame)
             memory.follow(frame, found)
 
     def replaced(self, key: str, value: bytes) -> bytes:
         """As `splice` does it."""
-        span = self._spans.get(key) if self._spans is not None else None
-        if span is None:
+        span = self.members.get(key)
+        if span is None or self.repeated:
             return splice(self.body, {key: value})
         body = memoryview(self.body)
         return b"".join((body[: span[0]], value, body[span[1] :]))
 
 
-def _decode_long(raw: msgspec.Raw, depth: int) -> Any:
+def _decode_long(text: memoryview, depth: int) -> Any:
     """A long array item by item: one call into C would keep the interpreter from all other threads."""
-    text = memoryview(raw)
     if text[0] != _BRACKET:
         return decode(text, depth)
     try:
@@ -144,11 +162,11 @@ def _decode_long(raw: msgspec.Raw, depth: int) -> Any:
     return [decode(memoryview(item), depth - 1) for item in items]
 
 
-def _decode_member(raw: msgspec.Raw, depth: int) -> Any:
-    return _decode_long(raw, depth) if len(raw) > _LONG_BYTES else decode(memoryview(raw), depth)
+def _decode_member(text: memoryview, depth: int) -> Any:
+    return _decode_long(text, depth) if len(text) > _LONG_BYTES else decode(text, depth)
 
 
-def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory, grown: Grown | None, learn: bool) -> Any:
+def _decode_turns(text: memoryview, depth: int, memory: Memory, grown: Grown | None, learn: bool) -> Any:
     """An array whose items are found one by one: a conversation grows at its end."""
     turns: list[Any] = []
     times: dict[int, int] = {}
@@ -159,7 +177,6 @@ def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory, grown: Grown | N
         if items:
             times = dict.fromkeys(map(id, turns), 1)
     else:
-        text = memoryview(raw)
         try:
             items = _decode_items(text)
         except (ValueError, RecursionError):
@@ -239,28 +256,8 @@ def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[s
     return spans if spans and at == len(readable) else None
 
 
-def _spaced_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, Span] | None:
-    """The same for an object with one space behind each colon and comma, as Python and others write it. Here
-    the length proves nothing, so every key, value and comma is compared."""
-    spans = {}
-    start = end = len("{")
-    for key, raw in values.items():
-        value = bytes(raw)
-        member = b'"%b": %b' % (key.encode("utf-8", "replace"), value)
-        if not readable.startswith(member, start):
-            return None
-        end = start + len(member)
-        spans[key] = (end - len(value), end)
-        start = end + len(", ")
-        if readable[end:start] != b", ":
-            break
-    return spans if len(spans) == len(values) and readable[end:] == b"}" else None
-
-
-def _found_spans(
-    readable: bytes, values: Mapping[str, msgspec.Raw]
-) -> tuple[dict[str, Span] | None, list[str]]:
-    """Where each value stands, by looking; None, and the keys that stand there more than once."""
+def _found_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> tuple[dict[str, Span], list[str]]:
+    """Where each value stands, by looking, and the keys that stand there more than once."""
     opening = _OPENING.match(readable)
     assert opening is not None, "msgspec has read an object here"
     spans: dict[str, Span] = {}
@@ -269,7 +266,7 @@ def _found_spans(
         if key in spans:
             repeated.append(key)
         spans[key] = (start, end)
-    return None if repeated else spans, repeated
+    return spans, repeated
 
 
 def _members(readable: bytes, start: int, values: Mapping[str, msgspec.Raw]) -> list[tuple[str, int, int]]:

@@ -1,0 +1,58 @@
+"""What hatchling runs while it builds: compiles the one native module, where there is a C compiler.
+
+Without one, with `WIREGLOT_PURE=1`, or where compiling fails, the wheel is pure Python and does the same.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_SOURCE = Path("src/wireglot/wire/_scan.c")
+_BUILT = _SOURCE.with_name("_scan.abi3.so")
+_LINKING = {"linux": ("-Wl,--build-id=none", "-s"), "darwin": ("-undefined", "dynamic_lookup")}
+"""Where it was built leaves no trace in it: the same sources and compiler give the same bytes."""
+
+
+class NativeModule(BuildHookInterface[Any]):
+    """A wheel with it is for one platform, and for every Python from 3.11 on (the stable ABI)."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        built = Path(self.root) / _BUILT
+        built.unlink(missing_ok=True)
+        if not os.environ.get("WIREGLOT_PURE") and sys.platform in _LINKING and _compile(Path(self.root)):
+            build_data["pure_python"] = False
+            build_data["tag"] = f"cp311-abi3-{_platform_tag()}"
+            build_data["artifacts"].append(_BUILT.as_posix())
+
+
+def _compile(root: Path) -> bool:
+    """Whether it is there now."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    options = ["-O3", "-fPIC", "-shared", *_LINKING[sys.platform], "-I", sysconfig.get_path("include")]
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch) / _BUILT.name
+        try:
+            words = [*compiler, *options, str(_SOURCE), "-o", str(made)]
+            subprocess.run(words, cwd=root, check=True, capture_output=True)
+            (root / _BUILT).write_bytes(made.read_bytes())
+        except (OSError, subprocess.CalledProcessError):
+            return False
+    return True
+
+
+def _platform_tag() -> str:
+    """On Linux with the C library that it was built with: it needs that one, or a newer one."""
+    name, version = platform.libc_ver()
+    if name == "glibc":
+        return f"manylinux_{version.replace('.', '_')}_{platform.machine()}"
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
