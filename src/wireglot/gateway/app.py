@@ -292,11 +292,13 @@ class Gateway:
 
     async def _read(self, incoming: Incoming, body: bytes, id: str, now: int) -> Job:
         """A body that may be known, or so large that it is read in a thread."""
-        memory = self.memories.for_body(incoming.caller.name, body)
+        caller = incoming.caller.name
+        memory = self.memories.for_next_turn(caller, body)
+        find = self.memories.finder(caller)
         large, known = len(body) > LARGE_BYTES, None
         if large:
             known = known_of(body, memory, surface(incoming.asked.dialect).client.turns)
-        reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known)
+        reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known, find_memory=find)
         return await aside(reading) if large and known is None else reading()
 
     async def submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:

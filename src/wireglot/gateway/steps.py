@@ -192,13 +192,11 @@ async def _read_large(exchange: Exchange) -> None:
     wanted = not passes or job.surface.stored is not None or bool(job.conversation)
     if wanted:
         exchange.held.take(len(job.body))  # decoded, it is there once more
-    with suppress(RequestError):  # raised again by the step that needs the request
-        await aside(lambda: _read(exchange, wanted))
-
-
-def _read(exchange: Exchange, wanted: bool) -> None:
-    if exchange.sealed or wanted:
-        exchange.request()
+    if wanted or exchange.sealed:
+        exchange.recall()
+        if exchange.is_large:
+            with suppress(RequestError):  # raised again by the step that needs the request
+                await aside(exchange.request)
 
 
 def enter(gates: Gates, exchange: Exchange) -> Awaitable[None] | None:

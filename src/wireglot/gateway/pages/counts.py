@@ -155,7 +155,7 @@ class Counting:
                 model=target.model,
                 provider=target.provider.name,
                 limits=target.limits,
-                context=exchange.job.context,
+                context=exchange.job.reading,
             )
         )
         base_url = target.provider.spec.base_url
@@ -166,7 +166,7 @@ class Counting:
             return exchange.request()
         job = exchange.job
         counts = _counts(job.surface)
-        return told(lambda: counts.parse_request(exchange.document(), job.context))
+        return told(lambda: counts.parse_request(exchange.document(), job.reading))
 
     def _estimated(self, exchange: Exchange, target: Target) -> bytes:
         self.estimated_for.add(target.provider.name)

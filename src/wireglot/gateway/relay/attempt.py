@@ -88,17 +88,11 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
     job, spec = exchange.job, target.provider.spec
     exchange.minter = target.minter
     stream = job.stream if spec.streams == "both" else spec.streams == "only"
-    context = msgspec.structs.replace(
-        job.context,
-        provider=target.provider.name,
-        model=target.model,
-        account=credential.account if credential is not None else "",
-    )
     same = target.dialect == job.dialect and stream == job.stream
     if exchange.policy == "as-is":
         if not same:
             raise _not_as_is(target)
-        return _raw(exchange, target, credential, context, as_is=True)
+        return _raw(exchange, target, credential, as_is=True)
     if (
         same
         and target.plain
@@ -106,10 +100,20 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
         and not exchange.stripped
         and not (job.surface.client.safeguards and _is_checked_here(job, target))
     ):
-        return _raw(exchange, target, credential, context)
+        return _raw(exchange, target, credential)
     if job.surface.client.thread is not None:
         _refuse_thread(job, job.surface.client.thread)
-    return _translated(exchange, target, credential, context, stream=stream)
+    return _translated(exchange, target, credential, stream=stream)
+
+
+def _context(job: Job, target: Target, credential: Credential | None) -> Context:
+    return msgspec.structs.replace(
+        job.context,
+        provider=target.provider.name,
+        model=target.model,
+        account=credential.account if credential is not None else "",
+        memory=job.content.memory,
+    )
 
 
 def _is_checked_here(job: Job, target: Target) -> bool:
@@ -147,7 +151,6 @@ def _raw(
     exchange: Exchange,
     target: Target,
     credential: Credential | None,
-    context: Context,
     *,
     as_is: bool = False,
 ) -> Prepared:
@@ -178,7 +181,7 @@ def _raw(
         outbound=outbound(job, target, credential, operation=operation, body=body),
         stream=job.stream,
         raw=True,
-        context=context,
+        context=_context(job, target, credential),
         losses=losses,
         leaks_calls=() if as_is or operation == "compact" else target.limits.leaks_calls,
         own_usage=own_usage,
@@ -188,9 +191,10 @@ def _raw(
 
 
 def _translated(
-    exchange: Exchange, target: Target, credential: Credential | None, context: Context, *, stream: bool
+    exchange: Exchange, target: Target, credential: Credential | None, *, stream: bool
 ) -> Prepared:
     job, own = exchange.job, exchange.request()
+    context = _context(job, target, credential)
     request = own
     refused: tuple[Loss, ...] = ()
     if exchange.stripped:
@@ -214,7 +218,7 @@ def _translated(
         and not exchange.stripped
     )
     if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
-        return _raw(exchange, target, credential, context)
+        return _raw(exchange, target, credential)
     writing = planned.context
     if not exchange.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)

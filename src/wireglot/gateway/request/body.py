@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from wireglot.dialects.base import BadField, ClientSide, Context, RequestGlance, Surface
@@ -46,10 +47,10 @@ def read(
     now: int,
     memory: Memory | None = None,
     grown: Grown | None = None,
+    find_memory: Callable[[bytes], Memory | None] | None = None,
 ) -> Job:
-    """The request that a body asks for. Raises a RequestError that names the field. `memory`: what the
-    caller's requests have in common, where it comes again. `grown`: what of it is known, where somebody has
-    looked for that."""
+    """The request that a body asks for. Raises a RequestError that names the field. The other parameters are
+    those of `ClientBody`."""
     settings, head, asked = incoming.settings, incoming.head, incoming.asked
     spoken = surface(asked.dialect)
     client = spoken.client
@@ -58,7 +59,7 @@ def read(
     if len(body) > 2 * limits.json_items:
         _check_size(body, limits.json_items)
     depth = limits.json_depth
-    content = ClientBody(body, depth, memory, client.turns, grown=grown)
+    content = ClientBody(body, depth, memory, client.turns, grown=grown, find_memory=find_memory)
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)
@@ -66,12 +67,13 @@ def read(
     timeout = _asked_timeout(head, outline, ours) if ours or _TIMEOUT_HEADER in head.headers else None
     if ours:  # no provider gets it
         body = without(body, client.timeout_field)
-        content = ClientBody(body, depth, memory, client.turns)
+        content = ClientBody(body, depth, memory, client.turns, find_memory=find_memory)
         outline = content.outline
     for mark in client.sealed_marks:
         content.sealed = content.sealed or holds_rare(body, mark)
     seen = _glance(content, asked, client)
-    if len(body) <= _MEASURED_BYTES:  # a larger one is measured when it is decoded, before it goes anywhere
+    # A larger one is measured when it is decoded, before it goes anywhere.
+    if not outline.is_sound and len(body) <= _MEASURED_BYTES:
         _check_depth(body, depth)
     conversation = conversation_name(head, outline, client.conversation_field)
     sealed = sealing(settings.server, incoming.caller)
@@ -101,7 +103,6 @@ def read(
             call_prefix=client.call_prefix or "call",
             framing=framing,
             max_frame=settings.limits.event,
-            memory=memory,
         ),
     )
 
@@ -117,6 +118,8 @@ def check_unread(job: Job) -> None:
     """Refuse broken letters, numbers out of range and what is nested too deeply, in a body that is passed on
     unread."""
     body = job.body
+    if job.outline.is_sound:
+        return
     if len(body) > _MEASURED_BYTES:
         job.content.check()  # to decode it is the quickest way to look for all of them
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
@@ -13,13 +14,15 @@ from wireglot.wire.splice import Outline
 
 _LONG_BYTES: Final = 256 * 1024
 """From here on it is decoded member by member."""
+_UNLIMITED: Final = 1 << 60
+"""The depth of what was found to be nested little enough."""
 _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 
 
 class ClientBody:
     """Implements the dialects' `Body`. Raises a RequestError where it is no JSON object."""
 
-    __slots__ = ("_depth", "_document", "_memory", "_turns", "body", "outline", "sealed")
+    __slots__ = ("_depth", "_document", "_find_memory", "_turns", "body", "memory", "outline", "sealed")
 
     def __init__(
         self,
@@ -29,15 +32,19 @@ class ClientBody:
         turns: str = "",
         *,
         grown: Grown | None = None,
+        find_memory: Callable[[bytes], Memory | None] | None = None,
     ) -> None:
         """`turns`: the member whose items come again with every turn, in `memory`. `grown`: what of it is
-        known, where somebody has looked for that."""
+        known, where somebody has looked for that. `find_memory`: where it is not known yet whether the body
+        comes again, and is asked only for one that is decoded."""
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")
         self.body: Final = body
-        self.outline: Final[Outline] = _outlined(body, memory, turns, grown)
+        self.outline: Final[Outline] = _outlined(body, memory, turns, grown, depth)
+        self.memory = memory
+        """What the caller's requests have in common. Known once it was recalled."""
+        self._find_memory = find_memory if memory is None else None
         self._depth: Final = depth
-        self._memory: Final = memory
         self._turns: Final = turns
         self._document: dict[str, Any] | None = None
         self.sealed = False
@@ -45,8 +52,16 @@ class ClientBody:
 
     def check(self) -> None:
         """Raise what is wrong with it, and keep nothing of it."""
-        if self._document is None:
+        if self._document is None and not self.outline.is_sound:
             self._decoded()
+
+    def recall(self) -> None:
+        """Find the memory that it is decoded with."""
+        if self._find_memory is not None:
+            find, self._find_memory = self._find_memory, None
+            self.memory = find(self.body)
+            if self.memory is not None:
+                self.outline.recall(self.memory, self._turns)
 
     def document(self) -> dict[str, Any]:
         """Decoded once."""
@@ -56,13 +71,16 @@ class ClientBody:
 
     def _decoded(self) -> dict[str, Any]:
         """Agents send the same tools and turns again and again: those are decoded, read and written once."""
+        self.recall()
+        memory, outline = self.memory, self.outline
+        depth = _UNLIMITED if outline.is_sound and memory is None else self._depth
         # Of a member that stands twice the outline has only one.
-        if (self._memory is not None or len(self.body) > _LONG_BYTES) and not self.outline.repeated:
+        if (memory is not None or len(self.body) > _LONG_BYTES) and not outline.repeated:
             try:
-                return self.outline.document(self._depth, self._memory, self._turns)
+                return outline.document(depth, memory, self._turns)
             except BadJson:
                 pass  # told with its place in the whole body
-        value = read_json(self.body, self._depth)
+        value = read_json(self.body, depth)
         if not isinstance(value, dict):
             raise RequestError("bad", "expected a JSON object", code="invalid_type")
         return value
@@ -92,9 +110,9 @@ class _ClientOutline(Outline):
         return bad_json(problem)
 
 
-def _outlined(body: bytes, memory: Memory | None, turns: str, grown: Grown | None) -> Outline:
+def _outlined(body: bytes, memory: Memory | None, turns: str, grown: Grown | None, depth: int) -> Outline:
     try:
-        return _ClientOutline(body, memory, turns, grown)
+        return _ClientOutline(body, memory, turns, grown, depth)
     except BadJson as problem:
         if not isinstance(read_json(body), dict):
             raise RequestError("bad", "expected a JSON object", code="invalid_type") from None

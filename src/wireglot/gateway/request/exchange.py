@@ -168,7 +168,7 @@ class Exchange:
         self._places: RequestPlaces | None = None
         self._request: Request | None = None
         self._unread: RequestError | None = None
-        self.is_large = len(job.body) > LARGE_BYTES and weight(job.body, job.outline.grown) > LARGE_BYTES
+        self.is_large = _is_large(job)
         """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
         record.model, record.stream, record.session = job.model, job.stream, job.session
 
@@ -182,6 +182,11 @@ class Exchange:
         if self._document is None:
             self._document = decoded(self.job)
         return self._document
+
+    def recall(self) -> None:
+        """Find what is known of the body, before it is decoded: it may be less work then."""
+        self.job.content.recall()
+        self.is_large = _is_large(self.job)
 
     def request(self) -> Request:
         """The body in neutral terms, with what the path says about it. Read once."""
@@ -324,7 +329,7 @@ class Exchange:
 
     def _parsed(self) -> Request:
         job = self.job
-        request = self._own = self.codec.parse_request(self.document(), job.context)
+        request = self._own = self.codec.parse_request(self.document(), job.reading)
         if not job.session:
             self._conversation = Estimator.conversation(request, caller=job.caller.name)
             self.record.beginning = self._conversation
@@ -333,6 +338,10 @@ class Exchange:
         if self.sealed:
             request = brought_back(request)
         return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
+
+
+def _is_large(job: Job) -> bool:
+    return len(job.body) > LARGE_BYTES and weight(job.body, job.outline.grown) > LARGE_BYTES
 
 
 def _some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:

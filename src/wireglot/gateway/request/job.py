@@ -51,6 +51,13 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
     timeout: float | None
     """Seconds for the whole answer, where the caller gives it a time."""
     context: Context
+    """Without a memory: whether there is one is known once the body was decoded."""
+
+    @property
+    def reading(self) -> Context:
+        """What the decoded body is read with."""
+        memory = self.content.memory
+        return self.context if memory is None else msgspec.structs.replace(self.context, memory=memory)
 
     @property
     def thread(self) -> bool:

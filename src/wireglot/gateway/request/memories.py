@@ -1,13 +1,13 @@
 """What is remembered of each caller's requests: one memory each, so none can meet another's (decision 18).
 
-Only for the loop's own thread; the memories themselves are used beside it too.
+Large bodies are read in threads beside the loop, and look for their caller's memory from there.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, RLock
 from typing import Final
 
 from wireglot.gateway.process_limits import ProcessLimits
@@ -26,6 +26,9 @@ class Memories:
         self._limits = limits
         self._account = account
         self._counting = Lock()
+        self._lock = RLock()
+        self._settings = 0
+        """Which ones they are that bodies are read with."""
         self._of: OrderedDict[str, Memory] = OrderedDict()  # the caller that was not here for longest first
         self._sightings = Sightings()
         account.forget = self.forget
@@ -33,8 +36,18 @@ class Memories:
     def __len__(self) -> int:
         return len(self._of)
 
+    def for_next_turn(self, caller: str, body: bytes) -> Memory | None:
+        """The caller's own, for a body that seems to go on with a conversation that is known."""
+        memory = self._of.get(caller) if len(body) >= REMEMBERED_BYTES else None
+        if memory is None or not memory.may_know(body):
+            return None
+        memory.sent(len(body))
+        with self._lock:
+            self._sightings.pass_by(caller, len(body))
+            return self.of(caller)
+
     def for_body(self, caller: str, body: bytes) -> Memory | None:
-        """The caller's own, for a body that comes again; None where it would only cost."""
+        """The caller's own, for any other body that comes again; None where it would only cost."""
         if len(body) < REMEMBERED_BYTES:
             return None
         limits = self._limits()
@@ -43,51 +56,58 @@ class Memories:
         memory = self._of.get(caller)
         if memory is not None:
             memory.sent(len(body))
-            if memory.may_know(body):
-                self._sightings.pass_by(caller, len(body))
-                return self.of(caller)
         within = limits.remembered // _HELD_FOR_BYTE
         within_own = min(limits.remembered, limits.remembered_per_key) // _HELD_FOR_BYTE
-        if not self._sightings.comes_again(caller, body, within=within, within_own=within_own):
-            return None
-        worth = memory is None or memory.learns or memory.may_frame(body)
-        return self.of(caller) if worth else None
+        with self._lock:
+            if not self._sightings.comes_again(caller, body, within=within, within_own=within_own):
+                return None
+            worth = memory is None or memory.learns or memory.may_frame(body)
+            return self.of(caller) if worth else None
+
+    def finder(self, caller: str) -> Callable[[bytes], Memory | None]:
+        """`for_body` of the caller, while the settings are those of now."""
+        settings = self._settings
+        return lambda body: self.for_body(caller, body) if self._settings == settings else None
 
     def of(self, caller: str) -> Memory | None:
         """The caller's own; None where nothing is to be remembered."""
-        limits = self._limits()
-        most = limits.remembered
-        if not most:
-            return None
-        memory = self._of.get(caller)
-        if memory is None:
-            share = min(most, limits.remembered_per_key)
-            memory = self._of[caller] = Memory(share, Lock(), self._count)
-        else:
-            self._of.move_to_end(caller)
-        over = self._account.remembered - most
-        if over > 0:  # what requests have left since somebody came last
-            self.forget(over)
-            return self._of.get(caller)
-        return memory
+        with self._lock:
+            limits = self._limits()
+            most = limits.remembered
+            if not most:
+                return None
+            memory = self._of.get(caller)
+            if memory is None:
+                share = min(most, limits.remembered_per_key)
+                memory = self._of[caller] = Memory(share, Lock(), self._count)
+            else:
+                self._of.move_to_end(caller)
+            over = self._account.remembered - most
+            if over > 0:  # what requests have left since somebody came last
+                self.forget(over)
+                return self._of.get(caller)
+            return memory
 
     def forget(self, size: int) -> None:
         """At least so many bytes, or all there is."""
-        while size > 0 and self._of:
-            caller, memory = next(iter(self._of.items()))
-            before = memory.held
-            if before > size:
-                memory.shrink(before - size)
-            else:
-                del self._of[caller]
-                memory.retire()  # a request of the caller may be under way
-            size -= before - memory.held
+        with self._lock:
+            while size > 0 and self._of:
+                caller, memory = next(iter(self._of.items()))
+                before = memory.held
+                if before > size:
+                    memory.shrink(before - size)
+                else:
+                    del self._of[caller]
+                    memory.retire()  # a request of the caller may be under way
+                size -= before - memory.held
 
     def clear(self) -> None:
         """Other settings may read the same bytes in another way."""
-        for memory in self._of.values():
-            memory.retire()
-        self._of.clear()
+        with self._lock:
+            self._settings += 1
+            for memory in self._of.values():
+                memory.retire()
+            self._of.clear()
 
     def _count(self, size: int) -> None:
         """By the loop and by threads beside it."""

@@ -148,7 +148,7 @@ class ReasoningVault:
     def _lacking(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         """Who keeps the answer, and the turns before it that may have lost something."""
         job = exchange.job
-        history = read_history(exchange.request().messages, job.context.memory)
+        history = read_history(exchange.request().messages, job.content.memory)
         keeper = _KeepsReasoning(self, exchange, history=history)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
         drops, by_name = job.surface.reasoning.drops_thoughts, _comes_bare(exchange)
@@ -389,7 +389,7 @@ class _KeepsReasoning:
 
     def _read(self, exchange: Exchange) -> History:
         messages = self._unread if self._unread is not None else exchange.request().messages
-        return read_history(messages, exchange.job.context.memory)
+        return read_history(messages, exchange.job.content.memory)
 
     @property
     def _gives_up(self) -> bool:

@@ -171,7 +171,7 @@ class Background:
             agent=head.headers.get("user-agent", ""),
             traceparent=head.headers.get("traceparent", ""),
         )
-        asking = read(job, body, id=record.id, now=int(time.time()), memory=job.context.memory)
+        asking = read(job, body, id=record.id, now=int(time.time()), memory=job.content.memory)
         own = Exchange(asking, record, event_log, exchange.redactor, held=exchange.held.another())
         own.estimates = exchange.estimates
         own.rewrite(own.request())  # what passes as it came has another id

@@ -137,7 +137,7 @@ class Chain:
         job, request = exchange.job, exchange.request()
         items = document.get("input")
         if items and items is not exchange.document().get("input"):
-            request = told(lambda: exchange.codec.parse_request(document, job.context))
+            request = told(lambda: exchange.codec.parse_request(document, job.reading))
         return stored_of(job).without_state(request)
 
     def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:

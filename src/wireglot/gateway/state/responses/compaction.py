@@ -65,7 +65,7 @@ class Compaction:
         if in_answer and job.stream:
             exchange.open_stream()  # nothing of a summary is shown before it is whole
         body = encode({**document, **asked})
-        asking = read(job, body, id=job.id, now=job.context.now, memory=job.context.memory)
+        asking = read(job, body, id=job.id, now=job.context.now, memory=job.content.memory)
         # In its place: what is written down of the one is written down of the other.
         own = Exchange(
             asking, exchange.record, summary, exchange.redactor, exchange.ending, held=exchange.held
