@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -21,6 +22,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=2000)
+if os.environ.get("WIREGLOT_PURE"):
+    sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]
+
 settings.load_profile("deep" if os.environ.get("WIREGLOT_DEEP") else "ci")
 
 # A shell starts what runs in its background with interrupts ignored, and that is inherited: tests that

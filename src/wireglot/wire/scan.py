@@ -1,27 +1,16 @@
 """One pass over a JSON text, by the small native module `_scan` where it was built.
 
-Without it, or with `WIREGLOT_PURE=1` in the environment, every text gets the closer look that only unusual
-ones get with it: the results are the same, only the time differs.
+Without it, or with `WIREGLOT_PURE=1` in the environment of the command line, every text gets the closer look
+that only unusual ones get with it: the results are the same, only the time differs.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 Span = tuple[int, int]
-
-
-def _load() -> ModuleType | None:
-    if os.environ.get("WIREGLOT_PURE"):
-        return None
-    try:
-        return import_module("wireglot.wire._scan")
-    except ImportError:
-        return None
 
 
 def _unscanned(body: bytes, depth: int) -> None:
@@ -32,7 +21,11 @@ def _hashed(data: memoryview, seed: int) -> int:
     return hash((seed, data)) & 0xFFFF_FFFF_FFFF_FFFF
 
 
-_native: Final = _load()
+_native: Any
+try:
+    _native = import_module("wireglot.wire._scan")
+except ImportError:
+    _native = None
 
 IS_NATIVE: Final = _native is not None
 

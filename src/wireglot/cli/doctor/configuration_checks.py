@@ -29,6 +29,7 @@ from wireglot.gateway.settings import Secret, ServerSettings, Settings
 from wireglot.stores import StoreUnusable
 from wireglot.stores.open import sqlite_path
 from wireglot.stores.sqlite.file import require_version, sqlite_version
+from wireglot.wire.scan import IS_NATIVE
 
 _TOLD_ELSEWHERE: Final = re.compile(
     r"provider \S+ is (?:on|off):|only the embedded demo|no provider is on"
@@ -299,9 +300,8 @@ _NEEDED: Final = {
 
 def look_at_versions(case: DoctorCase) -> Iterator[DoctorFinding]:
     system = f"{platform.system()} {platform.machine()}".strip()
-    yield ok(
-        f"wireglot {__version__}, Python {platform.python_version()}, SQLite {sqlite_version()}, {system}"
-    )
+    program = f"wireglot {__version__}" if IS_NATIVE else f"wireglot {__version__} (pure Python)"
+    yield ok(f"{program}, Python {platform.python_version()}, SQLite {sqlite_version()}, {system}")
     try:
         require_version()
     except StoreUnusable as told:
