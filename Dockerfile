@@ -1,5 +1,6 @@
 # Written plainly: `make container` runs these very lines where there is no container engine, too.
-FROM python:3.13-slim-bookworm AS build
+# The full image, for its C compiler (see docs/decisions/0024); nothing of it is shipped.
+FROM python:3.13-bookworm AS build
 # Neither pip's version nor its cache belongs into what is shipped.
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
