@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -23,6 +24,7 @@ from wireglot.gateway.trace.wanted import Wanted
 from wireglot.http.application import Headers
 from wireglot.traces.analysis import with_told
 from wireglot.traces.file import SUFFIX, write_trace
+from wireglot.traces.pointer import resolve
 from wireglot.traces.trace import Row, Trace, TraceMessage
 from wireglot.wire.json import BadJson, decode
 
@@ -127,14 +129,12 @@ class NoPicture(Exception):
 def picture(trace: Trace, part: str, pointer: str) -> tuple[str, bytes]:
     """Its type and its bytes. `part`: `client` or `upstream`, whose document; both requests and whole
     answers are looked through."""
-    for message in _messages(trace, part):
-        try:
-            document = decode(message.body) if message.body and not message.base64 else None
-        except BadJson:
-            continue
-        found = _at(document, pointer)
-        if isinstance(found, str):
-            return _raster(found)
+    if len(pointer) <= _POINTER_LETTERS and pointer.startswith("/"):
+        for message in _messages(trace, part):
+            with contextlib.suppress(BadJson, LookupError):
+                found = resolve(decode(message.body) if not message.base64 else None, pointer)
+                if isinstance(found, str):
+                    return _raster(found)
     raise NoPicture("there is no text at that place")
 
 
@@ -145,20 +145,6 @@ def _messages(trace: Trace, part: str) -> list[TraceMessage]:
         last = trace.attempts[-1:]
         return [side for each in last for side in (each.request, each.answer) if side is not None]
     raise NoPicture("part: expected client or upstream")
-
-
-def _at(document: Any, pointer: str) -> Any:
-    if len(pointer) > _POINTER_LETTERS or not pointer.startswith("/"):
-        return None
-    for piece in pointer[1:].split("/"):
-        name = piece.replace("~1", "/").replace("~0", "~")
-        if isinstance(document, dict):
-            document = document.get(name)
-        elif isinstance(document, list) and name.isascii() and name.isdigit() and len(name) < 9:
-            document = document[int(name)] if int(name) < len(document) else None
-        else:
-            return None
-    return document
 
 
 def _raster(text: str) -> tuple[str, bytes]:
