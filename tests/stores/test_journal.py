@@ -19,9 +19,8 @@ import pytest
 
 from tests.waiting import until
 from wireglot.stores.journal.disk import Disk
-from wireglot.stores.journal.files import BEGIN, SUFFIX
+from wireglot.stores.journal.files import BEGIN, SUFFIX, orphans
 from wireglot.stores.journal.journal import Journal, JournalFull
-from wireglot.stores.journal.orphans import orphans
 from wireglot.stores.journal.sync import Timing
 from wireglot.stores.records import UsageRow
 

@@ -23,11 +23,11 @@ from wireglot.stores.journal.files import (
     frame,
     held,
     number_of,
+    orphans,
     read_segment,
     unframe,
 )
 from wireglot.stores.journal.journal import Journal, JournalFull
-from wireglot.stores.journal.orphans import orphans
 from wireglot.stores.journal.sync import Syncer, Timing, reason_of
 from wireglot.stores.records import UsageRow
 

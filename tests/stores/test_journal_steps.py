@@ -21,11 +21,10 @@ from tests.stores.test_journal_files import Quiet, framed, row, segment, syncer
 from tests.tiers import rows
 from tests.waiting import until
 from wireglot.stores.journal import disk as disk_module
-from wireglot.stores.journal import orphans as orphans_module
+from wireglot.stores.journal import files as files_module
 from wireglot.stores.journal.disk import DISK, Disk
-from wireglot.stores.journal.files import BEGIN, LOCK, Segment, Shelf, held, number_of
+from wireglot.stores.journal.files import BEGIN, LOCK, Orphan, Segment, Shelf, held, number_of, orphans
 from wireglot.stores.journal.journal import RECENT_ROWS, Journal, JournalFull, Position
-from wireglot.stores.journal.orphans import Orphan, orphans
 from wireglot.stores.journal.sync import Syncer, Timing
 from wireglot.stores.records import UsageRow
 
@@ -295,9 +294,9 @@ def test_a_journal_that_cannot_be_taken_is_not_held_open(
     for lock_file, drop in ((taken, None), (removed, None), (free, damaged)):
         (home / LOCK).write_text("")
         with monkeypatch.context() as patched:
-            patched.setattr(orphans_module, "lock_file", lock_file)
+            patched.setattr(files_module, "lock_file", lock_file)
             if drop is not None:
-                patched.setattr(orphans_module, "_drop_spares", drop)
+                patched.setattr(files_module, "_drop_spares", drop)
             assert orphans(tmp_path, "me") == []
     assert len(opened) == 3
     assert not any(map(is_open, opened))

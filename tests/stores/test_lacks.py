@@ -258,7 +258,7 @@ def test_a_word_that_cannot_be_written_leaves_none(run, two, path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("wireglot.stores.sqlite.kept_words.os.write", full)
+        patch.setattr("wireglot.stores.sqlite.vault.os.write", full)
         run(other.vault.keep("t", {"b": b"1"}, 3600))
     assert not one.lacks("t")
     assert not path.with_name("s.db-kept").exists()

@@ -16,7 +16,7 @@ import pytest
 import wireglot
 from tests.stores.conftest import MEMORY, POSTGRES, SQLITE, Run
 from wireglot.stores import open_engine
-from wireglot.stores.journal.orphans import orphans
+from wireglot.stores.journal.files import orphans
 from wireglot.stores.records import UsageQuery, UsageRow
 
 PROGRAM = Path(__file__).with_name("new_usage_fields.py")

@@ -18,8 +18,8 @@ import pytest
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Document, UsageQuery, UsageRow
 from wireglot.stores.sqlite import SqliteEngine
-from wireglot.stores.sqlite.database import Database
 from wireglot.stores.sqlite.engine import STORE
+from wireglot.stores.sqlite.worker_threads import Database
 
 # Not forked: a child of a process that has a file open must not inherit its connections.
 SPAWN = multiprocessing.get_context("spawn")

@@ -32,8 +32,8 @@ from tools.lab.progress import Progress
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
 from wireglot.stores.base import StoreDown, StoreUnusable
+from wireglot.stores.journal.files import orphans
 from wireglot.stores.journal.journal import Journal, JournalFull
-from wireglot.stores.journal.orphans import orphans
 from wireglot.stores.journal.sync import Timing
 from wireglot.stores.records import Document, KeyRow, Rate, UsageQuery, UsageRow
 from wireglot.stores.seal import Sealer

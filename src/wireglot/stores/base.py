@@ -15,13 +15,13 @@ from wireglot.stores.records import (
     KindLimits,
     LogEntry,
     Rate,
+    Record,
     Session,
     Stats,
     Swept,
     UsageQuery,
     UsageRow,
     UsageTotal,
-    VaultEntry,
 )
 
 
@@ -382,12 +382,12 @@ class Engine(Protocol):
     @call("reads", long=True)
     async def stats(self) -> Stats: ...
 
-    def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+    def export(self) -> AsyncIterator[Record]:
         """Everything, sealed as it is."""
         ...
 
     @call("writes", long=True)
-    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+    async def load(self, records: Sequence[Record]) -> None:
         """What `export` gave, in any store; what is there already stays as it is."""
         ...
 

@@ -19,7 +19,7 @@ from wireglot.stores.base import (
     VaultApart,
 )
 from wireglot.stores.open import open_counters, open_engine
-from wireglot.stores.records import Document, KeyRow, KindLimits, Stats, Swept, UsageRow, VaultEntry
+from wireglot.stores.records import KindLimits, Record, Stats, Swept
 
 Opened = TypeVar("Opened", bound=Engine | Shared)
 
@@ -87,10 +87,10 @@ class DeferredEngine(_Deferred[Engine]):
     async def stats(self) -> Stats:
         return await self.opened().stats()
 
-    def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+    def export(self) -> AsyncIterator[Record]:
         return self.opened().export()
 
-    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+    async def load(self, records: Sequence[Record]) -> None:
         await self.opened().load(records)
 
     def lacks(self, caller: str) -> bool:

@@ -264,6 +264,10 @@ class Denied(msgspec.Struct, frozen=True):
     wait: float
 
 
+Record = Document | UsageRow | KeyRow | VaultEntry
+"""What a whole store is made of."""
+
+
 class KindLimits(msgspec.Struct, frozen=True):
     """How much of one kind of document is kept: the oldest go first. 0: no limit."""
 

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 import msgspec
 
 from wireglot.stores.base import Engine
-from wireglot.stores.records import Document, KeyRow, UsageRow, VaultEntry
+from wireglot.stores.records import Document, KeyRow, Record, UsageRow, VaultEntry
 
 FORMAT: Final = 1
 BATCH_RECORDS: Final = 500
@@ -67,7 +67,7 @@ async def export_lines(engine: Engine) -> AsyncIterator[bytes]:
 async def import_lines(engine: Engine, lines: AsyncIterable[bytes] | Iterable[bytes]) -> int:
     """How many records there were. They are written in batches; nothing of the batch with a bad line is, and
     what is there already stays as it is, so the same lines may be given again."""
-    batch: list[Document | UsageRow | KeyRow | VaultEntry] = []
+    batch: list[Record] = []
     size = count = number = 0
     ended = False
     async for line in _each(lines):

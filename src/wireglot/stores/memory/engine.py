@@ -18,6 +18,7 @@ from wireglot.stores.records import (
     KeyRow,
     KindLimits,
     KindStats,
+    Record,
     Session,
     Stats,
     Swept,
@@ -458,7 +459,7 @@ class MemoryEngine:
         kinds["keys"] = KindStats(len(keys), sum(len(msgspec.json.encode(row)) for row in keys))
         return Stats("memory", VERSION, kinds)
 
-    async def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+    async def export(self) -> AsyncIterator[Record]:
         for row in list(self._keys.rows.values()):
             yield row
         for document in self._documents.everything():
@@ -468,7 +469,7 @@ class MemoryEngine:
         for usage in list(self._ledger.usage.values()):
             yield usage
 
-    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+    async def load(self, records: Sequence[Record]) -> None:
         for record in records:
             match record:
                 case Document():

@@ -9,8 +9,14 @@ from typing import Final
 from wireglot.stores.base import Documents, Keys, Ledger, Vault
 from wireglot.stores.postgres import documents
 from wireglot.stores.postgres.address import PostgresAddress, read_address
-from wireglot.stores.postgres.documents import NOW, PostgresDocuments, PostgresVault
-from wireglot.stores.postgres.keys import PostgresKeys, key_row, load_keys
+from wireglot.stores.postgres.documents import (
+    NOW,
+    PostgresDocuments,
+    PostgresKeys,
+    PostgresVault,
+    key_row,
+    load_keys,
+)
 from wireglot.stores.postgres.ledger import INSERT, PostgresLedger, columns, usage_row
 from wireglot.stores.postgres.pool import (
     COMMAND_SECONDS,
@@ -26,6 +32,7 @@ from wireglot.stores.records import (
     KeyRow,
     KindLimits,
     KindStats,
+    Record,
     Stats,
     Swept,
     UsageRow,
@@ -127,9 +134,6 @@ async def _evict(pool: PostgresPool, kinds: Mapping[str, KindLimits]) -> dict[st
         return evicted
 
     return await pool.run(work)
-
-
-Record = Document | UsageRow | KeyRow | VaultEntry
 
 
 async def everything(pool: PostgresPool) -> AsyncIterator[Record]:
@@ -284,10 +288,10 @@ class PostgresEngine:
 
         return await self._pool.run(work)
 
-    def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+    def export(self) -> AsyncIterator[Record]:
         return everything(self._pool)
 
-    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+    async def load(self, records: Sequence[Record]) -> None:
         await load_records(self._pool, records)
 
     def lacks(self, caller: str) -> bool:

@@ -17,9 +17,9 @@ import apsw
 
 from wireglot.stores.claims import Weighed, filled
 from wireglot.stores.records import Budget, Denied, Rate
-from wireglot.stores.sqlite.database import Clock, Database
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
 from wireglot.stores.sqlite.schema import COUNTERS_ID, COUNTERS_STEPS
+from wireglot.stores.sqlite.worker_threads import Clock, Database
 
 T = TypeVar("T")
 

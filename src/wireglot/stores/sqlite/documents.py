@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.stores.records import Document, KeyRow, are_all_changes, read_key
 from wireglot.stores.sql import from_text, is_plain, to_text
-from wireglot.stores.sqlite.database import Database
+from wireglot.stores.sqlite.worker_threads import Database
 
 COLUMNS: Final = "tenant, kind, id, body, parent, number, created, expires"
 """In the order of the record's fields."""

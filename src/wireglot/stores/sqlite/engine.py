@@ -16,6 +16,7 @@ from wireglot.stores.records import (
     KeyRow,
     KindLimits,
     KindStats,
+    Record,
     Stats,
     Swept,
     UsageRow,
@@ -23,11 +24,11 @@ from wireglot.stores.records import (
 )
 from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 from wireglot.stores.sqlite import documents, ledger
-from wireglot.stores.sqlite.database import Clock, Database
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
 from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_ID, STORE_INDEXES, STORE_STEPS
 from wireglot.stores.sqlite.sweep import sweep, wipe
 from wireglot.stores.sqlite.vault import SqliteVault
+from wireglot.stores.sqlite.worker_threads import Clock, Database
 
 T = TypeVar("T")
 
@@ -37,6 +38,16 @@ STORE: Final = Format(
 
 PAGE_BYTES: Final = 4 << 20
 PAGE_ROWS: Final = 1000
+
+
+_STATS: Final = """
+SELECT kind, count(*), sum(size), min(created), max(created) FROM documents GROUP BY kind
+UNION ALL SELECT 'vault', count(*), coalesce(sum(length(body)), 0), 0, 0 FROM vault
+UNION ALL SELECT 'usage', count(*),
+    iif(count(*), (SELECT sum(pgsize - unused) FROM dbstat WHERE name = 'usage' AND aggregate = TRUE), 0),
+    coalesce(min(started), 0), coalesce(max(started), 0) FROM usage
+UNION ALL SELECT 'keys', count(*), coalesce(sum(length(body)), 0), 0, 0 FROM keys
+"""
 
 
 class SqliteEngine:
@@ -73,27 +84,7 @@ class SqliteEngine:
 
     async def stats(self) -> Stats:
         def read(connection: apsw.Connection) -> Stats:
-            kinds = {
-                from_text(kind): KindStats(*found)
-                for kind, *found in connection.execute(
-                    "SELECT kind, count(*), sum(size), min(created), max(created) FROM documents"
-                    " GROUP BY kind"
-                )
-            }
-            kinds["vault"] = KindStats(
-                *connection.execute("SELECT count(*), coalesce(sum(length(body)), 0) FROM vault").get
-            )
-            count, oldest, newest = connection.execute(
-                "SELECT count(*), coalesce(min(started), 0), coalesce(max(started), 0) FROM usage"
-            ).get
-            size = connection.execute(
-                "SELECT coalesce(sum(pgsize - unused), 0) FROM dbstat"
-                " WHERE name = 'usage' AND aggregate = TRUE"
-            ).get
-            kinds["usage"] = KindStats(count, size if count else 0, oldest, newest)
-            kinds["keys"] = KindStats(
-                *connection.execute("SELECT count(*), coalesce(sum(length(body)), 0) FROM keys").get
-            )
+            kinds = {from_text(kind): KindStats(*found) for kind, *found in connection.execute(_STATS)}
             return Stats(
                 engine=f"SQLite {apsw.sqlite_lib_version()}, {self._database.path}",
                 version=connection.pragma("user_version"),
@@ -103,7 +94,7 @@ class SqliteEngine:
 
         return await self._database.report(read)
 
-    async def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+    async def export(self) -> AsyncIterator[Record]:
         async for row in self._pages("keys", "body", lambda row: _KEY.decode(row[0])):
             yield row
         async for document in self._pages("documents", documents.COLUMNS, documents.read_document):
@@ -136,7 +127,7 @@ class SqliteEngine:
                 yield record(row[1:])
             last = page[-1][0]
 
-    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+    async def load(self, records: Sequence[Record]) -> None:
         def write(connection: apsw.Connection) -> None:
             for record in records:
                 match record:

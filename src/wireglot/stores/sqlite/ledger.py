@@ -23,7 +23,7 @@ from wireglot.stores.sql import (
     to_text,
     usage_totals,
 )
-from wireglot.stores.sqlite.database import Database
+from wireglot.stores.sqlite.worker_threads import Database
 
 _ROW: Final = f"({', '.join('?' * len(USAGE))})"
 

@@ -10,8 +10,8 @@ import apsw
 
 from wireglot.stores.records import KindLimits, Swept
 from wireglot.stores.sql import from_text, to_text
-from wireglot.stores.sqlite.database import Database
 from wireglot.stores.sqlite.ledger import crash
+from wireglot.stores.sqlite.worker_threads import Database
 
 STEP_ROWS: Final = 500
 STEP_DOCUMENTS: Final = 100

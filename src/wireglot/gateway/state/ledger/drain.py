@@ -14,8 +14,8 @@ from wireglot.gateway.state.stored_forms import now_ms
 from wireglot.gateway.state.tasks import PAUSE_SECONDS, Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
+from wireglot.stores.journal.files import Orphan, orphans
 from wireglot.stores.journal.journal import Journal
-from wireglot.stores.journal.orphans import Orphan, orphans
 from wireglot.stores.records import UsageRow
 
 BATCH_ROWS: Final = 500
