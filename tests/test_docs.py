@@ -14,6 +14,8 @@ import pytest
 from tests.gateway.config.config_files import QUIET, loaded
 from tests.tiers import rows
 from tools import architecture, blocks, config_tables, metric_table
+from tools.error_codes import CODES, errors_page, found_codes
+from tools.generate_docs import stale
 from wireglot.cli.parser import build_parser
 from wireglot.cli.process_setup import DEBUGGABLE
 from wireglot.dialects.gemini import assist
@@ -78,6 +80,20 @@ def section(text, heading):
 
 def first_cells(text):
     return [row.split(" | ")[0] for row in re.findall(r"^\| (`.*) \|$", text, flags=re.MULTILINE)]
+
+
+def test_the_committed_pages_are_up_to_date():
+    """R-L-04, R-L-05. Among the tests that read the same sources and SDKs: each is read once in a process."""
+    assert list(stale(check=True)) == []
+
+
+def test_every_code_in_the_source_is_told_with_what_to_do() -> None:
+    """[M4] A code that nobody explains, or an explanation of none, fails here."""
+    page = errors_page()
+    assert {"upstream_auth_failed", "model_not_found", "not_served", "insufficient_quota"} <= found_codes()
+    for code, (status, when, fix) in CODES.items():
+        assert f"| `{code}` | {status} | {when} | {fix} |" in page
+        assert all((status, when, fix))
 
 
 # Links.

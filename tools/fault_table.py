@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from tools.fault_rows import ELSEWHERE, REASONS, ROWS
 from wireglot.gateway.errors import ErrorClass, RequestError, refusal
 from wireglot.wire.json import decode
 
@@ -28,6 +29,14 @@ _CLASSES: tuple[ErrorClass, ...] = (
 
 Tests = dict[int, list[tuple[str, str]]]
 """Row -> file (below tests/) and name of each test."""
+
+_TABLE: Final = tomllib.loads((Path(__file__).parent / "fault_rows.toml").read_text("utf-8"))
+ROWS: Final[dict[int, tuple[str, str]]] = {int(row): tuple(texts) for row, texts in _TABLE["rows"].items()}
+"""What happens, and what the gateway answers."""
+REASONS: Final[dict[int, str]] = {int(row): reason for row, reason in _TABLE["reasons"].items()}
+ELSEWHERE: Final[Tests] = {
+    int(row): [tuple(test.split("::")) for test in tests] for row, tests in _TABLE["tests"].items()
+}
 
 
 def found_tests() -> tuple[Tests, set[tuple[str, str]]]:

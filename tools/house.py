@@ -158,6 +158,8 @@ class BroadExcept(msgspec.Struct, frozen=True):
 
 def broad_excepts(module: Module) -> list[BroadExcept]:
     """Those that clean up and raise again are none."""
+    if not any(isinstance(node, ast.ExceptHandler) and _is_broad(node) for node in module.nodes):
+        return []
     lines = module.path.read_text(encoding="utf-8").splitlines()
     found: list[BroadExcept] = []
 

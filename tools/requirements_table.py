@@ -13,6 +13,7 @@ import re
 import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,6 +126,7 @@ def _remarks(source: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
+@cache
 def held(folder: Path = ROOT / "tests") -> dict[str, list[str]]:
     """Each cited id with its tests, as `path::name` or the path of a whole file, from the root."""
     found: dict[str, list[str]] = {}
