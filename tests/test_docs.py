@@ -13,8 +13,7 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded
 from tests.tiers import rows
-from tools import architecture, blocks, config_tables, metric_table
-from tools.error_codes import CODES, errors_page, found_codes
+from tools import architecture, blocks, config_tables, error_codes, metric_table
 from tools.generate_docs import stale
 from wireglot.cli.parser import build_parser
 from wireglot.cli.process_setup import DEBUGGABLE
@@ -89,9 +88,10 @@ def test_the_committed_pages_are_up_to_date():
 
 def test_every_code_in_the_source_is_told_with_what_to_do() -> None:
     """[M4] A code that nobody explains, or an explanation of none, fails here."""
-    page = errors_page()
-    assert {"upstream_auth_failed", "model_not_found", "not_served", "insufficient_quota"} <= found_codes()
-    for code, (status, when, fix) in CODES.items():
+    page = error_codes.page()
+    known = {"upstream_auth_failed", "model_not_found", "not_served", "insufficient_quota"}
+    assert known <= error_codes.found_codes()
+    for code, (status, when, fix) in error_codes.CODES.items():
         assert f"| `{code}` | {status} | {when} | {fix} |" in page
         assert all((status, when, fix))
 

@@ -16,7 +16,6 @@ from tools.house import Module, modules
 from wireglot.gateway.errors import _CLASSES, QUOTA
 from wireglot.http.failures import _OUTCOMES
 
-_MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
 _ROOMS: Final = ("gateway/", "http/", "dialects/")
 _MAKERS: Final = {
     "RequestError": 2,
@@ -81,7 +80,7 @@ def _codes_in(module: Module) -> Iterator[str]:
                     yield choice.value
 
 
-def errors_page() -> str:
+def page() -> list[str]:
     found = found_codes()
     problems = [f"{code}: used in the source, told nowhere" for code in sorted(found - CODES.keys())]
     made_up = CODES.keys() - found - _BY_NAME
@@ -89,19 +88,12 @@ def errors_page() -> str:
     if problems:
         raise Untold("\n".join(problems))
     rows = [f"| `{code}` | {status} | {when} | {fix} |" for code, (status, when, fix) in CODES.items()]
-    return (
-        "\n".join(
-            [
-                _MARK,
-                "",
-                "# Error codes",
-                "",
-                *_INTRODUCTION,
-                "",
-                "| code | status | when | what to do |",
-                "|---|---|---|---|",
-                *rows,
-            ]
-        )
-        + "\n"
-    )
+    return [
+        "# Error codes",
+        "",
+        *_INTRODUCTION,
+        "",
+        "| code | status | when | what to do |",
+        "|---|---|---|---|",
+        *rows,
+    ]

@@ -19,7 +19,6 @@ from wireglot.wire.json import decode
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 
-_MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
 _NAMED = re.compile(r"FAULTS ((?:\d+(?:, )?)+)")
 _SECTIONS = (1, 2)
 _CLASSES: tuple[ErrorClass, ...] = (
@@ -78,10 +77,8 @@ def covered() -> tuple[Tests, Tests, list[str]]:
     return rows, sections, problems
 
 
-def page(rows: Tests, sections: Tests) -> str:
-    lines = [
-        _MARK,
-        "",
+def _lines(rows: Tests, sections: Tests) -> Iterator[str]:
+    yield from (
         "# Faults",
         "",
         "What can go wrong, what the gateway answers, and the tests that hold it to that.",
@@ -115,12 +112,11 @@ def page(rows: Tests, sections: Tests) -> str:
         "",
         "| | what happens | answer | tests, or why there are none |",
         "|---|---|---|---|",
-    ]
+    )
     for number, (fault, answer) in ROWS.items():
         reason = [REASONS[number]] if number in REASONS else []
         held = "; ".join([*([_links(rows[number])] if rows.get(number) else []), *reason])
-        lines.append(f"| {number} | {fault} | {answer} | {held} |")
-    return "\n".join(lines) + "\n"
+        yield f"| {number} | {fault} | {answer} | {held} |"
 
 
 def _class_row(kind: ErrorClass) -> str:
@@ -143,8 +139,8 @@ class Uncovered(Exception):
     """A row without a test or a reason, or a pointer to a test that is not there."""
 
 
-def faults_page() -> str:
+def page() -> Iterator[str]:
     rows, sections, problems = covered()
     if problems:
         raise Uncovered("\n".join(problems))
-    return page(rows, sections)
+    return _lines(rows, sections)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Final
 
 from tools import (
     architecture,
@@ -41,14 +42,14 @@ _CELLS: dict[Grade, str] = {
 }
 
 
-def losses_page() -> str:
+def _losses() -> list[str]:
     """Every feature name with its meaning, and how bad it is to lose it."""
     rows = [f"| `{name}` | {text} |" for name, text in sorted(FEATURES.items())]
     judged = [
         f"| `{feature}` | {action} | {grade} | {reason} |"
         for (feature, action), (grade, reason) in sorted(GRADES.items())
     ]
-    return _page(
+    return [
         "# Losses",
         "",
         "Whatever a translation could not say as it was meant is a `Loss(path, feature, action, detail)`",
@@ -81,10 +82,10 @@ def losses_page() -> str:
         "| feature | action | grade | why |",
         "|---|---|---|---|",
         *judged,
-    )
+    ]
 
 
-def matrix_page() -> str:
+def _matrix() -> list[str]:
     """What became of each probe in each direction."""
     heads = [title(client, upstream) for client, upstream in DIRECTIONS]
     rows = [
@@ -93,7 +94,7 @@ def matrix_page() -> str:
         + " |"
         for name, row in run_matrix().items()
     ]
-    return _page(
+    return [
         "# Fidelity matrix",
         "",
         "Measured, not promised: each row is a small conversation or answer that the tests send in all",
@@ -115,11 +116,25 @@ def matrix_page() -> str:
         "| feature | " + " | ".join(heads) + " |",
         "|---" * (len(heads) + 1) + "|",
         *rows,
-    )
+    ]
 
 
 def _page(*lines: str) -> str:
     return "\n".join((_MARK, "", *lines)) + "\n"
+
+
+_REFERENCE: Final[dict[str, Callable[[], Iterable[str]]]] = {
+    "cli.md": cli_page.page,
+    "errors.md": error_codes.page,
+    "faults.md": fault_table.page,
+    "losses.md": _losses,
+    "matrix.md": _matrix,
+    "metrics.md": metric_table.page,
+    "modules.md": architecture.modules_page,
+    "mutants.md": mutant_results.page,
+    "providers.md": provider_page.page,
+    "requirements.md": requirements_table.page,
+}
 
 
 def parts() -> dict[str, dict[str, str]]:
@@ -145,18 +160,7 @@ def http_pages() -> dict[Path, str]:
 def stale(check: bool) -> Iterable[str]:
     """Write the pages that differ (or only name them)."""
     docs = ROOT / "docs"
-    pages = {
-        docs / "reference" / "cli.md": _page(*cli_page.page()),
-        docs / "reference" / "errors.md": error_codes.errors_page(),
-        docs / "reference" / "faults.md": fault_table.faults_page(),
-        docs / "reference" / "losses.md": losses_page(),
-        docs / "reference" / "matrix.md": matrix_page(),
-        docs / "reference" / "metrics.md": _page(*metric_table.page()),
-        docs / "reference" / "modules.md": _page(*architecture.modules_page()),
-        docs / "reference" / "mutants.md": _page(*mutant_results.page()),
-        docs / "reference" / "providers.md": _page(*provider_page.page()),
-        docs / "reference" / "requirements.md": _page(*requirements_table.page()),
-    }
+    pages = {docs / "reference" / name: _page(*page()) for name, page in _REFERENCE.items()}
     proofs = docs / "reliability.md"
     written = proofs.read_text(encoding="utf-8") if proofs.exists() else ""
     pages[proofs] = reliability_page.current(written, _page(*reliability_page.page()))
