@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools.docs_blocks.__main__ import not_run, results_of
+from tools.docs_blocks.__main__ import Runner, not_run, results_of
 from tools.docs_blocks.blocks import blocks_of, pages
 from tools.docs_blocks.page import needs_network
 from tools.docs_blocks.vendors import can_be_alone
@@ -17,12 +17,20 @@ ALONE = "needs namespaces: Linux, as root or where users may have them"
 alone = pytest.mark.skipif(not can_be_alone(), reason=ALONE)
 
 
+@pytest.fixture(scope="module")
+def runner():
+    with Runner() as found:
+        yield found
+
+
 @pytest.mark.parametrize("page", WITH_BLOCKS)
-def test_the_blocks_of_the_page_run(page):
+def test_the_blocks_of_the_page_run(page, request):
     blocks = blocks_of(page, PAGES[page])
-    if any(needs_network(block, whole=False) for block in blocks) and not can_be_alone():
+    runs = any(needs_network(block, whole=False) for block in blocks)
+    if runs and not can_be_alone():
         pytest.skip(ALONE)
-    results = list(results_of(page, whole=False))
+    runner = request.getfixturevalue("runner") if runs else None
+    results = list(results_of(page, whole=False, runner=runner))
     assert len(results) == len(blocks)
     failed = [f"{each.page}:{each.line}: {each.detail}" for each in results if each.state == "failed"]
     assert not failed, "\n\n".join(failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
@@ -18,23 +19,49 @@ from tools.docs_blocks.result import Result
 from tools.docs_blocks.vendors import alone_command, can_be_alone
 
 
-def results_of(page: str, *, whole: bool) -> Iterator[Result]:
-    """Of one page, in a process and a network of its own where it has programs."""
+class Runner:
+    """A process and a network of their own, in which the programs of one page after the other run."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            alone_command("tools.docs_blocks.page", []),
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.__exit__(None, None, None)
+
+    def results(self, page: str, *, whole: bool) -> Iterator[Result]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and its status is told below
+            self._process.stdin.write(json.dumps([page, "whole" if whole else "quick"]) + "\n")
+            self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line == "\n":
+                return
+            yield Result(**json.loads(line))
+        yield Result(page, 0, "", "failed", f"the runner ended with status {self._process.wait()}")
+
+
+def results_of(page: str, *, whole: bool, runner: Runner | None = None) -> Iterator[Result]:
+    """Of one page, by a runner where it has programs: by one of its own if none is given."""
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = blocks_of(page, text)
     if not any(needs_network(block, whole=whole) for block in blocks):
         with tempfile.TemporaryDirectory(prefix="wireglot-page-") as folder:
             yield from Page(blocks, whole, Path(folder), {}).results()
-        return
-    command = alone_command("tools.docs_blocks.page", [page, "whole" if whole else "quick"])
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            yield Result(**json.loads(line))
-    if process.returncode:
-        yield Result(page, 0, "", "failed", f"the runner ended with status {process.returncode}")
+    elif runner is not None:
+        yield from runner.results(page, whole=whole)
+    else:
+        with Runner() as own:
+            yield from own.results(page, whole=whole)
 
 
 def not_run(found: list[Block]) -> dict[str, list[str]]:

@@ -1,11 +1,14 @@
-"""One page, block by block; only inside namespaces of its own.
+"""Pages, block by block; only inside namespaces of their own.
 
-python -m tools.docs_blocks.page PAGE TIER     # a JSON line for each block
+Reads lines of `["PAGE", "TIER"]` and answers each with a JSON line for each block and an empty line.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -203,14 +206,30 @@ def _agreed(difference: str) -> None:
         raise Failed(difference)
 
 
-def main(page: str, tier: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory(prefix="wireglot-page-") as name:
-        folder = Path(name)
-        with vendors.standing_in(folder) as trust:
-            for result in Page(blocks_of(page, text), tier == "whole", folder, trust).results():
-                print(json.dumps(result.__dict__), flush=True)
+def main() -> None:
+    if os.getpid() != 1:
+        raise SystemExit("only as the first process of a namespace: it ends all others of it")
+    with (
+        tempfile.TemporaryDirectory(prefix="wireglot-vendors-") as certificates,
+        vendors.standing_in(Path(certificates)) as trust,
+    ):
+        for line in sys.stdin:
+            page, tier = json.loads(line)
+            text = (ROOT / page).read_text(encoding="utf-8")
+            with tempfile.TemporaryDirectory(prefix="wireglot-page-") as name:
+                for result in Page(blocks_of(page, text), tier == "whole", Path(name), trust).results():
+                    print(json.dumps(result.__dict__), flush=True)
+                _end_others()
+            print(flush=True)
+
+
+def _end_others() -> None:
+    """Whatever a page has started ends with it."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(-1, signal.SIGKILL)
+        while True:
+            os.wait()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
