@@ -231,10 +231,11 @@ def test_a_reload_right_before_the_end_keeps_no_process_running(tmp_path: Path, 
             folder.mkdir()
             with serving(upstream, folder, "--workers", str(workers)) as served:
                 if workers > 1:
+                    wait_until(partial(_all_answer, served, workers))
                     victim = workers_of(served)[0]
                     os.kill(victim, signal.SIGKILL)  # its replacement loads the configuration when it starts
                     wait_until(partial(_is_replaced, served, victim))
-                    wait_until(lambda: b'state="answered"} %d' % workers in served.get("/metrics")[1])
+                    wait_until(partial(_all_answer, served, workers))
                 served.process.send_signal(signal.SIGHUP)
                 served.process.send_signal(signal.SIGTERM)
                 assert served.process.wait(DEADLINE_SECONDS) == 0
@@ -259,6 +260,10 @@ def test_a_reload_in_the_turns_before_the_end_does_not_keep_it_from_ending(turns
             gateway.call(end_after_reload(gateway.process))
         finally:
             gateway._end()
+
+
+def _all_answer(served: Served, workers: int) -> bool:
+    return b'state="answered"} %d' % workers in served.get("/metrics")[1]
 
 
 def _is_replaced(served: Served, worker: int) -> bool:
