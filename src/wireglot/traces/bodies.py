@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ def payload(message: TraceMessage) -> bytes:
         return message.body.encode("utf-8", "surrogatepass")
     try:
         return base64.b64decode(message.body, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise UnreadableBody("the body is no base64, although it says so") from None
 
 
