@@ -10,7 +10,7 @@ from typing import Any
 
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.fleet_entries import KEPT_SECONDS, ROWS, packed, told_rows
-from wireglot.gateway.trace.fleet_traces import FleetRows, RowSender
+from wireglot.gateway.trace.fleet_traces import FleetMember, FleetRows, RowSender
 from wireglot.gateway.trace.rows import ExchangeRows
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores import StoreDown
@@ -46,13 +46,10 @@ class Process:
         self.store = store
         log = DocumentLog(store)
         self.own = ExchangeRows(name)
-        self.sender = RowSender(
-            log, self.own, sealer, note=_untold, told=lambda row: row, machine=name, worker=name, most=most
-        )
+        member = FleetMember(log, sealer, _untold, machine=name, worker=name)
+        self.sender = RowSender(member, self.own, lambda row: row, most)
         self.now = time.time()
-        self.seen = FleetRows(
-            log, sealer, machine=name, wall=lambda: self.now, fresh_seconds=0, pause_seconds=0
-        )
+        self.seen = FleetRows(member, wall=lambda: self.now, fresh_seconds=0, pause_seconds=0)
 
     def began(self, id: str, **more: Any) -> Record:
         record = Record(id, time.monotonic(), "anthropic", path="/v1/messages", **more)

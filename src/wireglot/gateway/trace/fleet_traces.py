@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -65,22 +65,29 @@ async def _trouble(work: Awaitable[None], seconds: float) -> str:
     return ""
 
 
+class FleetMember(NamedTuple):
+    """This process, and how it speaks with the others."""
+
+    log: FleetLog
+    sealer: Sealer
+    note: Note
+    machine: str
+    worker: str
+
+
 class FleetRows:
     def __init__(
         self,
-        log: FleetLog,
-        sealer: Sealer,
+        own: FleetMember,
         *,
-        machine: str,
         wall: Callable[[], float] = time.time,
         fresh_seconds: float = _FRESH_SECONDS,
         pause_seconds: float = _PAUSE_SECONDS,
     ) -> None:
         self.trouble = ""
         """Why what is shown may not be all, "" where it is."""
-        self._log = log
-        self._sealer = sealer
-        self._machine = machine
+        self._own = own
+        self._log = own.log
         self._wall = wall
         self._fresh_seconds = fresh_seconds
         self._pause_seconds = pause_seconds
@@ -100,7 +107,7 @@ class FleetRows:
     def machines(self) -> int:
         """That were heard of lately, as far as they had anything to tell."""
         since = self._wall() - _LATELY_SECONDS
-        return len({self._machine, *(name for name, at in self._machines.items() if at > since)})
+        return len({self._own.machine, *(name for name, at in self._machines.items() if at > since)})
 
     @property
     def dropped(self) -> int:
@@ -140,7 +147,7 @@ class FleetRows:
             if len(entries) < _PAGE:
                 break
             before = entries[-1].place
-            told = await asyncio.to_thread(read_rows, entries, self._sealer)
+            told = await asyncio.to_thread(read_rows, entries, self._own.sealer)
             count += sum(len(each.rows) for _, each in told)
         await self._took(found[::-1])
         self._is_begun = True
@@ -148,7 +155,7 @@ class FleetRows:
     async def _took(self, entries: list[LogEntry]) -> None:
         if not entries:
             return
-        told = await asyncio.to_thread(read_rows, entries, self._sealer)
+        told = await asyncio.to_thread(read_rows, entries, self._own.sealer)
         self._place = entries[-1].place
         for _, each in told:
             self._take(each)
@@ -164,7 +171,7 @@ class FleetRows:
             self._rows[row.id] = _pack(row)
             if len(self._rows) > ROWS_MOST:
                 self._rows.popitem(last=False)
-            if self._is_begun and told.machine != self._machine:  # its own workers tell one another
+            if self._is_begun and told.machine != self._own.machine:  # its own workers tell one another
                 for tell in self._listeners:
                     tell(row)
 
@@ -203,22 +210,16 @@ _BODY_CALL_SECONDS: Final = 10.0
 
 
 class FleetBodies:
-    def __init__(
-        self,
-        log: FleetLog,
-        shelf: TraceShelf,
-        settings: Callable[[], TraceSettings],
-        note: Note,
-    ) -> None:
+    def __init__(self, own: FleetMember, shelf: TraceShelf, settings: Callable[[], TraceSettings]) -> None:
         self.dropped = 0
         """Recordings that can be opened on this machine alone: too many at once, or too large."""
-        self._log = log
+        self._log = own.log
         self._shelf = shelf
         self._settings = settings
         self._waiting: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Names of files, with the key and the id of each."""
         self._wake = asyncio.Event()
-        self._guard = Guarded(note, "fleet: bodies")
+        self._guard = Guarded(own.note, "fleet: bodies")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -294,31 +295,23 @@ _LAST_WORDS_SECONDS: Final = 1.0
 class RowSender:
     def __init__(
         self,
-        log: FleetLog,
+        own: FleetMember,
         rows: ExchangeRows,
-        sealer: Sealer,
-        *,
-        note: Note,
         told: Callable[[Row], Row],
-        machine: str,
-        worker: str,
         most: int = MAX_WAITING_ROWS,
     ) -> None:
         """`told`: a row as others may see it."""
         self.dropped = 0
         """Rows that nobody else will hear of."""
         self.trouble = ""
-        self._log = log
+        self._own = own
         self._rows = rows
-        self._sealer = sealer
         self._told = told
-        self._machine = machine
-        self._worker = worker
         self._most = most
         self._over: deque[Facts] = deque()
         self._seen: dict[str, tuple[object, ...]] = {}
         self._spoke = 0.0
-        self._guard = Guarded(note, "fleet: rows")
+        self._guard = Guarded(own.note, "fleet: rows")
         self._task: asyncio.Task[None] | None = None
         rows.tell_over_to(self._take)
 
@@ -354,7 +347,7 @@ class RowSender:
         entries = await asyncio.to_thread(self._entries, running, over)
         try:
             for entry in entries:
-                await tell(self._log, entry)
+                await tell(self._own.log, entry)
         except BaseException:
             # Told again with the next turn: the same row twice is one row.
             for each in reversed(over):
@@ -371,10 +364,8 @@ class RowSender:
         """In a thread."""
         rows = [self._told(row) for row in (*running, *self._rows.formatted(over))]
         pages = [rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
-        now = time.time()
-        return [
-            told_rows(self._machine, self._worker, now, page, self._sealer, self.dropped) for page in pages
-        ]
+        own, now = self._own, time.time()
+        return [told_rows(own.machine, own.worker, now, page, own.sealer, self.dropped) for page in pages]
 
 
 _LOOK_SECONDS: Final = 2.0
@@ -387,27 +378,20 @@ _UNSAID_MOST: Final = 100
 class FleetTraces(Peers):
     def __init__(
         self,
-        log: FleetLog,
+        own: FleetMember,
         rows: ExchangeRows,
-        sealer: Sealer,
-        *,
-        note: Note,
         told: Callable[[Row], Row],
         shelf: TraceShelf,
         settings: Callable[[], Settings],
-        machine: str,
-        worker: str,
     ) -> None:
-        self._sender = RowSender(log, rows, sealer, note=note, told=told, machine=machine, worker=worker)
-        self._rows = FleetRows(log, sealer, machine=machine)
-        self._bodies = FleetBodies(log, shelf, lambda: settings().trace, note)
-        self._guard = Guarded(note, "fleet: orders")
-        self._log = log
-        self._sealer = sealer
+        self._sender = RowSender(own, rows, told)
+        self._rows = FleetRows(own)
+        self._bodies = FleetBodies(own, shelf, lambda: settings().trace)
+        self._guard = Guarded(own.note, "fleet: orders")
+        self._own = own
+        self._log = own.log
         self._shelf = shelf
         self._settings = settings
-        self._machine = machine
-        self._worker = worker
         self._unsaid: deque[PeerCommand] = deque(maxlen=_UNSAID_MOST)
         """Orders that the store has not got yet."""
         self._place = ""
@@ -504,7 +488,7 @@ class FleetTraces(Peers):
             await self._without(key, until, entries)
             if len(entries) < _PAGE:
                 break
-        await tell(self._log, RowsTold(self._machine, self._worker, until, forgotten=key))
+        await tell(self._log, RowsTold(self._own.machine, self._own.worker, until, forgotten=key))
         await tell(self._log, PeerCommand(until, forgotten=key))
         return gone
 
@@ -515,14 +499,14 @@ class FleetTraces(Peers):
 
     async def _without(self, key: str, until: float, entries: list[LogEntry]) -> None:
         """Told once more without the caller's rows, where there are any: an entry has those of many."""
-        for place, told in await asyncio.to_thread(read_rows, entries, self._sealer):
+        for place, told in await asyncio.to_thread(read_rows, entries, self._own.sealer):
             left = [row for row in told.rows if row.key != key or row.at > until]
             if len(left) == len(told.rows):
                 continue
             if left:
                 await tell(
                     self._log,
-                    told_rows(told.machine, told.worker, told.at, left, self._sealer, told.dropped),
+                    told_rows(told.machine, told.worker, told.at, left, self._own.sealer, told.dropped),
                 )
             await self._log.remove(ROWS, [place])
 

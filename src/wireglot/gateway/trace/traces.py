@@ -21,7 +21,7 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.trace.fleet_traces import FleetTraces
+from wireglot.gateway.trace.fleet_traces import FleetMember, FleetTraces
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.peers import (
     Commanded,
@@ -91,17 +91,9 @@ class Traces:
             await siblings.start(self._obey)
         self._sweeping = self._loop.create_task(self._sweep())
         if self._fleet_log is not None:
-            self.fleet = fleet = FleetTraces(
-                self._fleet_log,
-                self.rows,
-                self._sealer,
-                note=self._observer.note,
-                told=self.told,
-                shelf=self.shelf,
-                settings=lambda: self._settings,
-                machine=f"{socket.gethostname()}:{directory or secrets.token_hex(8)}",
-                worker=self.worker,
-            )
+            machine = f"{socket.gethostname()}:{directory or secrets.token_hex(8)}"
+            own = FleetMember(self._fleet_log, self._sealer, self._observer.note, machine, self.worker)
+            self.fleet = fleet = FleetTraces(own, self.rows, self.told, self.shelf, lambda: self._settings)
             await fleet.start(self._obey)
 
     async def close(self) -> None:
