@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from wireglot.history import Assistant, BadHistory, History, Unfinished, native_calls
+from wireglot.history.ask import tools_of
 from wireglot.history.pairs import boundaries, cut_place, leading_system, open_calls, pending_calls
-from wireglot.history.tools import tools_of
 from wireglot.ir.content import (
     CacheMark,
     Citation,
@@ -251,9 +251,9 @@ def test_a_cut_falls_where_the_user_speaks_or_else_between_two_steps() -> None:
     assert cut_place((system,), lambda left: False) == 1
     history = History(messages)
     assert history.cut(5) == messages[1:4]
-    assert history.messages == (system, *messages[4:])
+    assert list(history) == [system, *messages[4:]]
     assert history.cut(lambda left: len(left) <= 3) == messages[4:7]
-    assert history.messages == (system, *messages[7:])
+    assert list(history) == [system, *messages[7:]]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_cut_falls_where_the_user_speaks_or_else_between_two_steps() -> None:
 def test_what_is_no_saved_history_is_named_by_its_place(data: bytes, problem: str, path: str) -> None:
     with pytest.raises(BadHistory, match=problem) as told:
         History.load(data)
-    assert told.value.path == path
+    assert (told.value.path, told.value.code) == (path, "BAD_HISTORY")
 
 
 def test_a_history_equals_one_that_has_said_as_much() -> None:
@@ -309,3 +309,15 @@ def test_what_is_no_tool_is_refused_by_its_place(tool: dict[str, Any]) -> None:
     with pytest.raises(ClientFault, match="no known form") as told:
         tools_of([Tool("fine"), tool])
     assert told.value.path == "$.tools[1]"
+
+
+def test_calls_without_a_result_are_answered_by_an_error() -> None:
+    request = History([SAID, asked("a", "b")]).request("anthropic", model="m")
+    results = request.value["messages"][-1]["content"]
+    assert [(each["tool_use_id"], each["is_error"]) for each in results] == [("a", True), ("b", True)]
+    assert [
+        (loss.feature, loss.action) for loss in request.losses if loss.feature.startswith("tool_result")
+    ] == [
+        ("tool_result.pairing", "invented"),
+        ("tool_result.pairing", "invented"),
+    ]

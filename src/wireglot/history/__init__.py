@@ -15,8 +15,7 @@ No I/O: sending `asked.value` and reading the chunks is up to you.
 from wireglot.history.ask import Asked, Settings
 from wireglot.history.assistant import Assistant, Step, Unfinished
 from wireglot.history.calls import Call, native_calls
-from wireglot.history.conversation import History, NoSuchCall
-from wireglot.history.saved import BadHistory
+from wireglot.history.conversation import BadHistory, History, NoSuchCall
 from wireglot.ir.content import Media, Message, Text, ToolCall, ToolResult
 from wireglot.ir.request import Thinking, Tool, ToolChoice
 

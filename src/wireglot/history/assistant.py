@@ -8,10 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.faults import broken
+from wireglot.dialects.registry import dialect
 from wireglot.history.calls import Call, call_of
-from wireglot.history.upstream import Upstream
 from wireglot.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.errors import ApiError
+from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.stream import (
     BrokenGrammar,
@@ -28,7 +29,8 @@ from wireglot.ir.stream import (
     finish_part,
     unfold,
 )
-from wireglot.providers.aliases import Aliases
+from wireglot.providers.aliases import Aliases, EventRestorer
+from wireglot.wire.json import BadJson, decode
 
 Kind = Literal["text", "reasoning", "call", "other"]
 
@@ -82,6 +84,42 @@ class _Growing:
         return self.whole if self.whole is not None else self.finish(PartEnd(0))
 
 
+class _Upstream:
+    """The stream, or the one document, of one answer: names that were bent on the way up are turned back."""
+
+    def __init__(self, name: str, context: Context, aliases: Aliases) -> None:
+        self._dialect = dialect(name)
+        self._context = context
+        self._aliases = aliases
+        self._reader = self._dialect.stream_reader(context)
+        self._restorer = EventRestorer(aliases)
+
+    def read(self, data: bytes) -> list[Event]:
+        return self._restorer.events(self._reader.read(data))
+
+    def end(self) -> list[Event]:
+        return self._restorer.events(self._reader.end())
+
+    def whole(self, body: dict[str, Any] | bytes | str, status: int) -> Iterator[Event]:
+        try:
+            document = body if isinstance(body, dict) else decode(body)
+        except BadJson as problem:
+            document = body  # an error page: below it is told from an answer, as far as the status tells
+            fault = broken(problem)
+        else:
+            fault = broken("no JSON object")
+        error = self._dialect.parse_error(document, status)
+        if error is None and isinstance(document, dict):
+            try:
+                response = self._dialect.parse_response(document, self._context)
+            except UpstreamFault as problem:
+                error = broken(problem)
+            else:
+                content = tuple(self._aliases.restore(part) for part in response.content)
+                return unfold(msgspec.structs.replace(response, content=content, others=()))
+        return iter((Failure(error if error is not None else fault),))
+
+
 class Assistant:
     """Feed it events as they come, alone or in lists; or, made by `of`, the bytes of an upstream's stream.
 
@@ -89,7 +127,7 @@ class Assistant:
     """
 
     def __init__(self) -> None:
-        self._upstream: Upstream | None = None
+        self._upstream: _Upstream | None = None
         self._parts: list[_Growing] = []
         self._start: Start | None = None
         self._finish: Finish | None = None
@@ -118,7 +156,7 @@ class Assistant:
             context, provider=provider or context.provider, model=model or context.model
         )
         answer = cls()
-        answer._upstream = Upstream(dialect, context, aliases or Aliases())
+        answer._upstream = _Upstream(dialect, context, aliases or Aliases())
         return answer
 
     @classmethod
@@ -234,7 +272,7 @@ class Assistant:
 
     # Within
 
-    def _from(self) -> Upstream:
+    def _from(self) -> _Upstream:
         if self._upstream is None:
             raise TypeError("it takes events only: Assistant.of(dialect) reads bytes")
         return self._upstream

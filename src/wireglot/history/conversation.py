@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
-from wireglot.history import saved
 from wireglot.history.ask import Asked, Settings, Target, ask
 from wireglot.history.assistant import Assistant
 from wireglot.history.calls import Call, call_of
 from wireglot.history.pairs import cut_place, leading_system, open_calls, pending_calls
 from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.errors import WireglotError
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool
 from wireglot.providers.limits import Limits
+from wireglot.wire.json import BadJson, decode, encode
+
+_VERSION: Final = 1
+"""Of the document that is saved, not of the program."""
+
+
+class BadHistory(WireglotError):
+    """The document is no saved history, or one that this version cannot read."""
+
+    code = "BAD_HISTORY"
+
+
+class _Saved(msgspec.Struct, frozen=True):
+    """`turns` counts everything ever said, also what was cut: made-up ids must not come again."""
+
+    wireglot_history: int
+    turns: int
+    messages: tuple[Message, ...]
 
 
 class NoSuchCall(ValueError):
@@ -164,11 +182,11 @@ class History:
 
     def save(self) -> bytes:
         """JSON. `load` gives an equal history."""
-        return saved.dump(self._messages, self._turns)
+        return encode(_Saved(_VERSION, self._turns, self._messages))
 
     @classmethod
     def load(cls, data: bytes | str) -> History:
-        document = saved.load(data)
+        document = _loaded(data)
         history = cls()
         history._messages, history._turns = document.messages, document.turns
         return history
@@ -244,3 +262,20 @@ def _is_plain(part: Part) -> bool:
 
 def _own_extra(extra: Extra | None) -> Extra | None:
     return None if extra is None else msgspec.convert(msgspec.to_builtins(extra), Extra)
+
+
+def _loaded(data: bytes | str) -> _Saved:
+    try:
+        document: Any = decode(data)
+    except BadJson as problem:
+        raise BadHistory(f"not JSON: {problem}") from None
+    version = document.get("wireglot_history") if isinstance(document, dict) else None
+    if type(version) is not int:
+        raise BadHistory("expected a saved history", "$.wireglot_history")
+    if version != _VERSION:
+        raise BadHistory(f"version {version}: this release reads version {_VERSION}", "$.wireglot_history")
+    try:
+        return msgspec.convert(document, _Saved)
+    except msgspec.ValidationError as problem:
+        reason, _, path = str(problem).partition(" - at ")
+        raise BadHistory(reason, path.strip("`") or "$") from None
