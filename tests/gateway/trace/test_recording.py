@@ -233,7 +233,9 @@ def test_an_exported_trace_is_one_file_that_reads_as_it_was(all_bodies: Stage) -
     id = id_of(ask(all_bodies.gateway, C, "anthropic-up/m1"))
     shown = all_bodies.look.trace(id)
     file = all_bodies.look.raw(f"exchanges/{id}/export")
-    assert file.headers["content-disposition"].startswith("attachment")
+    assert file.headers["content-disposition"] == f'attachment; filename="{id}.wgtrace.json"'
+    assert file.headers["x-content-type-options"] == "nosniff"
+    assert file.headers["cross-origin-resource-policy"] == "same-origin"
     assert read_trace(file.body).row.id == id
     assert read_trace(file.body).request.body == shown["request"]["body"]
 
@@ -248,6 +250,8 @@ def test_a_picture_of_an_exchange_is_shown_by_its_bytes(all_bodies: Stage) -> No
     picture = all_bodies.look.raw(f"exchanges/{id}/image?part=client&pointer={place}")
     assert (picture.status, picture.headers["content-type"]) == (200, "image/png")
     assert picture.headers["x-content-type-options"] == "nosniff"
+    assert picture.headers["cross-origin-resource-policy"] == "same-origin"
+    assert picture.headers["content-disposition"] == "inline"
     assert picture.body == base64.b64decode(PNG)
     for wrong in (
         "/messages/0/content/1/text",

@@ -114,6 +114,8 @@ def test_rows_are_filtered_and_come_in_pages(plain: Stage) -> None:
     assert not plain.look.rows("model=gemini-up/paged&provider=anthropic-up")
     assert len(plain.look.rows("q=GEMINI-UP/paged&limit=3")) == 3
     assert plain.look.raw("exchanges?limit=0").status == 400
+    assert plain.look.raw("exchanges?limit=1000").status == 200
+    assert plain.look.raw("exchanges?limit=1001").status == 400
     assert plain.look.raw("exchanges?before=req_unknown").status == 400
 
 

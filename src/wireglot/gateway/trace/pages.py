@@ -282,7 +282,6 @@ class TracePages:
         headers = [
             ("content-type", "application/octet-stream"),
             ("content-disposition", f'attachment; filename="{name}"'),
-            ("x-content-type-options", "nosniff"),
         ]
         page.reply.send(200, [*headers, *identity(page.record.id, page.asked.dialect)], body)
 
@@ -294,9 +293,7 @@ class TracePages:
             raise RequestError("not_found", str(problem), code="no_picture") from None
         headers = [
             ("content-type", kind),
-            ("x-content-type-options", "nosniff"),
             ("content-disposition", "inline"),
-            ("cross-origin-resource-policy", "same-origin"),
         ]
         page.reply.send(200, [*headers, *identity(page.record.id, page.asked.dialect)], data)
 
