@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.dashboard import (
+    DashboardPage,
     TimeSpan,
     as_csv,
     charted,
@@ -24,12 +26,14 @@ from wireglot.gateway.inspector.dashboard import (
     percentile,
     plain,
     query_of,
+    span_of,
     usual_step,
 )
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.targets.health import Health
 from wireglot.stores.records import UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -198,18 +202,68 @@ def test_an_empty_dashboard_is_one_too(open_visitor):
     assert set(told["series"]["requests"]) == {0}
 
 
-def asked_by(viewer: Viewer, query: str = "", since: int = 100) -> UsageQuery:
-    visit = head("GET", DASHBOARD, query)
-    page = PageRequest(
+def page_of(query: str) -> PageRequest:
+    return PageRequest(
         settings=settings(),
         caller=LOCAL,
-        head=visit,
+        head=head("GET", DASHBOARD, query),
         asked=Asked("openai-chat", "inspector"),
         body=b"",
         reply=CollectedReply(),
         record=Record("req_1", 0.0),
     )
-    return query_of(page, TimeSpan(since, since + 3600, 60), viewer)
+
+
+def asked_by(viewer: Viewer, query: str = "", since: int = 100) -> UsageQuery:
+    return query_of(page_of(query), TimeSpan(since, since + 3600, 60), viewer)
+
+
+def test_a_span_has_as_many_steps_as_can_be_shown_and_no_more():
+    assert span_of(page_of("from=1700000000&to=1700000500&step=1")) == TimeSpan(1700000000, 1700000500, 1)
+    with pytest.raises(RequestError, match="step: expected one that makes at most 500"):
+        span_of(page_of("from=1700000000&to=1700000501&step=1"))
+    with pytest.raises(RequestError, match="to: expected a time after from"):
+        span_of(page_of("from=1700000000&to=1700000000"))
+    usual = span_of(page_of(""))
+    assert (usual.until - usual.since, usual.step) == (3601, 60)
+
+
+SCRAPED = b"""\
+# HELP wireglot_queue Requests waiting for their turn.
+wireglot_queue{worker="1"} 2
+wireglot_queue{worker="2"} 3
+wireglot_requests_in_flight 7
+wireglot_store_down 1
+wireglot_breaker_open{route="mine/m"} 1
+wireglot_breaker_open{route="mine/quiet"} 0
+wireglot_breaker_open{route="mineral/m"} 1
+wireglot_upstream_errors_total{provider="mine",kind="odd \\"kind\\"\\n"} 4
+wireglot_upstream_errors_total{provider="other",kind="server"} 5
+wireglot_losses_total{feature="refusal",action="dropped"} 1.5e1
+"""
+
+
+def test_the_condition_is_told_as_metrics_and_health_have_it():
+    health = Health()
+
+    async def scrape() -> bytes:
+        return SCRAPED
+
+    async def told():
+        now = asyncio.get_running_loop().time()
+        health.cool("mine", "spare", "m", now + 30)
+        health.reject("mine", "main", now)
+        page = DashboardPage(None, None, health, scrape, None)
+        return await page._condition(SimpleNamespace(providers={"mine": None, "calm": None}))
+
+    condition = asyncio.run(told())
+    mine, calm = condition["providers"]
+    assert (mine["name"], mine["breakers"], mine["errors"]) == ("mine", ["mine/m"], {'odd "kind"\n': 4.0})
+    assert [(each["model"], each["account"]) for each in mine["cooling"]] == [("m", "spare")]
+    assert [each["account"] for each in mine["rejected"]] == ["main"]
+    assert calm == {"name": "calm", "breakers": [], "cooling": [], "rejected": [], "errors": {}}
+    assert (condition["queue"], condition["in_flight"], condition["store_down"]) == (5, 7, True)
+    assert condition["losses"] == [{"feature": "refusal", "action": "dropped", "requests": 15.0}]
 
 
 def test_a_key_sees_its_own_figures_since_it_was_made():

@@ -213,3 +213,17 @@ def test_every_fixture_can_be_played_with():
                 for name, there in told["dialects"].items():
                     if kind != "stream" and "error" not in there:
                         assert isinstance(decode(there["text"]), dict), (path, name)
+
+
+@rows(
+    ("text", "message"),
+    [
+        ("", "expected server-sent events: lines that begin with data:"),
+        ("data: {}\n\ndata: [DONE]\n\n", "the upstream stream ended before it was complete"),
+        ("hello", "expected server-sent events: lines that begin with data:"),
+    ],
+)
+def test_what_is_no_stream_is_told(text, message):
+    told = translated(asked_of({"dialect": "openai-chat", "kind": "stream", "text": text}, 1 << 20))
+    assert told["problem"]["message"] == message
+    assert told["dialects"] == {}

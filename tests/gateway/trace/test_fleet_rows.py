@@ -9,8 +9,15 @@ from contextlib import suppress
 from typing import Any
 
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace.fleet_entries import KEPT_SECONDS, ROWS, packed, told_rows
-from wireglot.gateway.trace.fleet_traces import FleetMember, FleetRows, RowSender
+from wireglot.gateway.trace.fleet_traces import (
+    KEPT_SECONDS,
+    ROWS,
+    FleetMember,
+    FleetRows,
+    RowSender,
+    packed,
+    told_rows,
+)
 from wireglot.gateway.trace.rows import ExchangeRows
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores import StoreDown

@@ -16,8 +16,7 @@ from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace.client_names import client_name
-from wireglot.gateway.trace.rows import ExchangeRows
+from wireglot.gateway.trace.rows import ExchangeRows, client_name
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.wire.json import decode
 

@@ -249,7 +249,7 @@ class DashboardPage:
         self._gate = Gate(1, _WAITING_MOST, _WAITING_SECONDS)
 
     async def dashboard(self, page: PageRequest, viewer: Viewer) -> None:
-        span, by = _span(page), _by(page)
+        span, by = span_of(page), _by(page)
         form = page.query("format")
         if form not in ("", "json", "csv"):
             raise invalid_value("format", "json or csv")
@@ -352,7 +352,7 @@ def query_of(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
     return msgspec.structs.replace(query, caller=viewer.key, since=max(query.since, viewer.created))
 
 
-def _span(page: PageRequest) -> TimeSpan:
+def span_of(page: PageRequest) -> TimeSpan:
     now = time.time()
     try:
         since = moment("from", page.query("from") or _USUAL_FROM, now) // 1000

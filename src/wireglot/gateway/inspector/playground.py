@@ -118,8 +118,6 @@ def _problem_of_stream(asked: ToTranslate) -> dict[str, Any] | None:
         events = [*reader.read(asked.text.encode("utf-8", "replace")), *reader.end()]
     except WireglotError as fault:
         return _told_problem(fault.message, fault.path)
-    if not events:
-        return _told_problem("there is no event in it", "")
     if len(events) == 1 and type(events[0]) is Failure:
         if not any(line.startswith("data:") for line in asked.text.split("\n")):
             return _told_problem("expected server-sent events: lines that begin with data:", "")

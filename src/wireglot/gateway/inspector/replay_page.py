@@ -81,10 +81,15 @@ class AskPage:
 
 def _asked_by_page(page: PageRequest) -> Incoming:
     route = next(each for each in surface(COMMON).client.routes if each.operation == "generate")
+    return Incoming(page.settings, _head(page, route.path), Asked(COMMON, route.operation), page.caller)
+
+
+def _head(page: PageRequest, path: str, query: str = "") -> Head:
+    """Of a request that the page makes."""
     host = page.head.headers.get("host", "")
     headers = {"host": host, "user-agent": AGENT, "content-type": "application/json"}
-    head = Head("POST", target=route.path, path=route.path, query="", headers=headers, peer=page.head.peer)
-    return Incoming(page.settings, head, Asked(COMMON, route.operation), page.caller)
+    target = f"{path}?{query}" if query else path
+    return Head("POST", target=target, path=path, query=query, headers=headers, peer=page.head.peer)
 
 
 def _demo_model(settings: Settings) -> str:
@@ -206,14 +211,7 @@ def _replayed(
         document.pop(field, None)
     # Where the path names the model, the routes are patterns: `asked` tells what it would have told.
     path = next((each.path for each in known.client.routes if each.operation == "generate"), f"/{spoken}")
-    query = known.sse_query if stream else ""
-    headers = {
-        "host": page.head.headers.get("host", ""),
-        "user-agent": AGENT,
-        "content-type": "application/json",
-    }
-    target = f"{path}?{query}" if query else path
-    head = Head("POST", target=target, path=path, query=query, headers=headers, peer=page.head.peer)
+    head = _head(page, path, known.sse_query if stream else "")
     in_path = not known.model_field
     asked = Asked(spoken, "generate", model if in_path else "", stream if in_path else None)
     return Incoming(settings, head, asked, page.caller)
