@@ -291,3 +291,12 @@ def test_a_viewer_sees_what_its_key_did_since_it_was_made():
     with pytest.raises(RequestError, match="admin secret"):
         Viewer("open").need_admin()
     Viewer("admin").need_admin()
+
+
+def test_the_usual_step_is_the_smallest_that_makes_at_most_120():
+    ends = (120, 600, 1200, 3600, 7200, 36_000, 108_000, 216_000, 432_000, 1_296_000, 2_592_000, 5_184_000)
+    steps = (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200)
+    assert tuple(usual_step(7, 7 + end) for end in ends) == steps
+    assert tuple(usual_step(7, 8 + end) for end in ends) == (*steps[1:], 86_400)
+    assert usual_step(0, 10_368_001) == usual_step(0, 72_576_001) == 7 * 86_400
+    assert usual_step(0, 604_800 * 501) == 604_800 * 501 // 500 + 1

@@ -42,6 +42,14 @@ def test_a_fresh_start_says_what_is_on_and_why_the_rest_is_not(fresh):
     on = {each["name"] for each in told["providers"] if each["on"]}
     assert on == {"demo"}
     off = {each["name"]: each for each in told["providers"] if not each["on"]}
+    assert told.keys() == {
+        "base_url", "version", "needs_key", "demo", "models", "model_count", "clients", "config", "providers", "rules",
+    }  # fmt: skip
+    assert told["model_count"] == len(told["models"]) > 0
+    (demo,) = (each for each in told["providers"] if each["on"])
+    assert demo.keys() == {"name", "title", "on", "why", "dialects", "host", "models"}
+    assert off["kimi"].keys() == {"name", "title", "on", "why", "variables", "dialects"}
+    assert off["kimi"]["variables"][0] == "MOONSHOT_API_KEY"
     assert "MOONSHOT_API_KEY" in off["kimi"]["why"]
     assert all(each["why"] for each in told["providers"])
 
@@ -78,6 +86,9 @@ def test_the_demo_model_answers(fresh):
     told = fresh.post(ASK, {}).json()
     assert (told["status"], told["model"]) == (200, "demo/demo")
     assert told["id"].startswith("req_")
+    row = fresh.get(f"/inspector/api/exchanges/{told['id']}").json()["row"]
+    assert (row["agent"], row["client"], row["stream"]) == ("wireglot-inspector", "wireglot-inspector", True)
+    assert row["path"] == "/v1/chat/completions"
     other = fresh.post(ASK, {"model": "demo/demo-gemini", "text": "Hello", "stream": False}).json()
     assert other["status"] == 200
 
