@@ -294,7 +294,10 @@ def test_a_journal_that_cannot_be_taken_is_not_held_open(
     for lock_file, drop in ((taken, None), (removed, None), (free, damaged)):
         (home / LOCK).write_text("")
         with monkeypatch.context() as patched:
-            patched.setattr(files_module, "lock_file", lock_file)
+            # The folder's own lock is the one that is waited for.
+            patched.setattr(
+                files_module, "lock_file", lambda fd, wait=False, lock=lock_file: wait or lock(fd)
+            )
             if drop is not None:
                 patched.setattr(files_module, "_drop_spares", drop)
             assert orphans(tmp_path, "me") == []
