@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
 
-from wireglot.gateway.process_limits import MIB
+from wireglot.gateway.process_limits import MIB, setting
 
 
 class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -15,22 +14,15 @@ class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     consecutive: Annotated[
         int,
-        Meta(description="requests in a row that fail: those of one caller open it for that caller alone"),
+        setting("requests in a row that fail: those of one caller open it for that caller alone"),
     ] = 5
-    ratio: Annotated[float, Meta(description="share of failures that opens it")] = 0.5
-    minimum: Annotated[int, Meta(description="requests in the window before the ratio counts")] = 20
-    window: Annotated[
-        float, Meta(description="how long requests are remembered", extra={"unit": "seconds"})
-    ] = 30.0
-    probe_after: Annotated[
-        float, Meta(description="until one request may try again", extra={"unit": "seconds"})
-    ] = 5.0
+    ratio: Annotated[float, setting("share of failures that opens it")] = 0.5
+    minimum: Annotated[int, setting("requests in the window before the ratio counts")] = 20
+    window: Annotated[float, setting("how long requests are remembered", unit="seconds")] = 30.0
+    probe_after: Annotated[float, setting("until one request may try again", unit="seconds")] = 5.0
     probe_cap: Annotated[
         float,
-        Meta(
-            description="at most between two such tries; the time doubles with each that fails",
-            extra={"unit": "seconds"},
-        ),
+        setting("at most between two such tries; the time doubles with each that fails", unit="seconds"),
     ] = 10.0
     """A provider that is well again serves everybody within 15 s, however long it was down."""
 
@@ -43,27 +35,23 @@ class SafeguardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     mode: Annotated[
         SafeguardMode,
-        Meta(
-            description="what answers a client that asks for a check of tool calls, where the provider makes "
+        setting(
+            "what answers a client that asks for a check of tool calls, where the provider makes "
             "none: `judge`, a model is asked about each call; `refuse`, status 400 that names the field; "
             "`off`, the answer says that the check is not supported"
         ),
     ] = "judge"
     model: Annotated[
         str,
-        Meta(
-            description="the model that judges, as a client would name it: `provider/model`, or a name of "
-            "`[models]`",
-            extra={"default": "the model of the request"},
+        setting(
+            "the model that judges, as a client would name it: `provider/model`, or a name of `[models]`",
+            default="the model of the request",
         ),
     ] = ""
     timeout: Annotated[
         float,
-        Meta(
-            gt=0,
-            le=600,
-            description="that a verdict is waited for; a later one is reported as `timeout`",
-            extra={"unit": "seconds"},
+        setting(
+            "that a verdict is waited for; a later one is reported as `timeout`", gt=0, le=600, unit="seconds"
         ),
     ] = 20.0
 
@@ -76,50 +64,46 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     mode: Annotated[
         TraceMode,
-        Meta(
-            description="whose bodies are recorded: nobody's, those of exchanges that failed or lost "
+        setting(
+            "whose bodies are recorded: nobody's, those of exchanges that failed or lost "
             "something serious, or everybody's; the list of exchanges needs none",
-            extra={"env": "WIREGLOT_TRACE"},
+            env="WIREGLOT_TRACE",
         ),
     ] = "off"
     sample: Annotated[
-        float, Meta(ge=0, le=1, description="share of the exchanges that are recorded, of those that may be")
+        float, setting("share of the exchanges that are recorded, of those that may be", ge=0, le=1)
     ] = 1.0
     routes: Annotated[
         tuple[str, ...],
-        Meta(
-            description="only exchanges for these models, as clients name them; patterns as in `[models]`",
-            extra={"expected": "a list of model names and patterns", "default": "all"},
+        setting(
+            "only exchanges for these models, as clients name them; patterns as in `[models]`",
+            expected="a list of model names and patterns",
+            default="all",
         ),
     ] = ()
     keys: Annotated[
         tuple[str, ...],
-        Meta(
-            description="only exchanges with these client keys, by their names",
-            extra={"expected": "a list of names of keys", "default": "all"},
+        setting(
+            "only exchanges with these client keys, by their names",
+            expected="a list of names of keys",
+            default="all",
         ),
     ] = ()
     body_bytes: Annotated[
         int,
-        Meta(
-            gt=0,
-            description="of one body or stream that are kept; of a longer one its beginning",
-            extra={"unit": "bytes"},
-        ),
+        setting("of one body or stream that are kept; of a longer one its beginning", gt=0, unit="bytes"),
     ] = 4 * MIB
-    keep_hours: Annotated[
-        float, Meta(gt=0, description="how long they are kept", extra={"unit": "hours"})
-    ] = 24.0
+    keep_hours: Annotated[float, setting("how long they are kept", gt=0, unit="hours")] = 24.0
     keep_bytes: Annotated[
         int,
-        Meta(gt=0, description="of all of them together; the oldest go first", extra={"unit": "bytes"}),
+        setting("of all of them together; the oldest go first", gt=0, unit="bytes"),
     ] = 512 * MIB
     fleet_bytes: Annotated[
         int,
-        Meta(
-            ge=0,
-            description="of bodies that a fleet's store keeps, sealed, so that any machine shows them all; "
+        setting(
+            "of bodies that a fleet's store keeps, sealed, so that any machine shows them all; "
             "the oldest go first; 0: they stay where they were recorded",
-            extra={"unit": "bytes"},
+            ge=0,
+            unit="bytes",
         ),
     ] = 128 * MIB
