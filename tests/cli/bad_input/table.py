@@ -291,7 +291,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "dead host": _dead_hosts("run claude", {}),
         "port in use": FREE_PORT,
         "no terminal": (
-            Case("run claude", 0, "no provider's key was found: a demo model answers; --model asks for a key\nwireglot: claude on http://127.0.0.1:… (its own), demo/demo; set ANTHROPIC_BASE_URL, …", out="started\n", how="process"),
+            Case("run claude", 0, "no provider API key found, using the built-in demo model (choose another with --model)\nwireglot: claude on http://127.0.0.1:… (its own), demo/demo; set ANTHROPIC_BASE_URL, …", out="started\n", how="process"),
             Case("run --env openai --print-env", 0, "no gateway runs yet: start it with `wireglot serve`", out="export OPENAI", how="process"),
         ),
         "broken pipe": reader_leaves("run --env openai --print-env", "no gateway runs yet: start it with `wireglot serve`"),

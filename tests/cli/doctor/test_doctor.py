@@ -1,4 +1,4 @@
-"""`wireglot doctor`: what is wrong is found, said in a sentence, and comes with what mends it."""
+"""`wireglot doctor`: what is wrong is found, said in a sentence, and comes with its fix."""
 
 import contextlib
 import json
@@ -330,7 +330,7 @@ def test_files_of_gateways_that_have_gone_are_removed_once_asked_to(home: Path) 
     (folder / "1.json").write_text("{}")
     assert any("have gone" in text for _, text in of("port", findings()))
     assert (folder / "1.json").exists()
-    assert any(each["mended"] for each in findings("--fix"))
+    assert any(each["fixed"] and each["mended"] for each in findings("--fix"))
     assert not list(folder.iterdir())
     assert not any("have gone" in text for _, text in of("port", findings()))
 
@@ -351,8 +351,8 @@ def test_files_that_others_can_read_are_closed_once_asked_to(
     monkeypatch.delenv("MINE_KEY")
     open_ones = [text for grade, text in of("files", findings("--offline")) if grade == "warning"]
     assert len(open_ones) == 3
-    mended = [each for each in findings("--offline", "--fix") if each["mended"]]
-    assert {each["check"] for each in mended} == {"files"}
+    fixed = [each for each in findings("--offline", "--fix") if each["fixed"]]
+    assert {each["check"] for each in fixed} == {"files"}
     assert [stat.S_IMODE(each.stat().st_mode) for each in (place, place.parent, config)] == [
         0o600,
         0o700,
@@ -371,7 +371,7 @@ def test_a_data_folder_that_is_missing_is_made_once_asked_to(home: Path) -> None
     assert of("store", findings())[0] == ("ok", f"{folder / 'wireglot.db'} is made at the first start")
 
 
-def test_what_cannot_be_mended_is_told_and_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_fixed_is_told_and_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / ".local/share/wireglot").chmod(0o755)
 
     def refuse(*_: object, **__: object) -> None:
@@ -379,7 +379,7 @@ def test_what_cannot_be_mended_is_told_and_stays(home: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Path, "chmod", refuse)
     found = findings("--fix")
-    assert any("could not be mended: Operation not permitted" in text for _, text in of("files", found))
+    assert any("could not be fixed: Operation not permitted" in text for _, text in of("files", found))
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_folder_that_is_no_folder_is_told() -> None:
     Path("folder").write_text("")
     found = only('url = "sqlite:folder/store.db"')
     assert found.grade == "problem"
-    assert found.mend is None
+    assert found.repair is None
 
 
 @pytest.mark.skipif(not modes_are_obeyed(), reason="modes do not stop this user")

@@ -135,7 +135,10 @@ def test_a_client_asks_a_gateway_of_its_own_which_ends_with_it(place: Place) -> 
     assert client["answer"] == "the answer"
     assert client["arguments"][2:] == ["ask", "fail", "--x", "a b"]
     first, second = done.stderr.splitlines()
-    assert first == "wireglot: no provider's key was found: a demo model answers; --model asks for a key"
+    assert (
+        first
+        == "wireglot: no provider API key found, using the built-in demo model (choose another with --model)"
+    )
     assert second.startswith(f"wireglot: claude on {url} (its own), demo/demo; set ANTHROPIC_BASE_URL, ")
     wait_until(lambda: not listens(url) and place.is_clean())
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -9,7 +10,7 @@ from tests.gateway.config.config_files import QUIET, loaded
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable
-from wireglot.gateway.config.providers import AUTHS, RETRIES, read_headers, read_spec, upstream_dialects
+from wireglot.gateway.config.providers import RETRIES, read_headers, read_spec, upstream_dialects
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.process_limits import ProcessLimits
@@ -25,6 +26,7 @@ from wireglot.gateway.settings import (
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
 from wireglot.providers.list_price import Price
+from wireglot.providers.spec import Auth
 from wireglot.stores.records import KeyQuotas
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -67,7 +69,7 @@ def test_every_choice_and_every_nested_field_is_documented() -> None:
     for heading, struct in (("Timeouts", Timeouts), ("Retries", RetryPolicy), ("Breaker", BreakerPolicy)):
         assert f"](#{heading.lower()})" in about
         assert documented(section(heading)) == fields(struct)
-    for choice in (*upstream_dialects(), *AUTHS, *RETRIES):
+    for choice in (*upstream_dialects(), *get_args(Auth), *RETRIES):
         assert choice in about
     keys = (fields(ClientKey) - {"name", "digest", "limits", "created"}) | fields(KeyQuotas)
     assert documented(section("`[keys]`")) == keys | {"hash"}

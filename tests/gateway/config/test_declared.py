@@ -16,7 +16,8 @@ from wireglot.dialects import registry
 from wireglot.gateway.config.environment import overlaid, variables
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.table import Table, Undeclared, declared
-from wireglot.gateway.settings import COMPUTED, Settings
+from wireglot.gateway.process_limits import setting as declare
+from wireglot.gateway.settings import Settings
 
 
 class Kettle(Struct, frozen=True):
@@ -31,7 +32,7 @@ class Kettle(Struct, frozen=True):
     ] = ()
     leaves: Annotated[str | None, Meta(description="what is in it")] = None
     pauses: Annotated[tuple[float, ...], Meta(description="between two cups")] = ()
-    maker: Annotated[str, Meta(description="not for people to set", extra=COMPUTED)] = "us"
+    maker: Annotated[str, declare("not for people to set", computed=True)] = "us"
 
 
 class Kitchen(Struct, frozen=True):

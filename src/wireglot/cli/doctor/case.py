@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
@@ -126,22 +126,12 @@ class DoctorFinding(msgspec.Struct, frozen=True):
     text: str
     fix: str = ""
     """A command, or a line of the configuration. Only what is ok has none."""
-    mend: Callable[[], None] | None = None
+    repair: Callable[[], None] | None = None
     """Does it, where that is safe. OSError where it cannot be done."""
-    mended: bool = False
+    fixed: bool = False
 
 
-def ok(text: str) -> DoctorFinding:
-    return DoctorFinding("ok", text)
-
-
-def note(text: str, fix: str, mend: Callable[[], None] | None = None) -> DoctorFinding:
-    return DoctorFinding("note", text, fix, mend)
-
-
-def warning(text: str, fix: str, mend: Callable[[], None] | None = None) -> DoctorFinding:
-    return DoctorFinding("warning", text, fix, mend)
-
-
-def problem(text: str, fix: str, mend: Callable[[], None] | None = None) -> DoctorFinding:
-    return DoctorFinding("problem", text, fix, mend)
+ok: Final = partial(DoctorFinding, "ok")
+note: Final = partial(DoctorFinding, "note")
+warning: Final = partial(DoctorFinding, "warning")
+problem: Final = partial(DoctorFinding, "problem")

@@ -35,7 +35,7 @@ _TOLD_ELSEWHERE: Final = re.compile(
     r"provider \S+ is (?:on|off):|only the embedded demo|no provider is on"
     r"|.* others on this machine can read it|.* is reached over http,"
 )
-"""Notes of the configuration that other checks tell, with what mends them."""
+"""Notes of the configuration that other checks tell, with what fixes them."""
 _OURS: Final = "WIREGLOT_"
 _LESSER: Final = "/metrics "
 _ADVICE: Final = re.compile(r"(?P<what>.+)(?:; |: )(?P<advice>[^;:]+(?::[^ ][^;:]*)*)")

@@ -1,4 +1,4 @@
-"""All checks, what they found told, and mended where that was asked for."""
+"""All checks, what they found told, and fixed where that was asked for."""
 
 from __future__ import annotations
 
@@ -102,22 +102,22 @@ class DoctorReport:
         told = [count(counts[grade], grade) for grade in GRADES if grade != "ok" and counts[grade]]
         worst: Grade = next((grade for grade in GRADES if counts[grade]), "ok")
         self._print(self._paint(", ".join(told) if told else "All is well.", _COLOURS[worst]))
-        mended = sum(finding.mended for finding in found)
-        can_be = sum(finding.mend is not None for finding in found)
-        if mended:
-            self._print(f"{count(mended, 'thing')} mended.")
+        fixed = sum(finding.fixed for finding in found)
+        can_be = sum(finding.repair is not None for finding in found)
+        if fixed:
+            self._print(f"{count(fixed, 'thing')} fixed.")
         if can_be and not fix:
-            self._print(f"`wireglot doctor --fix` mends {can_be} of them.")
+            self._print(f"`wireglot doctor --fix` fixes {can_be} of them.")
 
     def _finding(self, finding: DoctorFinding) -> None:
-        word = "mended" if finding.mended else finding.grade
+        word = "fixed" if finding.fixed else finding.grade
         head = f"  {self._paint(word.ljust(_GRADE_COLUMNS), _COLOURS[finding.grade])}  "
         first, *rest = self._lines(_at_home(finding.text), _INDENT)
         self._print(head + first[len(_INDENT) :])
         for line in rest:
             self._print(line)
         if finding.fix:
-            label = "did" if finding.mended else "fix"
+            label = "did" if finding.fixed else "fix"
             for line in self._lines(f"{label}: {_at_home(finding.fix)}", _INDENT):
                 self._print(line)
 
@@ -151,8 +151,11 @@ def _line(title: str, finding: DoctorFinding) -> str:
         "grade": finding.grade,
         "text": finding.text,
         "fix": finding.fix,
-        "mended": finding.mended,
-        "mendable": finding.mend is not None,
+        "fixed": finding.fixed,
+        "fixable": finding.repair is not None,
+        # Their names before.
+        "mended": finding.fixed,
+        "mendable": finding.repair is not None,
     }
     return msgspec.json.encode(told).decode()
 
@@ -180,14 +183,14 @@ def _findings(case: DoctorCase, found: Iterator[DoctorFinding], *, fix: bool) ->
         clean = msgspec.structs.replace(
             finding, text=case.redactor.text(finding.text), fix=case.redactor.text(finding.fix)
         )
-        yield _mended(clean) if fix and clean.mend is not None else clean
+        yield _fixed(clean) if fix and clean.repair is not None else clean
 
 
-def _mended(finding: DoctorFinding) -> DoctorFinding:
-    assert finding.mend is not None
+def _fixed(finding: DoctorFinding) -> DoctorFinding:
+    assert finding.repair is not None
     try:
-        finding.mend()
+        finding.repair()
     except OSError as fault:
-        text = f"{finding.text} (it could not be mended: {fault.strerror or fault})"
-        return msgspec.structs.replace(finding, text=text, mend=None)
-    return msgspec.structs.replace(finding, grade="ok", mended=True, mend=None)
+        text = f"{finding.text} (it could not be fixed: {fault.strerror or fault})"
+        return msgspec.structs.replace(finding, text=text, repair=None)
+    return msgspec.structs.replace(finding, grade="ok", fixed=True, repair=None)

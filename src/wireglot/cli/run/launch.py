@@ -56,7 +56,7 @@ from wireglot.providers import spec as catalog
 
 DEMO: Final = "demo"
 DEMO_MODEL: Final = "demo/demo"
-_ONLY_DEMO: Final = "no provider's key was found: a demo model answers; --model asks for a key"
+_ONLY_DEMO: Final = "no provider API key found, using the built-in demo model (choose another with --model)"
 
 
 class Choice(msgspec.Struct, frozen=True):
