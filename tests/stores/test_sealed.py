@@ -9,8 +9,7 @@ import pytest
 
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document, VaultEntry
-from wireglot.stores.seal import Sealer
-from wireglot.stores.sealed import OFF_LOOP_BYTES, SealedDocuments, SealedVault
+from wireglot.stores.seal import OFF_LOOP_BYTES, SealedDocuments, SealedVault, Sealer
 
 SECRET = b"a secret of the gateway"
 

@@ -36,8 +36,7 @@ from wireglot.stores.journal.files import orphans
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.journal.sync import Timing
 from wireglot.stores.records import Document, KeyRow, Rate, UsageQuery, UsageRow
-from wireglot.stores.seal import Sealer
-from wireglot.stores.sealed import SealedDocuments
+from wireglot.stores.seal import SealedDocuments, Sealer
 from wireglot.stores.sqlite import SqliteCounters, SqliteEngine
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.providers import spec as catalog
 from wireglot.stores import StoreDown, StoreUnusable
 from wireglot.stores.open import sqlite_path
-from wireglot.stores.sqlite.look import FileLook, look_at_file
+from wireglot.stores.sqlite.engine import FileLook, look_at_file
 
 
 class DoctorCase:

@@ -36,8 +36,7 @@ from wireglot.stores.base import Counters, Engine, Shared, VaultApart
 from wireglot.stores.bounded import BoundedEngine, BoundedShared, Bounds, StoreBreaker
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.memory import MemoryCounters
-from wireglot.stores.seal import Sealer
-from wireglot.stores.sealed import SealedVault
+from wireglot.stores.seal import SealedVault, Sealer
 
 
 class _Part(Protocol):

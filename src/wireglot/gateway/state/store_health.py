@@ -11,8 +11,7 @@ from wireglot.ir.loss import Loss
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
-from wireglot.stores.seal import Sealer
-from wireglot.stores.sealed import SealedDocuments
+from wireglot.stores.seal import SealedDocuments, Sealer
 
 TRUSTED_SECONDS: Final = 30.0
 """For which a write that went well says that others will."""

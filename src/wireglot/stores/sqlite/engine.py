@@ -1,4 +1,4 @@
-"""A whole store in one file."""
+"""A whole store in one file, and a look at such a file that leaves it alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import apsw
 import msgspec
 
-from wireglot.stores.base import Documents, Keys, Ledger, Vault
+from wireglot.stores.base import Documents, Keys, Ledger, StoreDown, StoreUnusable, Vault
 from wireglot.stores.records import (
     Document,
     KeyRow,
@@ -24,7 +24,7 @@ from wireglot.stores.records import (
 )
 from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 from wireglot.stores.sqlite import documents, ledger
-from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
+from wireglot.stores.sqlite.file import BUSY_SECONDS, Format, explain, recognise, require_version
 from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_ID, STORE_INDEXES, STORE_STEPS
 from wireglot.stores.sqlite.sweep import sweep, wipe
 from wireglot.stores.sqlite.vault import SqliteVault
@@ -163,3 +163,66 @@ def _entry(row: Sequence[Any]) -> VaultEntry:
 def _size_on_disk(path: Path) -> int:
     files = [path, path.with_name(path.name + "-wal")]
     return sum(file.stat().st_size for file in files if file.exists())
+
+
+_LOOK_BUSY_SECONDS: Final = 2.0
+_READ_SECONDS: Final = 10.0
+_STEPS: Final = 20_000
+"""Of SQLite's machine, between two looks at the time."""
+
+
+class FileLook(msgspec.Struct, frozen=True):
+    version: int
+    """Of its schema."""
+    known: int
+    """The newest that this program knows."""
+    size: int
+    is_read_through: bool
+    """Or the time for it was over before anything was found."""
+    keys: int
+    """Of clients."""
+
+
+def look_at_file(path: Path) -> FileLook:
+    """Raises StoreUnusable or StoreDown, in the words in which a start would. Blocks."""
+    require_version()
+    try:
+        size = path.stat().st_size
+        if not size:
+            raise StoreUnusable(f"{path}: is empty (0 bytes): {STORE.what} was lost or never written there")
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    except OSError as fault:
+        raise StoreUnusable(f"{path}: {fault.strerror or 'cannot be read'}") from None
+    except apsw.Error as error:
+        raise StoreUnusable(explain(error, path)) from None
+    try:
+        # Another's file is not changed, not even by the end of its WAL.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.set_busy_timeout(round(_LOOK_BUSY_SECONDS * 1000))
+        recognise(connection, path, STORE)
+        if connection.readonly("main"):
+            raise StoreUnusable(f"{path}: cannot be written (read-only)")
+        connection.execute("BEGIN IMMEDIATE; ROLLBACK").fetchall()
+        whole = _read_through(connection)
+        version = connection.pragma("user_version")
+        keys = connection.execute("SELECT count(*) FROM keys").get if version else 0
+        return FileLook(version, len(STORE.steps), size, whole, keys)
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreDown(explain(error, path)) from None
+    except apsw.Error as error:
+        raise StoreUnusable(explain(error, path)) from None
+    finally:
+        connection.close()
+
+
+def _read_through(connection: apsw.Connection) -> bool:
+    """Whether all of it was read; raises CorruptError where something is wrong."""
+    deadline = time.monotonic() + _READ_SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    try:
+        found = connection.pragma("quick_check", 1)
+    except apsw.InterruptError:
+        return False
+    if found != "ok":
+        raise apsw.CorruptError(str(found))
+    return True
