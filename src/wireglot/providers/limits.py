@@ -41,7 +41,6 @@ DEFAULT_SAMPLING: dict[str, float] = {
 }
 """What every API does unasked: whoever says it loses nothing where it cannot be said."""
 
-
 MediaKind = Literal["image", "document", "audio", "video"]
 ALL_MEDIA: tuple[MediaKind, ...] = get_args(MediaKind)
 
@@ -173,14 +172,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     output_schema: SchemaForm = "json-schema"
 
 
-_OPENAI_AUDIO = (
-    "audio/wav",
-    "audio/x-wav",
-    "audio/wave",
-    "audio/vnd.wave",
-    "audio/mpeg",
-    "audio/mp3",
-)
+_OPENAI_AUDIO = ("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3")
 """openai-python 3.51.0, `ChatCompletionContentPartInputAudioParam`: wav and mp3, read 2026-11-17."""
 
 BASE: dict[str, Limits] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import surface
 from wireglot.dialects.surface import Surface
-from wireglot.ir.content import Message
+from wireglot.ir.content import Message, Part
 from wireglot.ir.loss import Action, Feature, Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
@@ -24,6 +25,10 @@ NO_ALIASES: Final = Aliases()
 
 _PLACE_BYTES: Final = 64
 """Of a message in a joined turn; its parts are held with it, wherever it came from."""
+_CHANGED_BYTES: Final = 512
+"""Of a changed message."""
+_PART_BYTES: Final = 256
+"""Of a part in it: mostly the same words, held once more."""
 
 _Pairing: TypeAlias = tuple[list[str], set[str]] | None
 """The calls that wait for an answer and all that were made; None: some call and its result do not pair."""
@@ -138,6 +143,25 @@ class Fitting:
             size = _PLACE_BYTES * (len(turn) + len(whole.content))
             self.memory.keep(first, key, (others, whole), size, shared=whole)
         return whole
+
+    def changed(
+        self, message: Message, key: Hashable, change: Callable[[Message], tuple[Part, ...]]
+    ) -> Message:
+        """A message with another part in place of each that it has, the same one for a message that came
+        before: then what was written of it is found, too. `key`: all that the change goes by beside it."""
+        memory = self.memory
+        new: Message | None = memory.find(message, key) if memory is not None else None
+        if new is None:
+            content = change(message)
+            new = Message(message.role, content, message.name, message.extra)
+            if memory is not None:
+                size = _CHANGED_BYTES + _PART_BYTES * len(content)
+                memory.keep(message, key, new, size, shared=new)
+        for part, replaced in zip(message.content, new.content, strict=True):
+            if replaced is not part:
+                self.trail.follow(part, replaced)
+        self.trail.follow(message, new)
+        return new
 
 
 def _pair(before: _Pairing, messages: tuple[Message, ...]) -> _Pairing:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
 
 import msgspec
 
 from wireglot.ir.content import Message, Part, ToolCall, ToolResult
 from wireglot.ir.request import Request
 from wireglot.providers.fit.fitting import Fitting
-
-_PART_BYTES: Final = 256
-"""Of a part with another id: the same words, held once more."""
 
 
 def fit_call_ids(request: Request, fitting: Fitting) -> Request:
@@ -46,7 +42,6 @@ def fit_call_ids(request: Request, fitting: Fitting) -> Request:
 
 
 def _renamed(message: Message, renames: dict[str, str], fitting: Fitting) -> Message:
-    """What comes again is renamed as it was before: then what was written of it is found, too."""
     named = [
         (identifier, renames[identifier])
         for part in message.content
@@ -54,17 +49,11 @@ def _renamed(message: Message, renames: dict[str, str], fitting: Fitting) -> Mes
     ]
     if not named:
         return message
-    key, memory, trail = ("renamed", *named), fitting.memory, fitting.trail
-    renamed: Message | None = memory.find(message, key) if memory is not None else None
-    if renamed is None:
-        content = tuple([_with_id(part, renames) for part in message.content])
-        renamed = Message(message.role, content, message.name, message.extra)
-        if memory is not None:
-            memory.keep(message, key, renamed, _PART_BYTES * len(content), shared=renamed)
-    for part, new in zip(message.content, renamed.content, strict=True):
-        trail.follow(part, new)
-    trail.follow(message, renamed)
-    return renamed
+    return fitting.changed(
+        message,
+        ("renamed", *named),
+        lambda before: tuple([_with_id(part, renames) for part in before.content]),
+    )
 
 
 def _id_of(part: Part) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import msgspec
@@ -32,6 +33,7 @@ SKIP_SIGNATURE = "skip_thought_signature_validator"
 """Google's documented bypass for calls its own model did not make."""
 _SIGNER = "gemini"
 """Whose signatures calls need, in whatever dialect its models are served."""
+_BYPASS = Signature(SKIP_SIGNATURE, Origin(_SIGNER))
 
 
 def fit_messages(request: Request, fitting: Fitting) -> Request:
@@ -295,27 +297,33 @@ def sign_calls(request: Request, fitting: Fitting) -> Request:
     """Gemini validates a signature on the first call of each step of the current turn. Where the real one is
     lost or foreign, the documented bypass stands in, and stays there when the turn is an old one: the prompt
     would begin otherwise from the next question on, and no cache would know it."""
-    trail = fitting.trail
-    messages = list(request.messages)
-    changed = False
-    for index, message in enumerate(messages):
-        if message.role != "assistant":
-            continue
-        position = next((at for at, part in enumerate(message.content) if type(part) is ToolCall), None)
-        if position is None:
-            continue
-        call = message.content[position]
-        assert type(call) is ToolCall
-        if call.signature is not None and fitting.context.may_replay(call.signature, _SIGNER):
-            continue
-        if call.signature is None and "thoughtSignature" in own_form(call.extra, _SIGNER):
-            continue  # its client wrote the bypass itself
-        detail = "the documented bypass was sent: no signature of this model is known"
-        fitting.lose(f"{trail.of(call)}.signature", "reasoning.signature", "invented", detail)
-        signed = msgspec.structs.replace(call, signature=Signature(SKIP_SIGNATURE, Origin(_SIGNER)))
-        trail.follow(call, signed)
-        content = (*message.content[:position], signed, *message.content[position + 1 :])
-        messages[index] = Message(message.role, content, message.name, message.extra)
-        trail.follow(message, messages[index])
-        changed = True
-    return msgspec.structs.replace(request, messages=tuple(messages)) if changed else request
+    messages = tuple([_with_signed_call(message, fitting) for message in request.messages])
+    if all(map(operator.is_, messages, request.messages)):
+        return request
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _with_signed_call(message: Message, fitting: Fitting) -> Message:
+    if message.role != "assistant":
+        return message
+    for call in message.content:
+        if type(call) is ToolCall:
+            break
+    else:
+        return message
+    if call.signature is not None and fitting.context.may_replay(call.signature, _SIGNER):
+        return message
+    if call.signature is None and "thoughtSignature" in own_form(call.extra, _SIGNER):
+        return message  # its client wrote the bypass itself
+    path = f"{fitting.trail.of(call)}.signature"
+    detail = "the documented bypass was sent: no signature of this model is known"
+    fitting.lose(path, "reasoning.signature", "invented", detail)
+    return fitting.changed(message, "signed", _signed)
+
+
+def _signed(message: Message) -> tuple[Part, ...]:
+    """With the bypass on the first call."""
+    content = list(message.content)
+    position, call = next((at, part) for at, part in enumerate(content) if type(part) is ToolCall)
+    content[position] = msgspec.structs.replace(call, signature=_BYPASS)
+    return tuple(content)
