@@ -6,6 +6,7 @@ The other tests of `fit` say why; these files show every bend, and make each cha
 
 import json
 import os
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -76,6 +77,20 @@ def test_a_conversation_reaches_endpoints_like_this(name):
         if text != usual:
             lines += [*(f"# {endpoint}" for endpoint in endpoints), text or "as it is", ""]
     pinned(name.replace(": ", " ").replace(" ", "-"), lines)
+
+
+def test_a_loss_says_why():
+    """Each sentence once, with the first endpoint that it is said of."""
+    said: dict[str, str] = {}
+    for name, asked in CONVERSATIONS.items():
+        for endpoint, to in ENDPOINTS.items():
+            with suppress(Unsupported):
+                fitted = fit(asked, to.limits, CONTEXT, to.dialect, not to.native, to.in_pieces)
+                for loss in fitted.losses:
+                    said.setdefault(
+                        f"{loss.feature} {loss.action}: {loss.detail}", f"{name}, {endpoint}: {loss.path}"
+                    )
+    pinned("reasons", [f"{words} ({where})" for words, where in sorted(said.items())])
 
 
 @rows("name", CONVERSATIONS)

@@ -3,6 +3,8 @@
 `WIREGLOT_UPDATE=1 pytest tests/providers/test_fit_thinking_table.py` writes the table anew.
 """
 
+from itertools import product
+
 import msgspec
 import pytest
 
@@ -129,6 +131,17 @@ def test_a_wish_to_think_reaches_models_like_this(dialect, whose):
             lines.append(" | ".join([name, told(fitted.request.thinking), *losses]))
         lines.append("")
     pinned(f"thinking-of-{whose}-dialect-to-{dialect}", lines)
+
+
+def test_a_loss_about_thinking_says_why():
+    """Each sentence once, with a model and a wish that it is said of."""
+    said: dict[str, str] = {}
+    for dialect in ("anthropic", CHAT):
+        for (model, limits), (name, wish) in product(MODELS.items(), WISHES.items()):
+            for loss in fit(request(thinking=wish), limits, Context(), dialect).losses:
+                if loss.path != "$.max_tokens":
+                    said.setdefault(f"{loss.path} {loss.action}: {loss.detail}", f"{name}, {model}")
+    pinned("thinking-reasons", [f"{words} ({whose})" for words, whose in sorted(said.items())])
 
 
 MANY_WISHES = [
