@@ -31,6 +31,7 @@ def failing(http, **options):
         (404, "resource_not_found_error", "not_found"),
         (408, "timeout_error", "timeout"),
         (307, "", "server"),
+        (600, "", "server"),
     ],
 )
 def test_any_other_status_ends_the_call_at_once(status, type_name, kind):
@@ -48,6 +49,12 @@ def test_retries_are_exhausted_after_four_attempts():
     problem = failing(http, sleep=sleeps)
     assert (problem.code, problem.status, problem.attempts) == ("KIMI_RETRIES_EXHAUSTED", 502, 4)
     assert sleeps == [0.1, 0.2, 0.4]
+
+
+def test_every_status_of_the_server_and_429_is_tried_again():
+    """R-R-02: up to the last one that is such."""
+    for status in (429, 500, 599):
+        assert ask(Http((status, {}), message())).text == "Hello."
 
 
 def test_a_terminal_status_between_retries_ends_them():

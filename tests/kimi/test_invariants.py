@@ -222,6 +222,8 @@ def test_I17_the_key_travels_as_bearer():
     ask(http)
     assert http.headers["authorization"] == f"Bearer {KEY}"
     assert "x-api-key" not in http.headers
+    assert http.headers["content-type"] == http.headers["accept"] == "application/json"
+    assert http.headers["user-agent"] == "wireglot"
 
 
 def test_I18_the_system_prompt_is_the_first_message():
