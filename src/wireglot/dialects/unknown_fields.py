@@ -17,6 +17,7 @@ WITHOUT = "without"
 HOLLOW = "rest"
 """Form key: unknown fields with nothing in them."""
 _BLANK = "blank"
+_EMPTY_TYPES = (bool, str, list, dict)
 
 
 class UnknownFields:
@@ -47,10 +48,13 @@ class UnknownFields:
         """What stands in an object, and in the objects inside it, beside the known fields; and nulls of known
         ones. `blanks` are known fields whose empty value would not be written again, `always` those that are
         written even where the source left them out."""
-        if blanks:
-            empty = {key: value[key] for key in blanks if key in value and _is_empty(value[key])}
-            if empty:
-                form = {**(form or {}), _BLANK: empty}
+        empty: dict[str, Any] = {}
+        for key in blanks:
+            item = value.get(key)
+            if not item and type(item) in _EMPTY_TYPES:
+                empty[key] = item
+        if empty:
+            form = {**(form or {}), _BLANK: empty}
         if always:
             missing = [key for key in always if key not in value]
             if missing:
@@ -147,7 +151,3 @@ def split_blank(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     telling = {key: value for key, value in fields.items() if not is_blank(value)}
     blank = {key: value for key, value in fields.items() if is_blank(value)}
     return telling, blank
-
-
-def _is_empty(value: Any) -> bool:
-    return value is False or value == "" or value == [] or value == {}

@@ -59,7 +59,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     read_turns(_Turns(messages, blocks), turns, context, NAME)
     form: dict[str, Any] = {}
     known = set(_KNOWN)
-    said = REQUEST_FIELDS.read(fields, known)
+    said = {"model": "", **REQUEST_FIELDS.read(fields, known)}
     # What is not there is not asked for by its reader: most requests have few of these.
     output = parse_format(fields) if "output_config" in body or "output_format" in body else None
     choice, parallel = parse_choice(fields) if "tool_choice" in body else (None, None)
@@ -76,7 +76,6 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
         form[SERVERS] = body[SERVERS]
     request = Request(
-        model=fields.text_or("model"),
         messages=tuple(messages),
         tools=tools,
         tool_choice=choice,

@@ -11,6 +11,7 @@ from wireglot.dialects.request_fields import (
     BOOLEAN,
     INTEGER,
     NUMBER,
+    TEXT,
     TEXTS,
     F,
     MissingFields,
@@ -24,6 +25,7 @@ EFFORT = "output_config.effort"
 """Where an effort that the IR has no name for waits in `Thinking.extra`."""
 
 REQUEST_FIELDS = RequestFields(
+    F("model", "model", TEXT, apart=True),
     F("max_tokens", "max_tokens", INTEGER, apart=True),
     F("stop_sequences", "stop", TEXTS),
     F("stream", "stream", BOOLEAN),

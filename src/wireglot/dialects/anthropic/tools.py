@@ -49,18 +49,18 @@ def parse_tools(body: Fields, context: Context) -> tuple[AnyTool, ...]:
 def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
     tools: list[AnyTool] = []
     servers = servers_of(body) if SERVERS in body.value else {}
-    for fields in body.objects("tools"):
-        plain = _plain_tool(fields.value)
+    for index, item in enumerate(body.array_or_empty("tools")):
+        plain = _plain_tool(item)
         if plain is not None:
             tools.append(plain)
         else:
-            tools += _parse_tool(fields, servers)
+            tools += _parse_tool(Fields(item, f"$.tools[{index}]"), servers)
     return tuple(tools)
 
 
-def _plain_tool(value: dict[str, Any]) -> Tool | None:
+def _plain_tool(value: Any) -> Tool | None:
     """As nearly all are."""
-    if value.keys() == _PLAIN:
+    if type(value) is dict and value.keys() == _PLAIN:
         name, description, schema = value["name"], value["description"], value["input_schema"]
         if type(name) is str and type(description) is str and type(schema) is dict and description and schema:
             return Tool(name, description, schema)

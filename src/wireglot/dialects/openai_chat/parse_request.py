@@ -179,13 +179,13 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     read_turns(conversation, turns, context, NAME)
     messages = conversation.finish()
     tools = read.tools(conversation.tools, context)
-    settings = REQUEST_FIELDS.read(read.fields, read.taken)
+    settings = {"model": "", **REQUEST_FIELDS.read(read.fields, read.taken)}
     read.note_stream()
     for name, (setting, reader) in _READERS.items():
         if name in body and setting not in settings:
             settings[setting] = reader(read)
     settings.setdefault("thinking", Thinking())
-    return Request(read.fields.text_or("model"), messages, tools, extra=_rest(read), **settings)
+    return Request(messages=messages, tools=tools, extra=_rest(read), **settings)
 
 
 def _rest(read: _Body) -> Extra | None:

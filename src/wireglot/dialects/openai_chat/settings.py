@@ -12,6 +12,7 @@ from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, OutputFormat, Thinking
 
 REQUEST_FIELDS: Final = RequestFields(
+    F("model", "model", TEXT, apart=True),
     F("parallel_tool_calls", "parallel_tools", BOOLEAN, apart=True),
     F("temperature", "sampling.temperature", NUMBER),
     F("top_p", "sampling.top_p", NUMBER),

@@ -104,7 +104,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         if key not in body:
             form.setdefault("without", []).append(key)
 
-    settings = REQUEST_FIELDS.read(fields, known)
+    settings = {"model": "", **REQUEST_FIELDS.read(fields, known)}
     include = body.get("include")
     if type(include) is list:
         if _LOGPROBS in include:
@@ -128,8 +128,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     if rest is not None:
         telling = {**rest.fields, **telling}
     return Request(
-        fields.text_or("model"),
-        tuple(messages.messages),
+        messages=tuple(messages.messages),
         tools=tuple(tools) if messages.brought else stated,
         tool_choice=parse_tool_choice(choice, "$.tool_choice", tools) if choice is not None else None,
         thinking=parse_thinking(reasoning) if reasoning is not None else Thinking(),

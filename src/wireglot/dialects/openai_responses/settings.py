@@ -13,6 +13,7 @@ from wireglot.ir.loss import Action, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, OutputFormat, Thinking
 
 REQUEST_FIELDS = RequestFields(
+    F("model", "model", TEXT, apart=True),
     F("parallel_tool_calls", "parallel_tools", BOOLEAN),
     F("max_output_tokens", "max_tokens", INTEGER),
     F("temperature", "sampling.temperature", NUMBER),
