@@ -11,7 +11,7 @@ from typing import Any
 
 from wireglot.ir.content import Foreign
 from wireglot.ir.loss import Loss
-from wireglot.ir.request import HostedTool
+from wireglot.ir.request import HostedTool, McpServer
 
 _PLACE = ("city", "region", "country", "timezone")
 
@@ -58,6 +58,18 @@ def place_of(value: Any) -> dict[str, str] | None:
     nested = value.get("approximate")
     source = nested if type(nested) is dict else value
     return {key: source[key] for key in _PLACE if type(source.get(key)) is str and source[key]}
+
+
+def server_of(tool: HostedTool, path: str, form: str, losses: list[Loss]) -> McpServer | None:
+    """The server whose tools it offers, None where it is not known. `form`: what it becomes here."""
+    server = tool.server
+    if server is None:
+        losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} names no server by its URL"))
+    elif server.rest:
+        losses.append(Loss(path, "hosted_tool", "approximated", f"without its {', '.join(server.rest)}"))
+    else:
+        losses.append(Loss(path, "hosted_tool", "emulated", form))
+    return server
 
 
 def not_run(tool: HostedTool, path: str, detail: str) -> Loss:

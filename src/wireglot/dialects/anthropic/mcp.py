@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields, object_in, text_in
+from wireglot.dialects.hosted_options import server_of
 from wireglot.ir.loss import Loss, is_blank
 from wireglot.ir.request import AnyTool, HostedTool, McpServer
 
@@ -65,17 +66,12 @@ def are_carried(servers: dict[str, dict[str, Any]], tools: tuple[AnyTool, ...], 
 
 
 def render_toolset(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    server = tool.server
-    if server is None:
-        losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} names no server by its URL"))
-        return None
-    if server.approval:
+    if tool.server is not None and tool.server.approval:
         losses.append(Loss(path, "hosted_tool", "dropped", "nobody can be asked to approve its calls here"))
         return None
-    if server.rest:
-        losses.append(Loss(path, "hosted_tool", "approximated", f"without its {', '.join(server.rest)}"))
-    else:
-        losses.append(Loss(path, "hosted_tool", "emulated", "as an mcp_toolset and its server"))
+    server = server_of(tool, path, "as an mcp_toolset and its server", losses)
+    if server is None:
+        return None
     toolset: dict[str, Any] = {"type": TOOLSET, "mcp_server_name": server.name}
     default: dict[str, Any] = {}
     if server.allowed is not None:

@@ -156,20 +156,6 @@ CANDIDATE = Names(
     "continuationToken",
 )
 FEEDBACK = Names("blockReason", "blockReasonMessage", "safetyRatings")
-USAGE = Names(
-    "promptTokenCount",
-    "cachedContentTokenCount",
-    "candidatesTokenCount",
-    "thoughtsTokenCount",
-    "toolUsePromptTokenCount",
-    "totalTokenCount",
-    "promptTokensDetails",
-    "cacheTokensDetails",
-    "candidatesTokensDetails",
-    "toolUsePromptTokensDetails",
-    "trafficType",
-    "serviceTier",
-)
 GROUNDING = Names(
     "groundingChunks", "groundingSupports", "webSearchQueries", "searchEntryPoint", "retrievalMetadata"
 )

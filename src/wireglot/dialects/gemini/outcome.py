@@ -29,31 +29,6 @@ FINISH_NUMBERS = (
 UNSIGNED = "MISSING_THOUGHT_SIGNATURE"
 """The request is wrong, and not the answer: a thought signature is missing in it."""
 
-_REASONS: dict[str, StopReason] = {
-    "STOP": "end",
-    "MAX_TOKENS": "length",
-    "SAFETY": "refused",
-    "RECITATION": "refused",
-    "BLOCKLIST": "refused",
-    "PROHIBITED_CONTENT": "refused",
-    "SPII": "refused",
-    "IMAGE_SAFETY": "refused",
-    "IMAGE_PROHIBITED_CONTENT": "refused",
-    "IMAGE_RECITATION": "refused",
-    "MODEL_ARMOR": "refused",
-    "ESCALATION": "refused",  # google-genai 3.3, as the next one: the account or the request was limited
-    "PUP_LIMITED_DISABLED": "refused",
-    "MALFORMED_FUNCTION_CALL": "malformed_call",
-    "UNEXPECTED_TOOL_CALL": "malformed_call",
-    "TOO_MANY_TOOL_CALLS": "malformed_call",
-    "MALFORMED_RESPONSE": "malformed_call",
-    UNSIGNED: "malformed_call",  # ai.google.dev/api; google-genai 3.1 lacked it
-    "CONTINUATION": "paused",
-}
-_AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(
-    ("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", UNSIGNED), "paused"
-)
-"""What these mean after a text: it is kept, and the model was not done."""
 _FINISHES: dict[StopReason, str] = {
     "end": "STOP",
     "stop_sequence": "STOP",
@@ -66,6 +41,28 @@ _FINISHES: dict[StopReason, str] = {
     "malformed_call": "MALFORMED_FUNCTION_CALL",
     "other": "OTHER",
 }
+_REASONS: dict[str, StopReason] = {
+    **{finish: reason for reason, finish in reversed(_FINISHES.items())},
+    "RECITATION": "refused",
+    "BLOCKLIST": "refused",
+    "PROHIBITED_CONTENT": "refused",
+    "SPII": "refused",
+    "IMAGE_SAFETY": "refused",
+    "IMAGE_PROHIBITED_CONTENT": "refused",
+    "IMAGE_RECITATION": "refused",
+    "MODEL_ARMOR": "refused",
+    "ESCALATION": "refused",  # google-genai 3.3, as the next one: the account or the request was limited
+    "PUP_LIMITED_DISABLED": "refused",
+    "UNEXPECTED_TOOL_CALL": "malformed_call",
+    "TOO_MANY_TOOL_CALLS": "malformed_call",
+    "MALFORMED_RESPONSE": "malformed_call",
+    UNSIGNED: "malformed_call",  # ai.google.dev/api; google-genai 3.1 lacked it
+    "CONTINUATION": "paused",
+}
+_AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(
+    ("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", UNSIGNED), "paused"
+)
+"""What these mean after a text: it is kept, and the model was not done."""
 
 
 def _check_numbers(told: Numbers) -> list[str]:
@@ -98,7 +95,7 @@ def check_usage(raw: Extra) -> tuple[str, ...]:
     """Gemini's servers may write their names either way."""
     document = raw.form
     if "prompt_token_count" in document or "total_token_count" in document:
-        document = names.USAGE.camel(document)
+        document = _NAMES.camel(document)
     return _USAGE.problems_of(document)
 
 
@@ -108,6 +105,7 @@ _BY_MODALITY = (
     "candidatesTokensDetails",
     "toolUsePromptTokensDetails",
 )
+_NAMES = names.Names(*_USAGE.counted, *_BY_MODALITY, "trafficType")
 _PLAIN_TRAFFIC = "ON_DEMAND"
 """What everybody's requests are who has bought no throughput in advance."""
 
@@ -161,7 +159,7 @@ def _told(raw: str, calls: bool) -> StopReason:
 
 def read_usage(raw: dict[str, Any]) -> Usage:
     """`promptTokenCount` holds the cached tokens; `candidatesTokenCount` does not hold the thoughts."""
-    given = names.USAGE.camel(raw)
+    given = _NAMES.camel(raw)
     prompt = count(given.get("promptTokenCount"))
     cached = count(given.get("cachedContentTokenCount"))
     thoughts = given.get("thoughtsTokenCount")

@@ -14,11 +14,19 @@ from wireglot.ir.outcome import Stop, StopReason, Usage
 from wireglot.ir.request import Request
 from wireglot.ir.usage import counts_of
 
-_REASONS: dict[str, StopReason] = {
-    "stop": "end",
+_NAMES: dict[StopReason, str] = {
+    "end": "stop",
+    "stop_sequence": "stop",
     "length": "length",
+    "context_full": "length",
     "tool_calls": "tool_calls",
-    "content_filter": "refused",
+    "refused": "content_filter",
+    "paused": "length",  # the answer is not whole: no other word says so
+    "malformed_call": "stop",
+    "other": "stop",
+}
+_REASONS: dict[str, StopReason] = {
+    **{name: reason for reason, name in reversed(_NAMES.items())},
     "function_call": "tool_calls",
     # Servers that only resemble OpenAI's.
     "": "end",
@@ -31,17 +39,6 @@ _REASONS: dict[str, StopReason] = {
     "tool_call": "tool_calls",
     "tool_use": "tool_calls",
     "safety": "refused",
-}
-_NAMES: dict[StopReason, str] = {
-    "end": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "context_full": "length",
-    "tool_calls": "tool_calls",
-    "refused": "content_filter",
-    "paused": "length",  # the answer is not whole: no other word says so
-    "malformed_call": "stop",
-    "other": "stop",
 }
 _EXACT = frozenset({"end", "length", "tool_calls", "refused"})
 _MAX_TOKENS_BELIEVED = 10**9

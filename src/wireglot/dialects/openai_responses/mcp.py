@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields, own_form, text_in
+from wireglot.dialects.hosted_options import server_of
 from wireglot.dialects.openai_responses.client_calls import VERBATIM
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Text, ToolCall, ToolResult
@@ -62,14 +63,9 @@ def parse_server(tool: Fields) -> McpServer | None:
 
 
 def render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    server = tool.server
+    server = server_of(tool, path, "as an mcp tool", losses)
     if server is None:
-        losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} names no server by its URL"))
         return None
-    if server.rest:
-        losses.append(Loss(path, "hosted_tool", "approximated", f"without its {', '.join(server.rest)}"))
-    else:
-        losses.append(Loss(path, "hosted_tool", "emulated", "as an mcp tool"))
     value: dict[str, Any] = {
         "type": "mcp",
         "server_label": server.name,
