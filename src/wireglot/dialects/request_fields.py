@@ -15,8 +15,6 @@ from wireglot.dialects.fields import Fields
 from wireglot.ir.loss import Loss, feature_of_setting
 from wireglot.ir.request import OutputFormat, Request, Sampling
 
-_UNSET: Final[tuple[Any, ...]] = (None, "", (), {})
-
 
 class FieldKind(NamedTuple):
     """What a field holds. Values of `types` are taken as they are, all others given to `read`, which converts
@@ -49,11 +47,12 @@ class F(NamedTuple):
     """What every server takes it for without the field: neither a setting nor written."""
 
 
-class _Reader(NamedTuple):
-    sampled: bool
-    attribute: str
-    kind: FieldKind
-    unset: tuple[Any, ...]
+_Reader = tuple[str, str, tuple[type, ...], Callable[[Fields, str], Any], tuple[Any, ...]]
+"""The group and name of a setting, types that are taken, the reader of others, values that set nothing."""
+
+_BLANK: Final = Request("", ())
+"""A request that sets nothing."""
+_UNSET: Final = ("", ())
 
 
 class RequestFields:
@@ -73,29 +72,36 @@ class RequestFields:
             if inside + row.name != row.setting
         }
         self._readers: Final = {row.name: _reader(row) for row in rows}
-        self._written: Final = [
-            (row.name, attrgetter(row.setting), (*_UNSET, row.usual)) for row in rows if not row.apart
-        ]
-        sampling = [f"sampling.{name}" for name in Sampling.__struct_fields__]
+        self.known: Final = frozenset(name for name in self.names if not self._readers[name][-1])
+        """Those that are known whatever they hold."""
+        # A request must have a model, be it an empty one.
+        self._start: Final[dict[str, Any]] = {"model": ""} if "model" in self.names else {}
+        written = [row for row in rows if not row.apart]
+        self._written: Final = [row.name for row in written]
+        self._usual: Final = {row.name: row.usual for row in written if row.usual is not None}
+        self._stated: Final = attrgetter(*[row.setting for row in written])
+        self._nothing: Final = self._stated(_BLANK)
         held = {*irregular, *(row.setting for row in rows)}
+        sampling = [f"sampling.{name}" for name in Sampling.__struct_fields__]
         lost = [name for name in sampling if name not in held]
-        self._missing: Final = MissingFields(dict.fromkeys(lost, missing))
+        self._missing: Final = MissingFields(dict.fromkeys(lost, missing)) if lost and missing else None
 
     def read(self, fields: Fields, known: set[str]) -> dict[str, Any]:
-        """What the fields set, by the names that `Request` has for it. Adds those that do to the `known`."""
-        settings: dict[str, Any] = {}
+        """What the fields set, by the names that `Request` has for it. Adds to `known` the fields that say
+        something and do not always."""
+        settings = self._start.copy()
         sampling: dict[str, Any] = {}
         readers = self._readers
         for name, value in fields.value.items():
-            if name not in readers:
-                continue
-            sampled, attribute, kind, unset = readers[name]
-            if value in unset:
-                continue
-            known.add(name)
-            taken = value if type(value) in kind.types else kind.read(fields, name)
-            (sampling if sampled else settings)[attribute] = taken
-        settings["sampling"] = Sampling(**sampling)
+            if name in readers and value is not None:
+                group, attribute, types, read, unset = readers[name]
+                if unset:
+                    if value in unset:
+                        continue
+                    known.add(name)
+                taken = value if type(value) in types else read(fields, name)
+                (sampling if group else settings)[attribute] = taken
+        settings["sampling"] = Sampling(**sampling) if sampling else Sampling()
         return settings
 
     def write(
@@ -106,20 +112,23 @@ class RequestFields:
         spelled: Mapping[str, str] = {},
     ) -> None:
         """Put what is set into `out`. `spelled`: other names for some of the fields."""
-        for name, stated, unset in self._written:
-            value = stated(request)
-            if value not in unset:
+        values = self._stated(request)
+        if values != self._nothing:
+            usual = self._usual
+            for name, value in zip(self._written, values, strict=True):
+                if value is None or value in _UNSET or (name in usual and value == usual[name]):
+                    continue
                 out[spelled.get(name, name)] = list(value) if type(value) is tuple else value
-        if request.sampling != _NO_SAMPLING:
+        if self._missing is not None:
             self._missing.declare(request, losses)
 
 
 def _reader(row: F) -> _Reader:
     group, _, attribute = row.setting.rpartition(".")
-    return _Reader(group == "sampling", attribute, row.kind, (None, row.kind.blank, row.usual))
+    unset = tuple(value for value in (row.kind.blank, row.usual) if value is not None)
+    return group, attribute, row.kind.types, row.kind.read, unset
 
 
-_NO_SAMPLING: Final = Sampling()
 _DEFAULTS: Final[dict[str, Any]] = {
     "sampling.candidates": 1,
     "parallel_tools": True,
@@ -134,14 +143,17 @@ class MissingFields:
     def __init__(self, details: Mapping[str, str]) -> None:
         self._losses: Final = [
             (
-                attrgetter(setting),
-                (*_UNSET, _DEFAULTS.get(setting)),
+                _DEFAULTS.get(setting),
                 Loss(f"$.{setting}", feature_of_setting(setting), "dropped", detail),
             )
             for setting, detail in details.items()
         ]
+        self._stated: Final = attrgetter(*details)
+        self._nothing: Final = self._stated(_BLANK)
 
     def declare(self, request: Request, losses: list[Loss]) -> None:
-        for stated, unset, loss in self._losses:
-            if stated(request) not in unset:
-                losses.append(loss)
+        values = self._stated(request)
+        if values != self._nothing:
+            for (usual, loss), value, unset in zip(self._losses, values, self._nothing, strict=True):
+                if value is not None and value != unset and value != usual:
+                    losses.append(loss)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from wireglot.dialects.anthropic.mcp import SERVERS, are_carried, servers_of
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
 from wireglot.dialects.anthropic.parts import BlockParser
@@ -27,7 +25,7 @@ from wireglot.ir.content import Extra, Foreign, Message, Origin, Part, Role, Tex
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import OutputFormat, Request, Thinking
 
-_KNOWN = frozenset(
+_KNOWN = REQUEST_FIELDS.known.union(
     {
         "model",
         "messages",
@@ -59,38 +57,35 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     read_turns(_Turns(messages, blocks), turns, context, NAME)
     form: dict[str, Any] = {}
     known = set(_KNOWN)
-    said = {"model": "", **REQUEST_FIELDS.read(fields, known)}
+    settings = REQUEST_FIELDS.read(fields, known)
+    if "max_tokens" not in settings:
+        form["max_tokens"] = "absent"
+    elif settings["max_tokens"] < 0:
+        raise ClientFault("expected an integer of at least 0", "$.max_tokens")
     # What is not there is not asked for by its reader: most requests have few of these.
     output = parse_format(fields) if "output_config" in body or "output_format" in body else None
-    choice, parallel = parse_choice(fields) if "tool_choice" in body else (None, None)
-    if "max_tokens" not in said:
-        form["max_tokens"] = "absent"
-    elif said["max_tokens"] < 0:
-        raise ClientFault("expected an integer of at least 0", "$.max_tokens")
+    if output is not None:
+        settings["output"] = output
+    if "tool_choice" in body:
+        settings["tool_choice"], settings["parallel_tools"] = parse_choice(fields)
     metadata = fields.object_or_none("metadata") if "metadata" in body else None
+    if metadata is not None:
+        settings["user"] = metadata.text_or("user_id")
     tier = parse_tiers(fields, form) if "service_tier" in body or "speed" in body else ""
+    if tier:
+        settings["service_tier"] = tier
+    if "cache_control" in body:
+        settings["cache"] = parse_cache(fields)
+    thinks = "thinking" in body or "output_config" in body
+    settings["thinking"] = parse_thinking_config(fields) if thinks else Thinking()
     tools = parse_tools(fields, context)
-    safeguards = parse_safeguards(fields) if ASKED in body else ()
-    if safeguards:
+    if ASKED in body and (safeguards := parse_safeguards(fields)):
+        settings["safeguards"] = safeguards
         known.add(ASKED)
     if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
         form[SERVERS] = body[SERVERS]
-    request = Request(
-        messages=tuple(messages),
-        tools=tools,
-        tool_choice=choice,
-        parallel_tools=parallel,
-        thinking=parse_thinking_config(fields)
-        if "thinking" in body or "output_config" in body
-        else Thinking(),
-        output=output,
-        user=metadata.text_or("user_id") if metadata is not None else "",
-        service_tier=tier,
-        cache=parse_cache(fields) if "cache_control" in body else None,
-        extra=_parse_extra(fields, form, metadata, output, tier, known),
-        **said,
-    )
-    return msgspec.structs.replace(request, safeguards=safeguards) if safeguards else request
+    extra = _parse_extra(fields, form, metadata, output, tier, known)
+    return Request(messages=tuple(messages), tools=tools, extra=extra, **settings)
 
 
 def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:

@@ -285,7 +285,7 @@ def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]
         return {"sampling": Sampling(), "thinking": Thinking()}
     config = GENERATION.child(fields, "generationConfig")
     output, taken = parse_output(config)
-    known = {"thinkingConfig", *taken}
+    known = {"thinkingConfig", *REQUEST_FIELDS.known, *taken}
     settings = REQUEST_FIELDS.read(config, known)
     # Fields the IR has no name for, and known ones that say nothing.
     rest = {key: item for key, item in config.value.items() if key not in known or item is None}

@@ -43,7 +43,7 @@ _NAMES = names.Names(
     "timeout",
     *SIMPLE_FIELDS.names,
 )
-_TAKEN = frozenset({"model", "input", "tools", "toolConfig", "toolResults"})
+_TAKEN = SIMPLE_FIELDS.known.union({"model", "input", "tools", "toolConfig", "toolResults"})
 _MISSING = MissingFields(
     dict.fromkeys(
         (

@@ -29,7 +29,7 @@ class _Body:
     def __init__(self, body: dict[str, Any]) -> None:
         self.fields = Fields(body)
         self.value = body
-        self.taken: set[str] = {"model", "messages"}
+        self.taken: set[str] = {"model", "messages", *REQUEST_FIELDS.known}
         # Says that every message was cut by this dialect: its renderer must not regroup them.
         self.form: dict[str, Any] = {"native": True}
 
@@ -179,7 +179,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     read_turns(conversation, turns, context, NAME)
     messages = conversation.finish()
     tools = read.tools(conversation.tools, context)
-    settings = {"model": "", **REQUEST_FIELDS.read(read.fields, read.taken)}
+    settings = REQUEST_FIELDS.read(read.fields, read.taken)
     read.note_stream()
     for name, (setting, reader) in _READERS.items():
         if name in body and setting not in settings:

@@ -50,7 +50,7 @@ _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation"
 _INSTEAD = ("input", "prompt", "conversation", "previous_response_id", "instructions")
 """Any of these can be a request without input."""
 
-_KNOWN = frozenset(
+_KNOWN = REQUEST_FIELDS.known.union(
     {
         "model",
         "input",
@@ -104,7 +104,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         if key not in body:
             form.setdefault("without", []).append(key)
 
-    settings = {"model": "", **REQUEST_FIELDS.read(fields, known)}
+    settings = REQUEST_FIELDS.read(fields, known)
     include = body.get("include")
     if type(include) is list:
         if _LOGPROBS in include:
