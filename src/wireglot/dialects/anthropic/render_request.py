@@ -137,6 +137,8 @@ class _JoinedTurns(JoiningWriter):
 
     def begins_turn(self, message: Message) -> bool:
         before = self.turns[-1].message
+        if message.extra is None and before.extra is None:
+            return False
         return bool(own_fields(message.extra, NAME)) or not own_fields(before.extra, NAME).keys() <= _TURN
 
     def finished(self, turn: JoinedTurn) -> Block:

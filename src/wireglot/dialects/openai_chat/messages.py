@@ -12,9 +12,16 @@ from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.openai_chat.extras import NAME, keep, parse_message_cache
 from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
-from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call, parse_tool
+from wireglot.dialects.openai_chat.tools import (
+    is_legacy,
+    parse_call,
+    parse_function_call,
+    parse_tool,
+    usual_call,
+)
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import (
+    CacheMark,
     Extra,
     Foreign,
     Media,
@@ -81,6 +88,8 @@ class Conversation:
         self._made, self._answered = [], ""
         self._declared = self._declarations
         self._prefill = ""
+        if type(item) is dict and self._read_usual(item):
+            return
         message = Fields(item, f"$.messages[{index}]")
         match item.get("role"):
             case "user":
@@ -97,6 +106,22 @@ class Conversation:
                 self._function(message)
             case _:
                 raise message.wrong("role", _ROLES)
+
+    def _read_usual(self, value: dict[str, Any]) -> bool:
+        """Read a message that is nothing but a text or the text of a result, as most are."""
+        role, text = value.get("role"), value.get("content")
+        if type(text) is not str or not text:
+            return False
+        if len(value) == 2 and (role == "user" or role == "assistant" or role == "system"):
+            self.messages.append(Message(role, (Text(text),)))
+            return True
+        if len(value) != 3 or role != "tool":
+            return False
+        identifier = value.get("tool_call_id")
+        if type(identifier) is not str or not identifier:
+            return False
+        self._answer(identifier, (Text(text),))
+        return True
 
     def state(self, item: Any) -> Hashable:
         match item.get("role") if type(item) is dict else None:
@@ -194,8 +219,12 @@ class Conversation:
             self._add_beside(message, parts, taken)
         if value.get("tool_calls"):
             taken.add("tool_calls")
-            for call in message.objects("tool_calls"):
-                self._call(parse_call(call, self._mint, self._context, _GOOGLE), parts)
+            for number, entry in enumerate(message.array("tool_calls")):
+                call = usual_call(entry)
+                if call is None:
+                    fields = Fields(entry, f"{message.path}.tool_calls[{number}]")
+                    call = parse_call(fields, self._mint, self._context, _GOOGLE)
+                self._call(call, parts)
         if not is_usual:
             legacy = message.dict_or_none("function_call")
             if legacy:
@@ -286,35 +315,38 @@ class Conversation:
 
     def _result(self, identifier: str, message: Fields, taken: set[str], form: dict[str, Any]) -> None:
         value = message.value
-        name = ""
-        mark = None
-        text = value.get("content")
-        if type(text) is str and text and len(value) == len(taken) + 1:  # as nearly all are
-            content: list[Part] = [Text(text)]
-            taken.add("content")
-        else:
-            content = self._content(message, taken, form)
-            for index, part in enumerate(content):
-                if not isinstance(part, Text | Media | Foreign):
-                    problem = f"expected a text part, got {describe(value['content'][index])}"
-                    raise message.fault(problem, f"{message.path}.content[{index}]")
-            if content and isinstance(last := content[-1], Text) and last.cache is not None:
-                # Chat has cache marks on parts only: one on the last part is one behind the whole result.
-                mark = last.cache
-                content[-1] = Text(last.text, last.refusal, extra=last.extra)
-            if mark is None and "cache_control" in value:
-                mark = parse_message_cache(value)
-                if mark is not None:
-                    taken.add("cache_control")
-            name = self._name(message, taken)
+        mark: CacheMark | None = None
+        content = self._content(message, taken, form)
+        for index, part in enumerate(content):
+            if not isinstance(part, Text | Media | Foreign):
+                problem = f"expected a text part, got {describe(value['content'][index])}"
+                raise message.fault(problem, f"{message.path}.content[{index}]")
+        if content and isinstance(last := content[-1], Text) and last.cache is not None:
+            # Chat has cache marks on parts only: one on the last part is one behind the whole result.
+            mark = last.cache
+            content[-1] = Text(last.text, last.refusal, extra=last.extra)
+        if mark is None and "cache_control" in value:
+            mark = parse_message_cache(value)
+            if mark is not None:
+                taken.add("cache_control")
+        name = self._name(message, taken)
+        self._answer(identifier, tuple(content), name, mark, keep(value, taken, form))
+
+    def _answer(
+        self,
+        identifier: str,
+        content: tuple[Any, ...],
+        name: str = "",
+        mark: CacheMark | None = None,
+        extra: Extra | None = None,
+    ) -> None:
+        """The result of the call with this id."""
         self._open.pop(identifier, None)
         self._answered = identifier
         call = self._calls.get(identifier)
         kind = call.kind if call is not None else "function"
-        extra = keep(value, taken, form)
-        parts: tuple[Any, ...] = tuple(content)
         self.messages.append(
-            Message("user", (ToolResult(identifier, parts, False, name, kind, mark, extra),))
+            Message("user", (ToolResult(identifier, content, False, name, kind, mark, extra),))
         )
 
 

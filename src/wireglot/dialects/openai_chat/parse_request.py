@@ -16,7 +16,7 @@ from wireglot.dialects.openai_chat.tools import (
     parse_choice,
     parse_function,
     parse_search,
-    parse_tool,
+    parse_tools,
 )
 from wireglot.dialects.turns import read_turns
 from wireglot.ir.content import CacheMark, Extra, Foreign
@@ -55,7 +55,7 @@ class _Body:
         listed = self.fields.array_or_empty("tools")
         if listed:
             self.taken.add("tools")
-            stated = context.remembered(listed, NAME, lambda: context.share(self._stated(), listed))
+            stated = context.remembered(listed, NAME, lambda: context.share(parse_tools(self.fields), listed))
         if self.fields.array_or_empty("functions"):
             self.taken.add("functions")
             tools += [parse_function(function) for function in self.fields.objects("functions")]
@@ -65,9 +65,6 @@ class _Body:
             tools.append(parse_search(search, Foreign(NAME, WEB_SEARCH, search)))
         tools += declared
         return (*stated, *tools) if tools else stated
-
-    def _stated(self) -> tuple[AnyTool, ...]:
-        return tuple(map(parse_tool, self.fields.objects("tools")))
 
     def tool_choice(self) -> ToolChoice | None:
         for key in ("tool_choice", "function_call"):

@@ -28,6 +28,7 @@ from wireglot.dialects.openai_chat.parts import (
     thinking_part,
 )
 from wireglot.dialects.openai_chat.reasoning import (
+    BETWEEN,
     CARRIER,
     google_carrier,
     is_googles,
@@ -62,12 +63,9 @@ def render_result(
 ) -> tuple[dict[str, Any], list[Any]]:
     """The message, and the parts only a user message can show. `calls` are those so far, by id; `native`:
     the conversation came in this dialect."""
-    call = calls.get(part.call_id)
-    texts = _plain_texts(part, call, native)
-    if texts is not None:
-        return {"role": "tool", "tool_call_id": part.call_id, "content": "\n\n".join(texts)}, []
     losses_of_extra(part.extra, NAME, path, losses)
     form = own_form(part.extra, NAME)
+    call = calls.get(part.call_id)
     out: dict[str, Any] = {"role": "tool"}
     if form.get("legacy") and (call is None or is_legacy(call.extra)):
         out["role"] = "function"
@@ -98,8 +96,8 @@ def render_result(
     return out, moved
 
 
-def _plain_texts(part: ToolResult, call: ToolCall | None, native: bool) -> list[str] | None:
-    """The texts of a result that says nothing else, as nearly all do."""
+def _plain_text(part: ToolResult, call: ToolCall | None, native: bool) -> str | None:
+    """The text of a result that says nothing else, as nearly all do."""
     extra = part.extra
     if call is None or call.kind != part.kind or (part.name and (native or part.name != call.name)):
         return None
@@ -113,7 +111,7 @@ def _plain_texts(part: ToolResult, call: ToolCall | None, native: bool) -> list[
             return None
         if item.text:
             texts.append(item.text)
-    return texts
+    return BETWEEN.join(texts)
 
 
 def _put_name(
@@ -257,10 +255,10 @@ class _Messages(TurnWriter):
 
     def _written(self, run: list[tuple[str, Message]]) -> list[Any]:
         self._out = []
+        first = run[0][1]
         for path, message in run:
             if message.extra is not None:
                 losses_of_extra(message.extra, NAME, path, self.losses)
-        first = run[0][1]
         if first.role == "user":
             self._users(run)
         elif first.role == "assistant":
@@ -308,19 +306,26 @@ class _Messages(TurnWriter):
         spoken = False
         for path, message in run:
             rest: list[Placed] = []
-            for place, part in _placed(path, message):
+            for position, part in enumerate(message.content):
+                place = f"{path}.content[{position}]"
                 if type(part) is not ToolResult:
                     rest.append((place, part))
                     spoken = spoken or not _is_empty(part)
                     continue
-                if spoken:
+                if not spoken:
+                    text = _plain_text(part, self.calls.get(part.call_id), self._native)
+                    if text is not None:
+                        self._out.append({"role": "tool", "tool_call_id": part.call_id, "content": text})
+                        continue
+                else:
                     self.losses.append(Loss(place, "content.position", "approximated", "results come first"))
                 answer, shown = render_result(
                     part, place, self.calls, self._native, self.losses, joined="tool" in self._joined
                 )
                 self._out.append(answer)
                 moved += shown
-            others.append((message, rest))
+            if rest or message.name or not message.content:
+                others.append((message, rest))
         if moved:
             self._out.append({"role": "user", "content": moved})
         for message, rest in others:
@@ -403,8 +408,8 @@ class _Messages(TurnWriter):
     # Assistant
 
     def _assistant(self, message: Message, placed: list[Placed]) -> None:
-        losses = self.losses
-        form = own_form(message.extra, NAME)
+        extra = message.extra
+        form = own_form(extra, NAME) if extra is not None else {}
         listed = form.get("content") == "parts"
         out: dict[str, Any] = {"role": "assistant"}
         thoughts: list[Reasoning] = []
@@ -412,7 +417,19 @@ class _Messages(TurnWriter):
         entries: list[Placed] = []
         calls: list[dict[str, Any]] = []
         rank = _THOUGHT
+        plain = True
+        """Whether all parts are texts and calls as nearly all are."""
         for path, part in placed:
+            if type(part) is ToolCall and part.is_plain():
+                rank = _CALLED
+                self.calls[part.id] = part
+                calls.append(plain_call(part))
+                continue
+            if type(part) is Text and part.text and rank < _CALLED and part.is_plain(NAME):
+                rank = _SAID
+                entries.append((path, part))
+                continue
+            plain = False
             match part:
                 case ToolCall():
                     rank = _CALLED
@@ -452,17 +469,21 @@ class _Messages(TurnWriter):
                 case Media() if own_form(part.extra, NAME).get("images"):
                     self._image(part, path, out)
                 case Media():
-                    losses.append(Loss(path, part.kind, "dropped", "assistant messages hold no media"))
+                    detail = "assistant messages hold no media"
+                    self.losses.append(Loss(path, part.kind, "dropped", detail))
                 case ToolResult():
                     rank = self._ranked(_SAID, rank, path)
                     self._misplaced(path, part, "assistant")
                 case _:
                     assert_never(part)
-        content = self._content(entries, message)
-        known = own_fields(message.extra, NAME)
+        content: Any
+        if plain and not listed and len(entries) == 1 and type(said := entries[0][1]) is Text:
+            content = said.text
+        else:
+            content = self._content(entries, message)
         if content is not None:
             out["content"] = content
-        elif "content" not in known and form.get("content") != "absent":
+        elif "content" not in own_fields(extra, NAME) and form.get("content") != "absent":
             # A call alone has null; an answer of nothing but reasoning still needs a string.
             if not calls and out.keys().isdisjoint(("refusal", "audio", "images", "function_call")):
                 if not thoughts and not details:
@@ -476,10 +497,12 @@ class _Messages(TurnWriter):
             out["tool_calls"] = calls
         if message.name:
             out["name"] = message.name
-        self._mark(out, placed)
-        if "prefill" in form:
-            out[form["prefill"]] = True
-        put_back(out, message.extra)
+        if not plain:
+            self._mark(out, placed)
+        if extra is not None:
+            if "prefill" in form:
+                out[form["prefill"]] = True
+            put_back(out, extra)
         self._out.append(out)
 
     def _image(self, part: Media, path: str, out: dict[str, Any]) -> None:
@@ -516,9 +539,6 @@ class _Messages(TurnWriter):
 
     def _call(self, part: ToolCall, path: str, out: dict[str, Any], calls: list[dict[str, Any]]) -> None:
         self.calls[part.id] = part
-        if part.is_plain():
-            calls.append(plain_call(part))
-            return
         if is_legacy(part.extra) and "function_call" not in out:
             out["function_call"] = call_body(part)
             put_back(out, part.extra)

@@ -31,7 +31,8 @@ from wireglot.wire.json import BadJson, decode, encode_text
 
 WEB_SEARCH = "web_search_options"
 
-_FUNCTION = frozenset({"name", "description", "parameters", "strict"})
+_USUAL = frozenset({"name", "description", "parameters"})
+_FUNCTION = _USUAL | {"strict"}
 # Declarations of other servers' hosted tools that mean a shared concept.
 _HOSTED = {**HOSTED_KINDS, "openrouter:web_search": "web_search", "browser_search": "web_search"}
 
@@ -43,6 +44,26 @@ _CUSTOM = frozenset({"name", "description", "format"})
 _CALL = frozenset({"id", "type", "function"})
 _ARGUMENTS = frozenset({"name", "arguments"})
 _INPUT = frozenset({"name", "input"})
+
+
+def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
+    return tuple(
+        [
+            usual_tool(value) or parse_tool(Fields(value, f"$.tools[{index}]"))
+            for index, value in enumerate(body.array_or_empty("tools"))
+        ]
+    )
+
+
+def usual_tool(value: Any) -> Tool | None:
+    """A function as nearly all are, with no field too many; None: it takes a closer look."""
+    function = value.get("function") if type(value) is dict and len(value) == 2 else None
+    if type(function) is not dict or function.keys() != _USUAL or value.get("type") != "function":
+        return None
+    name, description, schema = function["name"], function["description"], function["parameters"]
+    if type(name) is type(description) is str and type(schema) is dict:
+        return Tool(name, description, schema)
+    return None
 
 
 def parse_tool(tool: Fields) -> AnyTool:
@@ -321,20 +342,20 @@ def _named_choice(name: str, kind: str) -> dict[str, Any]:
 # Calls
 
 
+def usual_call(value: Any) -> ToolCall | None:
+    """An entry of `tool_calls` as nearly all are, with no field too many; None: it takes a closer look."""
+    inside = value.get("function") if type(value) is dict and value.keys() == _CALL else None
+    if type(inside) is not dict or inside.keys() != _ARGUMENTS or value["type"] != "function":
+        return None
+    identifier, name, arguments = value["id"], inside["name"], inside["arguments"]
+    if type(identifier) is type(name) is type(arguments) is str and identifier and name and arguments:
+        return ToolCall(identifier, name, arguments)
+    return None
+
+
 def parse_call(call: Fields, mint: Callable[[str], str], context: Context, google: Origin) -> ToolCall:
     """An entry of `tool_calls`. `mint` makes the id of a call that came without one."""
     value = call.value
-    inside = value.get("function")
-    if type(inside) is dict and inside.keys() == _ARGUMENTS and value.keys() == _CALL:  # as nearly all are
-        identifier, name, arguments = value["id"], inside["name"], inside["arguments"]
-        if (
-            type(identifier) is type(name) is type(arguments) is str
-            and identifier
-            and name
-            and arguments
-            and value["type"] == "function"
-        ):
-            return ToolCall(identifier, name, arguments)
     custom = value.get("type") == "custom" or (type(value.get("custom")) is dict and "function" not in value)
     key = "custom" if custom else "function"
     inner = call.object(key)
