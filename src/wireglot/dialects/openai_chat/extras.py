@@ -52,7 +52,7 @@ def parse_message_cache(message: dict[str, Any]) -> CacheMark | None:
 
 def is_of_message(mark: CacheMark | None) -> bool:
     """Whether it goes back to the message that its part stands in."""
-    return mark is not None and bool(own_form(mark.extra, NAME).get("message"))
+    return mark is not None and mark.extra is not None and bool(own_form(mark.extra, NAME).get("message"))
 
 
 def put_message_cache(out: dict[str, Any], mark: CacheMark | None) -> None:
@@ -68,7 +68,12 @@ def cache_key(mark: CacheMark | None) -> str:
 
 
 def put_cache(out: dict[str, Any], mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
-    if mark is None or is_of_message(mark):
+    if mark is None:
+        return
+    if mark.extra is None:
+        out[BREAKPOINT] = breakpoint_value(mark.ttl)
+        return
+    if is_of_message(mark):
         return
     losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
     form = own_form(mark.extra, NAME)

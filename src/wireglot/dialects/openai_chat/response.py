@@ -39,7 +39,7 @@ from wireglot.wire.json import encode_text
 
 _PREFIX = "chatcmpl-"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
-_HEAD = ("id", "object", "created", "model")
+_HEAD = frozenset({"id", "object", "created", "model"})
 _USUAL = frozenset({"role", "content", "refusal", "annotations"})
 """The fields that the message of most answers has, and no others."""
 
@@ -63,9 +63,8 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
             head[key] = value
     if body.get("object") == "chat.completion":
         taken.add("object")
-    absent = [key for key in _HEAD if key not in body]
-    if absent:
-        form["absent"] = absent
+    if not body.keys() >= _HEAD:
+        form["absent"] = [key for key in ("id", "object", "created", "model") if key not in body]
     usage = body.get("usage")
     if type(usage) is dict and usage:
         taken.add("usage")
@@ -116,8 +115,7 @@ _NOTHING = Candidate((), Stop("other", "", NAME), Extra(NAME, {}, {"choices": 0}
 class _ChoiceReader:
     def __init__(self, context: Context, response_id: str, model: str) -> None:
         self._context = context
-        self._origin = context.origin(NAME, model)
-        self._google = Origin("gemini", self._origin.provider, self._origin.model, self._origin.account)
+        self._model = model
         self._response_id = response_id
         self._calls = 0
 
@@ -140,7 +138,8 @@ class _ChoiceReader:
             form["delta"] = value["delta"]
         spoken: set[str] = set()
         content = self._message(message, spoken, form)
-        self._attach_logprobs(value.get("logprobs"), content, taken, form)
+        if value.get("logprobs") is not None:
+            self._attach_logprobs(value["logprobs"], content, taken, form)
         if type(value.get("finish_reason")) is str and value["finish_reason"]:
             taken.add("finish_reason")
         if value.get("index") == position and type(value.get("index")) is int:
@@ -171,13 +170,16 @@ class _ChoiceReader:
         if type(refusal) is str and refusal:
             taken.add("refusal")
             parts.append(Text(refusal, refusal=True))
-        self._annotate(value.get("annotations"), parts, taken)
+        if value.get("annotations"):
+            self._annotate(value["annotations"], parts, taken)
         if value.keys() <= _USUAL:
             return parts
+        origin = self._context.origin(NAME, self._model)
+        google = Origin("gemini", origin.provider, origin.model, origin.account)
         self._audio(value.get("audio"), parts, taken)
         self._images(message, parts, taken)
-        sign_text(value, parts, taken, self._google)
-        reasoning = parse_reasoning(value, taken, self._origin, answer=True)
+        sign_text(value, parts, taken, google)
+        reasoning = parse_reasoning(value, taken, origin, answer=True)
         if reasoning is not None:
             parts.insert(0, reasoning)
         states = parse_states(value, taken, self._context)
@@ -189,7 +191,7 @@ class _ChoiceReader:
             for call in message.objects("tool_calls"):
                 if is_hollow(call.value):
                     continue  # some servers print an entry with nothing in it
-                parts.append(parse_call(call, self._mint, self._context, self._google))
+                parts.append(parse_call(call, self._mint, self._context, google))
                 self._calls += 1
         legacy = value.get("function_call")
         if type(legacy) is dict:
@@ -222,11 +224,7 @@ class _ChoiceReader:
         return []
 
     def _annotate(self, annotations: Any, parts: list[Part], taken: set[str]) -> None:
-        if (
-            type(annotations) is not list
-            or not annotations
-            or any(type(item) is not dict for item in annotations)
-        ):
+        if type(annotations) is not list or any(type(item) is not dict for item in annotations):
             return
         for index, part in enumerate(parts):
             if isinstance(part, Text) and not part.refusal:
