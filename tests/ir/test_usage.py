@@ -2,7 +2,7 @@
 
 from wireglot.ir.errors import MESSAGE_MAX, legible
 from wireglot.ir.outcome import Usage, added
-from wireglot.ir.usage import COUNTS, KINDS, Kind, counts_of, kinds_of, named_sums, with_counts
+from wireglot.ir.usage import COUNTS, KINDS, Kind, counts_of, kinds_of, with_counts
 
 ALL = Usage(
     input=1, cache_read=20, cache_write=300, cache_write_long=4000, tool_prompt=50_000, output=6, reasoning=70
@@ -21,10 +21,6 @@ def test_counts_have_their_names_and_their_order():
     assert with_counts(Usage(output=9), ALL) == ALL
     assert [getattr(ALL, name) for name in COUNTS] == list(counts_of(ALL))
     assert counts_of(Usage(output=1))[-1] == 0
-    assert named_sums({"both": ["input", "output"], "none": ["reasoning"]})(Usage(input=1, output=2)) == {
-        "both": 3,
-        "none": 0,
-    }
 
 
 def test_counts_of_one_kind_are_told_as_one():

@@ -167,7 +167,7 @@ class Gateway:
             if is_inspector(head.path):
                 head.admission = _Admitted(self._parts.inspector.admit(head, settings), request_id)
                 return None
-            if guard.is_from_page(head):
+            if not guard.PAGE_HEADERS.isdisjoint(head.headers):
                 guard.check_origin(head, settings.server)
                 preflight = cors_preflight(head, settings)
                 if preflight is not None:

@@ -68,7 +68,8 @@ class ByteAccount:
         """Whether it may hold more now."""
         if lease is self._first:
             return True
-        if self.lacks(0) and (self._first is not None or self.held - self.owed <= self.limit):
+        over = self.held + self.remembered > self.limit and self.lacks(0)
+        if over and (self._first is not None or self.held - self.owed <= self.limit):
             return False  # another request will end, or clients take what is theirs
         self._first = lease
         return True
@@ -123,7 +124,7 @@ class MemoryLease(msgspec.Struct, eq=False):
         account = self.account
         account.held += size
         self.held += size
-        if account.lacks(0):
+        if account.held + account.remembered > account.limit and account.lacks(0):
             raise self.refused()
 
     def refused(self) -> Exception:

@@ -8,7 +8,7 @@ and a price of its own (`providers.spec.Price`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Annotated, Final, Literal, NamedTuple, TypeVar, get_type_hints
 
@@ -116,16 +116,3 @@ def kinds_of(counts: TokenCounts) -> tuple[int, ...]:
         if value:
             sums[kind] += value
     return tuple(sums.values())
-
-
-def named_sums(groups: Mapping[str, Iterable[str]]) -> Callable[[TokenCounts], dict[str, int]]:
-    """A function that adds up the counts of each group."""
-    named = [(name, count) for name, counts in groups.items() for count in counts]
-
-    def sums_of(counts: TokenCounts) -> dict[str, int]:
-        sums = dict.fromkeys(groups, 0)
-        for name, count in named:
-            sums[name] += getattr(counts, count) or 0
-        return sums
-
-    return sums_of

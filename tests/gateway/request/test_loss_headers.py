@@ -4,7 +4,7 @@ import json
 
 from tests.gateway import kit
 from tests.tiers import rows
-from wireglot.gateway.request.headers import DETAILS_BYTES, NAMES_BYTES, common_headers, told_losses
+from wireglot.gateway.request.headers import DETAILS_BYTES, NAMES_BYTES, told_losses
 from wireglot.ir.loss import FEATURES, Loss
 
 USER = Loss("$.user", "user", "dropped", "end users are not named")
@@ -66,7 +66,7 @@ def test_details_are_for_who_asks(asked, has):
     wish = {} if asked is None else {"x-wireglot-loss-details": asked}
     exchange = kit.exchange(kit.settings(), {"model": "m", "messages": []}, **wish)
     exchange.losses = (SEED,)
-    headers = dict(common_headers(exchange))
+    headers = dict(exchange.headers())
     assert headers["x-wireglot-losses"] == "sampling.seed"
     assert ("x-wireglot-loss-details" in headers) is has
 
@@ -77,5 +77,5 @@ def test_a_page_in_a_browser_may_read_them():
     origin = "https://app.example"
     now = kit.settings(server=type(server)(origins=(origin,)))
     exchange = kit.exchange(now, {"model": "m", "messages": []}, origin=origin)
-    exposed = dict(common_headers(exchange))["access-control-expose-headers"].split(", ")
+    exposed = dict(exchange.headers())["access-control-expose-headers"].split(", ")
     assert {"x-wireglot-losses", "x-wireglot-loss-details", "x-wireglot-request-id"} <= set(exposed)

@@ -15,6 +15,8 @@ from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.http.application import Head, Headers, Refusal
 
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+PAGE_HEADERS: Final = frozenset({"origin", "sec-fetch-site"})
+"""What only browsers send, for their pages."""
 
 
 @lru_cache(maxsize=1024)
@@ -61,11 +63,6 @@ def check_host(head: Head, server: ServerSettings) -> None:
 @lru_cache(maxsize=1)
 def _own_name() -> str:
     return socket.gethostname().lower()
-
-
-def is_from_page(head: Head) -> bool:
-    """Whether a page in a browser may have sent it."""
-    return "origin" in head.headers or "sec-fetch-site" in head.headers
 
 
 def check_origin(head: Head, server: ServerSettings) -> None:

@@ -18,6 +18,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -27,7 +28,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.ir.outcome import Usage
-from wireglot.ir.usage import KINDS, named_sums
+from wireglot.ir.usage import KINDS
 from wireglot.wire.json import mend_text
 
 Level = Literal["debug", "info", "warn", "error"]
@@ -56,6 +57,12 @@ _LOSSES_KNOWN_LETTERS: Final = 4096
 """Of all losses of one request: longer ones are not remembered."""
 
 _encode = msgspec.json.Encoder().encode
+
+_TOLD_FIRST: Final = sorted(KINDS, key=lambda kind: kind not in ("input", "output"))
+"""Kinds of tokens: what everybody looks for comes first."""
+_told_first: Final[Callable[[tuple[int, ...]], tuple[int, ...]]] = itemgetter(
+    *map([*KINDS].index, _TOLD_FIRST)
+)
 
 _WIDE_COLUMNS: Final = 140
 """Of a terminal in which a request has all its columns on one line."""
@@ -136,7 +143,7 @@ class JsonLines:
         # In pieces: what many requests have in common is written once.
         line: dict[str, Any] = {}
         if record.usage is not None:
-            line["tokens"] = tokens_of(record.usage)
+            line["tokens"] = dict(zip(_TOLD_FIRST, _told_first(record.kinds()), strict=True))
             if record.usage_source != "provider":
                 line["tokens_source"] = record.usage_source
         # To the nearest tenth, as a difference of two readings may fall just short of one, in a third of the
@@ -385,12 +392,6 @@ def level_of(record: Record) -> Level:
 def features_of(record: Record) -> list[str]:
     """The worst first."""
     return list(dict.fromkeys([loss.feature for loss in worst_first(record.grouped_losses())]))
-
-
-# The numbers never overlap. What everybody looks for comes first.
-tokens_of: Final = named_sums(
-    {kind: KINDS[kind].counts for kind in sorted(KINDS, key=lambda kind: kind not in ("input", "output"))}
-)
 
 
 def _tokens(usage: Usage | None, source: str) -> str:

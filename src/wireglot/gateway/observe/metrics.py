@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 from wireglot.gateway.observe.record import Record
-from wireglot.ir.usage import KINDS, kinds_of
+from wireglot.ir.usage import KINDS
 from wireglot.stores.records import MICRO
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -353,7 +353,7 @@ class _Cells:
             self.first_byte.observe(record.first_byte - record.started)
         if record.usage is None:
             return
-        numbers = kinds_of(record.usage)
+        numbers = record.kinds()
         for cells in self.tokens:
             for cell, number in zip(cells, numbers, strict=True):
                 cell.value += number

@@ -11,6 +11,7 @@ import msgspec
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, grouped
 from wireglot.ir.outcome import Usage, added
+from wireglot.ir.usage import kinds_of
 
 Outcome = Literal["ok", "error", "client_abort", "gateway_abort"]
 UsageSource = Literal["provider", "partial", "estimated", "none"]
@@ -69,6 +70,8 @@ class Record(msgspec.Struct):
     usage: Usage | None = None
     """With that of attempts whose answer was none: they were paid for."""
     usage_source: UsageSource = "none"
+    token_kinds: tuple[int, ...] | None = None
+    """See `kinds`."""
     wasted: Usage | None = None
     """Of those attempts alone."""
     cost: int | None = None
@@ -128,14 +131,21 @@ class Record(msgspec.Struct):
         source = source or ("provider" if usage is not None else "none")
         if self.wasted is not None:
             usage, source = added(self.wasted, usage), "partial" if source == "none" else source
-        self.usage, self.usage_source = usage, source
+        self.usage, self.usage_source, self.token_kinds = usage, source, None
 
     def answered_nothing(self, error: ApiError, usage: Usage | None) -> None:
         """An attempt was paid for, and what came was no answer."""
         self.noted(f"{self.route}: {error.message}")
         if usage is not None:
             self.wasted = added(self.wasted, usage)
-            self.usage, self.usage_source = self.wasted, "provider"
+            self.usage, self.usage_source, self.token_kinds = self.wasted, "provider", None
+
+    def kinds(self) -> tuple[int, ...]:
+        """The tokens of each kind of its usage, in the order of `KINDS`."""
+        if self.token_kinds is None:
+            assert self.usage is not None, "nothing was counted"
+            self.token_kinds = kinds_of(self.usage)
+        return self.token_kinds
 
     def reached(self, request_id: str) -> None:
         """The provider has begun to answer, under an id of its own."""

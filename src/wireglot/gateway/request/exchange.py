@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.base import RequestPlaces
+from wireglot.dialects.base import Dialect, RequestPlaces
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError, told
@@ -47,129 +47,83 @@ LOSSES_TOLD_MOST: Final = 128
 """Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
 
 
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """The mutable half of a request. `job` is what was asked, and never changes."""
 
-    __slots__ = (
-        "_conversation",
-        "_document",
-        "_own",
-        "_places",
-        "_request",
-        "_unread",
-        "asks_state",
-        "at_end",
-        "checking",
-        "client",
-        "codec",
-        "ending",
-        "estimates",
-        "estimates_input",
-        "feeder",
-        "foreseen",
-        "gates",
-        "held",
-        "hides_state",
-        "invented",
-        "is_large",
-        "job",
-        "losses",
-        "minter",
-        "passed_back",
-        "policy",
-        "provider_gate",
-        "record",
-        "redactor",
-        "reply",
-        "rewritten",
-        "safeguard_results",
-        "sealed",
-        "stripped",
-        "tap",
-        "targets",
-        "tells_losses",
-        "told",
-        "unstored",
-        "withholds_reasoning",
-    )
+    job: Job
+    record: Record
+    reply: Reply
+    redactor: Redactor
+    held: MemoryLease
+    ending: Ending = msgspec.field(default_factory=Ending)
+    """That of the request in whose place this one is asked, or one of its own."""
+    codec: Dialect = None  # type: ignore[assignment]  # `__post_init__` has it
+    """Of the client's dialect."""
+    tap: Tap | None = None
+    """Who records it, where anybody does."""
+    targets: tuple[Target, ...] = ()
+    """Who may be asked, in this order; known once it is routed."""
+    client: ClientStream | None = None
+    """The client's side of a stream, once the relay has begun."""
+    feeder: Teller | None = None
+    losses: tuple[Loss, ...] = ()
+    """What the client is told of this attempt's losses."""
+    minter: Origin | None = None
+    """Who writes what this attempt's answer leaves unsigned, where the client's dialect is another."""
+    policy: str = ""
+    """What is done about losses: as the caller wants it, else the route that is tried, else everybody."""
+    tells_losses: bool = True
+    told: dict[str, Any] | None = None
+    """The whole answer as the client gets it, where nothing of it is hidden from the client."""
+    unstored: bool = False
+    """The store has not taken what it was to keep of the answer, which says so."""
+    at_end: list[Callable[[BaseException | None], None]] = []
+    """What is to be done when its answer has ended. Called with what it failed with, None where it has
+    not."""
+    gates: list[Gate] = []
+    """Where it holds a place, of the gateway itself."""
+    provider_gate: Gate | None = None
+    """Where it holds a place, of a provider with a limit of concurrent requests."""
+    checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
+    """The check of its answer, while that runs."""
+    safeguard_results: tuple[SafeguardResult, ...] = ()
+    """What the gateway's own check of the answer has found out."""
+    invented: tuple[Loss, ...] = ()
+    foreseen: tuple[Loss, ...] = ()
+    """What will be lost whoever answers, with a place in the client's own document."""
+    estimates: Callable[[Exchange], int] | None = None
+    """Knows what providers have reported of conversations before."""
+    passed_back: Headers = []
+    """Headers of the provider that go on to the client."""
+    estimates_input: bool = False
+    """Whether the beginning of a stream reports a count that no provider has."""
+    sealed: bool = False
+    """Whether the conversation carries state that other providers minted, or may."""
+    rewritten: bool = False
+    """The request is more than its body: turns or reasoning were put back into it."""
+    asks_state: bool = True
+    """The upstream is asked for the reasoning state of its answer: not one whose model has none."""
+    hides_state: bool = False
+    """The client does not see the reasoning state of its answer, not even that of its own dialect."""
+    withholds_reasoning: bool = False
+    """The client has not asked to see reasoning, and what other dialects answer is kept for it."""
+    stripped: bool = False
+    """The upstream refused the reasoning state of old turns: it is left out."""
+    is_large: bool = False
+    """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
+    _conversation: str = ""
+    _document: dict[str, Any] | None = None
+    _own: Request | None = None
+    _places: RequestPlaces | None = None
+    _request: Request | None = None
+    _unread: RequestError | None = None
 
-    def __init__(
-        self,
-        job: Job,
-        record: Record,
-        reply: Reply,
-        redactor: Redactor,
-        ending: Ending | None = None,
-        *,
-        held: MemoryLease,
-    ) -> None:
-        """`ending`: of the request in whose place this one is asked; without it, one of its own."""
-        self.job: Final = job
-        self.codec: Final = dialect(job.dialect)
-        """Of the client's dialect."""
-        self.record: Final = record
-        self.redactor: Final = redactor
-        self.ending: Final = ending if ending is not None else Ending()
-        self.held: Final = held
-        self.reply = reply
-        self.tap: Tap | None = None
-        """Who records it, where anybody does."""
-        self.targets: tuple[Target, ...] = ()
-        """Who may be asked, in this order; known once it is routed."""
-        self.client: ClientStream | None = None
-        """The client's side of a stream, once the relay has begun."""
-        self.feeder: Teller | None = None
-        self.losses: tuple[Loss, ...] = ()
-        """What the client is told of this attempt's losses."""
-        self.minter: Origin | None = None
-        """Who writes what this attempt's answer leaves unsigned, where the client's dialect is another."""
-        self.policy: str = job.policy or job.settings.losses
-        """What is done about losses: as the caller wants it, else the route that is tried, else everybody."""
-        self.tells_losses = True
-        self.told: dict[str, Any] | None = None
-        """The whole answer as the client gets it, where nothing of it is hidden from the client."""
-        self.unstored = False
-        """The store has not taken what it was to keep of the answer, which says so."""
-        self.at_end: list[Callable[[BaseException | None], None]] = []
-        """What is to be done when its answer has ended. Called with what it failed with, None where it has
-        not."""
-        self.gates: list[Gate] = []
-        """Where it holds a place, of the gateway itself."""
-        self.provider_gate: Gate | None = None
-        """Where it holds a place, of a provider with a limit of concurrent requests."""
-        self.checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
-        """The check of its answer, while that runs."""
-        self.safeguard_results: tuple[SafeguardResult, ...] = ()
-        """What the gateway's own check of the answer has found out."""
-        self.invented: tuple[Loss, ...] = ()
-        self.foreseen: tuple[Loss, ...] = ()
-        """What will be lost whoever answers, with a place in the client's own document."""
-        self.estimates: Callable[[Exchange], int] | None = None
-        """Knows what providers have reported of conversations before."""
-        self.passed_back: Headers = []
-        self.estimates_input = False
-        """Whether the beginning of a stream reports a count that no provider has."""
-        """Headers of the provider that go on to the client."""
+    def __post_init__(self) -> None:
+        job, record = self.job, self.record
+        self.codec = dialect(job.dialect)
+        self.policy = job.policy or job.settings.losses
         self.sealed = job.content.sealed
-        """Whether the conversation carries state that other providers minted, or may."""
-        self.rewritten = False
-        """The request is more than its body: turns or reasoning were put back into it."""
-        self.asks_state = True
-        """The upstream is asked for the reasoning state of its answer: not one whose model has none."""
-        self.hides_state = False
-        """The client does not see the reasoning state of its answer, not even that of its own dialect."""
-        self.withholds_reasoning = False
-        """The client has not asked to see reasoning, and what other dialects answer is kept for it."""
-        self.stripped = False
-        """The upstream refused the reasoning state of old turns: it is left out."""
-        self._conversation = ""
-        self._document: dict[str, Any] | None = None
-        self._own: Request | None = None
-        self._places: RequestPlaces | None = None
-        self._request: Request | None = None
-        self._unread: RequestError | None = None
         self.is_large = _is_large(job)
-        """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
         record.model, record.stream, record.session = job.model, job.stream, job.session
 
     @property

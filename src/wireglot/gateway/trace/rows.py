@@ -20,7 +20,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.ir.loss import Loss, sum_of, worst_first
-from wireglot.ir.usage import KINDS, kinds_of
+from wireglot.ir.usage import KINDS
 from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, traced
 from wireglot.wire.json import mend_text
 
@@ -210,7 +210,7 @@ def _what_matters(record: Record) -> tuple[object, ...]:
 def facts_of(record: Record) -> Facts:
     """All that a row says of a request, as far as it has come, in the order in which `row_of` reads it. Texts
     are cut, and else as the client or the provider wrote them: see `told`."""
-    started, usage = record.started, record.usage
+    started = record.started
     return (
         round(time.time() - (time.monotonic() - started), 3),
         record.caller,
@@ -236,7 +236,7 @@ def facts_of(record: Record) -> Facts:
         record.stream,
         record.passthrough,
         record.error_message[:_ERROR_LETTERS],
-        kinds_of(usage) if usage is not None else None,
+        record.kinds() if record.usage is not None else None,
         record.usage_source,
         record.cost,
         _counted(record.grouped_losses()) if record.losses else None,

@@ -67,9 +67,7 @@ class Compaction:
         body = encode({**document, **asked})
         asking = read(job, body, id=job.id, now=job.context.now, memory=job.content.memory)
         # In its place: what is written down of the one is written down of the other.
-        own = Exchange(
-            asking, exchange.record, summary, exchange.redactor, exchange.ending, held=exchange.held
-        )
+        own = Exchange(asking, exchange.record, summary, exchange.redactor, exchange.held, exchange.ending)
         own.tap, own.estimates = exchange.tap, exchange.estimates
         await inner.answer(own)
         answer = decode(bytes(summary.body))
