@@ -105,7 +105,7 @@ class Delivery:
         if exchange.client is not None:
             record.answered()
             places = exchange.codec.places
-            self._tell_losses(exchange, answer_located(places, accepted.losses))
+            exchange.lose(*answer_located(places, accepted.losses))
             feeder = Translation(exchange, target.codec, prepared, exchange.client, keeps=keeps)
             exchange.feeder = feeder
             feeder.events(list(unfold(accepted.response)))
@@ -184,7 +184,7 @@ class Delivery:
         rendering = partial(self._rendered, exchange, prepared, accepted, hider)
         rendered = await aside(rendering) if large else rendering()
         if rendered.losses:
-            self._tell_losses(exchange, rendered.losses)
+            exchange.lose(*rendered.losses)
         if keeps:
             if hider is None and _tells_all(exchange, prepared):
                 exchange.told = rendered.document
@@ -227,11 +227,6 @@ class Delivery:
         if headers:
             losses = (*losses, ESTIMATED)
         return _Rendered(response, rendered.value, encode(rendered.value), headers, losses)
-
-    def _tell_losses(self, exchange: Exchange, losses: tuple[Loss, ...]) -> None:
-        exchange.record.lost(losses)
-        if exchange.tells_losses:
-            exchange.losses = (*exchange.losses, *losses)
 
     async def _release(self, exchange: Exchange, prepared: Prepared, feeder: HoldsEnd) -> None:
         """Let the end of an answer out once it is checked, and what must be kept of it is kept."""

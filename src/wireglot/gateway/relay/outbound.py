@@ -57,19 +57,7 @@ def own_outbound(
         *provider.spec.headers.items(),
         *provider.headers,
     ]
-    if body and provider.spec.forms:
-        headers, body = in_form(provider.spec.forms.get(spoken), headers, body)
-    method = "POST" if body else "GET"
-    if credential is not None and credential.signing is not None:
-        headers += signed(credential.signing, method, url, body)
-    return Outbound(
-        method=method,
-        url=url,
-        headers=headers,
-        body=body,
-        pool=_pool(provider, credential),
-        proxy=provider.proxy,
-    )
+    return _formed(provider, credential, spoken, url, headers, body)
 
 
 def outbound(
@@ -104,16 +92,25 @@ def outbound(
                 headers.append(header)
     headers += provider.spec.headers.items()
     headers += provider.headers
-    if provider.spec.forms:
-        headers, body = in_form(provider.spec.forms.get(target.dialect), headers, body)
+    return _formed(provider, credential, target.dialect, url, headers, body)
+
+
+def _formed(
+    provider: Provider, credential: Credential | None, spoken: str, url: str, headers: Headers, body: bytes
+) -> Outbound:
+    """In the host's own form where it has one, and signed where its keys sign."""
+    if body and provider.spec.forms:
+        headers, body = in_form(provider.spec.forms.get(spoken), headers, body)
+    method = "POST" if body else "GET"
     if credential is not None and credential.signing is not None:
-        headers += signed(credential.signing, "POST", url, body)
+        headers += signed(credential.signing, method, url, body)
+    account = credential.account if credential is not None else ""
     return Outbound(
-        method="POST",
+        method=method,
         url=url,
         headers=headers,
         body=body,
-        pool=_pool(provider, credential),
+        pool=f"{provider.name}\x1f{account}",  # connections are shared between requests with the same key
         proxy=provider.proxy,
     )
 
@@ -135,8 +132,3 @@ def _key_headers(provider: Provider, credential: Credential | None) -> Headers:
         return []
     name, prefix = _AUTH[auth]
     return [(name, prefix + credential.secret.value), *credential.headers]
-
-
-def _pool(provider: Provider, credential: Credential | None) -> str:
-    """Connections are shared between requests with the same key."""
-    return f"{provider.name}\x1f{credential.account if credential is not None else ''}"

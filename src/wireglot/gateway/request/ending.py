@@ -67,6 +67,19 @@ class Keeper(Protocol):
         ...
 
 
+class KeepsAll:
+    """A `Keeper` of every answer, once it has `keep`."""
+
+    def needs(self, target: Target) -> bool:
+        return True
+
+    def expects(self, data: bytes, *, whole: bool) -> bool:
+        return True
+
+    def wants(self, response: Response) -> bool:
+        return True
+
+
 class Ending:
     __slots__ = ("_account", "_asked", "_keepers", "_meter", "completed", "listener")
 

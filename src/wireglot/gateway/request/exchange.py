@@ -170,12 +170,12 @@ class Exchange(msgspec.Struct, eq=False):
             losses = _some_of_each(losses)
         return places.located(losses, asked)
 
-    def lose(self, loss: Loss) -> None:
-        """Found out at the end, with a place in the client's own document: where its head has not gone out
-        yet, the answer tells it; the log and the page of losses do in any case."""
-        self.record.lost([loss])
+    def lose(self, *losses: Loss) -> None:
+        """Found out with the answer, at places in the client's own document: where its head has not gone out
+        yet, the answer tells them; the log and the page of losses do in any case."""
+        self.record.lost(losses)
         if self.tells_losses:
-            self.losses = (*self.losses, loss)
+            self.losses += losses
 
     def place(self, path: str, asked: Request) -> str:
         """A neutral place of `asked`, in the client's body."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from wireglot.gateway.observe.log import Note
+from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.request.results import paired, with_calls
@@ -16,7 +17,6 @@ from wireglot.gateway.state.conversations.items import items_of, turns_of, with_
 from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation
 from wireglot.gateway.state.store_health import NOT_HELD, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation
-from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Message
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool
@@ -68,8 +68,8 @@ class Continuing:
         exchange.ending.keep_with(turn)
 
 
-class _KeepsTurn:
-    """Implements `Keeper`: the new messages and the answer to them, held before the answer's end is told."""
+class _KeepsTurn(KeepsAll):
+    """The new messages and the answer to them, held before the answer's end is told."""
 
     def __init__(
         self,
@@ -87,15 +87,6 @@ class _KeepsTurn:
         self._said = said
         self._begins = begins
         self._whole = whole
-
-    def needs(self, target: Target) -> bool:
-        return True
-
-    def expects(self, data: bytes, *, whole: bool) -> bool:
-        return True
-
-    def wants(self, response: Response) -> bool:
-        return True
 
     async def keep(self, response: Response) -> None:
         job, kept = self._exchange.job, self._kept

@@ -206,9 +206,7 @@ class ReasoningVault:
     def _not_kept(self, exchange: Exchange) -> None:
         """Who was not shown it has not got it either."""
         if exchange.withholds_reasoning and exchange.minter is not None:
-            places = exchange.codec.places
-            for loss in answer_located(places, (_LOST,)):
-                exchange.lose(loss)
+            exchange.lose(*answer_located(exchange.codec.places, (_LOST,)))
 
     async def _find(self, caller: str, turns: list[_Named]) -> list[tuple[Turn, tuple[Part, ...]]]:
         """The kept form of each turn that has one."""

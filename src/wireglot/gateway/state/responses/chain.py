@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import BadField, StateOptions, Stored
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.request.aside import aside
+from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.page_request import unavailable
@@ -33,7 +34,6 @@ from wireglot.gateway.state.responses.compaction import is_upstreams
 from wireglot.gateway.state.responses.store import WHY, ResponseStore
 from wireglot.gateway.state.store_health import NOT_HELD, NOT_STORED, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
-from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Message
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool, Request
@@ -300,8 +300,8 @@ class _Turn(msgspec.Struct, frozen=True):
     in_background: bool
 
 
-class _KeepsTurn:
-    """Implements `Keeper`: the whole answer, written down before its end is told."""
+class _KeepsTurn(KeepsAll):
+    """The whole answer, written down before its end is told."""
 
     def __init__(self, chain: Chain, exchange: Exchange, turn: _Turn, shown: dict[str, Any]) -> None:
         """`shown`: what the answer says of itself, up to its last event."""
@@ -309,15 +309,6 @@ class _KeepsTurn:
         self._exchange = exchange
         self._turn = turn
         self._shown = shown
-
-    def needs(self, target: Target) -> bool:
-        return True
-
-    def expects(self, data: bytes, *, whole: bool) -> bool:
-        return True
-
-    def wants(self, response: Response) -> bool:
-        return True
 
     async def keep(self, response: Response) -> None:
         exchange = self._exchange
