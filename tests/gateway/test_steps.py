@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wireglot.dialects.registry import surface
-from wireglot.gateway.steps import Pipeline, RequestKind, Sequence, StepParts, steps_of
+from wireglot.gateway.steps import Pipeline, RequestKind, StepParts, StepSequence, steps_of
 
 BARE = ["Admission", "Routing", "Queue", "Account"]
 
@@ -108,7 +108,7 @@ def test_steps_are_taken_in_their_order_and_told_how_the_answer_ended(problem: E
         taken.append("first")
 
     exchange: Any = SimpleNamespace(leave=taken.append)
-    chain = Sequence([first, lambda exchange: waits()], Relay())
+    chain = StepSequence([first, lambda exchange: waits()], Relay())
     if problem is None:
         asyncio.run(chain.answer(exchange))
     else:
@@ -126,5 +126,5 @@ def test_what_a_step_refuses_no_later_one_sees() -> None:
     relay: Any = None
     exchange: Any = SimpleNamespace(leave=ended.append)
     with pytest.raises(RuntimeError):
-        asyncio.run(Sequence([refuses], relay).answer(exchange))
+        asyncio.run(StepSequence([refuses], relay).answer(exchange))
     assert ended == [refusal]

@@ -240,7 +240,7 @@ class TimeLimit:
 # The chain.
 
 
-class Sequence:
+class StepSequence:
     """Steps before an answer and the answer itself: one coroutine, however many steps there are."""
 
     def __init__(self, steps: list[BeforeAnswer], inner: Answerer) -> None:
@@ -289,9 +289,9 @@ class Pipeline:
                 before.insert(0, step.make(parts))
                 continue
             if before:
-                chain, before = Sequence(before, chain), []
+                chain, before = StepSequence(before, chain), []
             chain = step.make(chain, parts)
-        self._chains[kind] = chain = Sequence(before, chain) if before else chain
+        self._chains[kind] = chain = StepSequence(before, chain) if before else chain
         return chain
 
 
