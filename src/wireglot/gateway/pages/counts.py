@@ -11,7 +11,6 @@ from wireglot.gateway.errors import told
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
-from wireglot.gateway.request.body import check_unread
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import Estimator
@@ -127,7 +126,7 @@ class Counting:
         theirs, ours = _counts(surface(target.dialect)), _counts(job.surface)
         renamed = target.model != job.model
         if target.dialect == job.dialect and not exchange.sealed and not (ours.model_inside and renamed):
-            checking = partial(check_unread, job)
+            checking = job.content.check
             await aside(checking) if exchange.is_large else checking()
             body = job.body
             if renamed and job.surface.model_field:

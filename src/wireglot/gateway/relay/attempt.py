@@ -13,7 +13,6 @@ from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.refusals import without_opaque_state
 from wireglot.gateway.relay.search import refuse_search
-from wireglot.gateway.request.body import check_unread
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Credential
@@ -156,7 +155,7 @@ def _raw(
 ) -> Prepared:
     """The body passes unchanged, but for the model's name, and for headers that the host would not take."""
     job = exchange.job
-    check_unread(job)
+    job.content.check()
     body = job.body
     named = target.surface.model_field
     if named and target.model != job.model:

@@ -21,10 +21,7 @@ from wireglot.wire.search import holds_rare
 from wireglot.wire.splice import Outline, without
 
 _MEASURED_BYTES: Final = 16 * 1024
-"""Up to here looking for what is rare takes less than decoding."""
-_DIGITS_ALIKE: Final = bytes.maketrans(b"123456789+E", b"0000000000e")
-"""Exponents of three digits are found in a third of the time where all digits are alike. A sign counts as one
-more: two digits behind it are found too, and looked at in vain."""
+"""Up to here counting brackets takes less than decoding."""
 _POLICIES: Final[dict[str, LossPolicy]] = {
     "strict": "strict",
     "warn": "warn",
@@ -112,25 +109,6 @@ def decoded(job: Job) -> dict[str, Any]:
     value = job.content.document()
     ours = job.surface.client.gateway_fields & value.keys()
     return {key: item for key, item in value.items() if key not in ours} if ours else value
-
-
-def check_unread(job: Job) -> None:
-    """Refuse broken letters, numbers out of range and what is nested too deeply, in a body that is passed on
-    unread."""
-    body = job.body
-    if job.outline.is_sound:
-        return
-    if len(body) > _MEASURED_BYTES:
-        job.content.check()  # to decode it is the quickest way to look for all of them
-        return
-    if not body.isascii():
-        try:
-            body.decode()
-        except UnicodeDecodeError as fault:
-            raise bad_json(BadJson("invalid UTF-8", fault.start), body) from None
-    alike = body.translate(_DIGITS_ALIKE)
-    if alike.find(b"0e000") >= 0:
-        decoded(job)
 
 
 def _glance(content: ClientBody, asked: Asked, client: ClientSide) -> RequestGlance:

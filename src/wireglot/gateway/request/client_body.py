@@ -51,7 +51,8 @@ class ClientBody:
         """Whether it carries state that other providers minted."""
 
     def check(self) -> None:
-        """Raise what is wrong with it, and keep nothing of it."""
+        """Refuse broken characters, numbers out of range and what is nested too deeply, in a body that is
+        passed on unread. Nothing of it is kept."""
         if self._document is None and not self.outline.is_sound:
             self._decoded()
 
