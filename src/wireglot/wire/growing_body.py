@@ -20,8 +20,7 @@ import msgspec
 
 from wireglot.wire.body_frame import SPACE, SPACES, BodyFrame, KnownRun, Piece
 from wireglot.wire.known_row import OPEN_TURNS
-from wireglot.wire.known_text import KnownText
-from wireglot.wire.memory import Memory
+from wireglot.wire.memory import KnownText, Memory
 from wireglot.wire.scan import Span
 
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode

@@ -9,8 +9,7 @@ import msgspec
 from wireglot.wire.body_frame import BodyFrame
 from wireglot.wire.growing_body import Grown, compare
 from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, mend_escapes
-from wireglot.wire.known_text import KnownText
-from wireglot.wire.memory import Memory
+from wireglot.wire.memory import KnownText, Memory
 from wireglot.wire.scan import Span, scan
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
