@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -21,6 +22,7 @@ _SOURCE = Path("src/wireglot/wire/_scan.c")
 _BUILT = _SOURCE.with_name("_scan.abi3.so")
 _LINKING = {"linux": ("-Wl,--build-id=none", "-s"), "darwin": ("-undefined", "dynamic_lookup")}
 """Where it was built leaves no trace in it: the same sources and compiler give the same bytes."""
+_OLDEST_GLIBC = 17
 
 
 class NativeModule(BuildHookInterface[Any]):
@@ -31,7 +33,7 @@ class NativeModule(BuildHookInterface[Any]):
         built.unlink(missing_ok=True)
         if not os.environ.get("WIREGLOT_PURE") and sys.platform in _LINKING and _compile(Path(self.root)):
             build_data["pure_python"] = False
-            build_data["tag"] = f"cp311-abi3-{_platform_tag()}"
+            build_data["tag"] = f"cp311-abi3-{_platform_tag(built.read_bytes())}"
             build_data["artifacts"].append(_BUILT.as_posix())
 
 
@@ -50,9 +52,9 @@ def _compile(root: Path) -> bool:
     return True
 
 
-def _platform_tag() -> str:
-    """On Linux with the C library that it was built with: it needs that one, or a newer one."""
-    name, version = platform.libc_ver()
-    if name == "glibc":
-        return f"manylinux_{version.replace('.', '_')}_{platform.machine()}"
+def _platform_tag(built: bytes) -> str:
+    """On Linux with the oldest C library that has all the functions it needs."""
+    if platform.libc_ver()[0] == "glibc":
+        needed = max(map(int, re.findall(rb"GLIBC_2\.(\d+)", built)), default=0)
+        return f"manylinux_2_{max(needed, _OLDEST_GLIBC)}_{platform.machine()}"
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
