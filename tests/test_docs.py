@@ -15,6 +15,7 @@ from tests.gateway.config.config_files import QUIET, loaded
 from tests.tiers import rows
 from tools import architecture, blocks, config_tables, error_codes, metric_table
 from tools.generate_docs import stale
+from wireglot.cli.entry import PURE
 from wireglot.cli.parser import build_parser
 from wireglot.cli.process_setup import DEBUGGABLE
 from wireglot.dialects.gemini import assist
@@ -224,7 +225,7 @@ def test_every_event_of_the_log_is_documented():
 
 @pages
 def test_our_variables_exist(page):
-    known = {CONFIG_VARIABLE, DEBUGGABLE, *(setting.env for _, setting in variables())}
+    known = {CONFIG_VARIABLE, DEBUGGABLE, PURE, *(setting.env for _, setting in variables())}
     # A client's, named on the page about clients; the tests'.
     theirs = {"WIREGLOT_KEY", "WIREGLOT_UPDATE", "WIREGLOT_WHOLE", "WIREGLOT_DEEP", "WIREGLOT_ROW"}
     assert set(re.findall(r"WIREGLOT_[A-Z_]+", PAGES[page])) <= known | theirs

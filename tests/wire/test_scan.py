@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import subprocess
 import sys
 from typing import Any
 from unittest import mock
@@ -159,3 +161,13 @@ def test_only_contiguous_data_is_hashed() -> None:
 def test_texts_of_one_template_have_different_hashes(length: int, seed: int) -> None:
     texts = [b'{"id":"toolu_%06d"}' % number + b"." * length for number in range(2000)]
     assert len({fold(memoryview(text), seed) for text in texts}) == len(texts)
+
+
+def test_the_command_line_runs_without_it_where_that_is_asked_for() -> None:
+    code = "from wireglot.cli import main; main(['dialects']); from wireglot.wire import scan; print(scan.IS_NATIVE)"
+    for pure, expected in (("", "True"), ("1", "False")):
+        environment = {**os.environ, "WIREGLOT_PURE": pure}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split()[-1] == expected

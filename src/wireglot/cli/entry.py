@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+PURE: Final = "WIREGLOT_PURE"
+"""Set: runs without the native module."""
+
 _ENDINGS: Final = {
     "SIGINT": (INTERRUPTED, "interrupted"),
     "SIGTERM": (TERMINATED, "terminated"),
@@ -51,7 +54,7 @@ class _Ended(KeyboardInterrupt):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Nothing a caller can do wrong ends in a traceback."""
     mute = _keep_descriptors()
-    if os.environ.get("WIREGLOT_PURE"):  # see wire/scan.py: to import this fails from here on
+    if os.environ.get(PURE):  # see wire/scan.py: to import this fails from here on
         sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to fail
