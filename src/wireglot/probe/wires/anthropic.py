@@ -19,7 +19,7 @@ from wireglot.probe.question import (
     User,
 )
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop
-from wireglot.probe.wires.wire import StreamReader, Wire
+from wireglot.probe.wires.wire import ProbeReader, Wire
 from wireglot.wire.json import BadJson, decode, encode_text
 
 STOPS: Final[dict[str, Stop]] = {
@@ -73,7 +73,7 @@ _DELTAS: Final = {
 """Kind of a delta -> the kind of its block, and its field."""
 
 
-class _Reader(StreamReader):
+class _Reader(ProbeReader):
     def __init__(self) -> None:
         super().__init__()
         self.usage: dict[str, Any] = {}
@@ -368,7 +368,7 @@ class AnthropicWire(Wire):
         at.get("usage").nullables(USAGE_NULLS, reply)
         return reply
 
-    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+    def stream_reader(self, question: ProbeQuestion) -> ProbeReader:
         return _Reader()
 
     def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from wireglot.probe.question import (
     User,
 )
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
-from wireglot.probe.wires.wire import StreamReader, Wire
+from wireglot.probe.wires.wire import ProbeReader, Wire
 from wireglot.wire.json import decode, encode_text
 
 _STOPS: Final[dict[str, Stop]] = {"STOP": "end", "MAX_TOKENS": "length"}
@@ -107,7 +107,7 @@ class GeminiWire(Wire):
         reply.usage = counted(at.get("usageMetadata"))
         return reply
 
-    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+    def stream_reader(self, question: ProbeQuestion) -> ProbeReader:
         return _Reader()
 
     def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _tool(offer: Offer) -> dict[str, Any]:
     return made
 
 
-class _Reader(StreamReader):
+class _Reader(ProbeReader):
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[dict[str, Any]] = []

@@ -19,7 +19,7 @@ from wireglot.probe.question import (
     User,
 )
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
-from wireglot.probe.wires.wire import StreamReader, Wire, check_object
+from wireglot.probe.wires.wire import ProbeReader, Wire, check_object
 
 _STOPS: Final[dict[str, Stop]] = {
     "stop": "end",
@@ -92,7 +92,7 @@ class ChatWire(Wire):
         reply.usage = counted(at.get("usage"))
         return reply
 
-    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+    def stream_reader(self, question: ProbeQuestion) -> ProbeReader:
         return _Reader(asked_usage=question.usage)
 
     def _messages(self, question: ProbeQuestion) -> list[dict[str, Any]]:
@@ -169,7 +169,7 @@ def _call(call: At) -> ProbeCall:
     return ProbeCall(call.text("id", filled=True), function.text("name", filled=True), arguments)
 
 
-class _Reader(StreamReader):
+class _Reader(ProbeReader):
     def __init__(self, *, asked_usage: bool) -> None:
         super().__init__()
         self.asked_usage = asked_usage

@@ -22,7 +22,7 @@ from wireglot.probe.question import (
     User,
 )
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop
-from wireglot.probe.wires.wire import StreamReader, Wire, check_object
+from wireglot.probe.wires.wire import ProbeReader, Wire, check_object
 
 _PRESENT: Final = ("parallel_tool_calls", "tool_choice", "tools")
 """The SDK's type has them without a default: code reads them without asking."""
@@ -109,7 +109,7 @@ class _Item(msgspec.Struct):
     done: dict[str, Any] | None = None
 
 
-class _Reader(StreamReader):
+class _Reader(ProbeReader):
     def __init__(self) -> None:
         super().__init__()
         self.items: dict[int, _Item] = {}
@@ -307,7 +307,7 @@ class ResponsesWire(Wire):
     def read(self, document: Any) -> ProbeReply:
         return read_response(At(document))
 
-    def stream_reader(self, question: ProbeQuestion) -> StreamReader:
+    def stream_reader(self, question: ProbeQuestion) -> ProbeReader:
         return _Reader()
 
     def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Wire(ABC):
     def read(self, document: Any) -> ProbeReply: ...
 
     @abstractmethod
-    def stream_reader(self, question: ProbeQuestion) -> StreamReader: ...
+    def stream_reader(self, question: ProbeQuestion) -> ProbeReader: ...
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
         """Its kind and its message. Raises Broken where it is no error of the dialect. As OpenAI has it."""
@@ -60,7 +60,7 @@ class Wire(ABC):
         raise AssertionError("count_body has said that this dialect does not count")
 
 
-class StreamReader(ABC):
+class ProbeReader(ABC):
     """Reads a stream to its end, and collects what is wrong with it."""
 
     def __init__(self) -> None:
