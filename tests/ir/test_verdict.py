@@ -7,8 +7,8 @@ import pytest
 from tests.tiers import rows
 from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Failure, Finish, PartEnd, PartStart, check, fold, unfold
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, check, fold, unfold
 from wireglot.ir.verdict import CUT, CUT_BY_FILTER, CUT_BY_LIMIT, EMPTY, NoAnswer, Watch, accept, is_cut
 
 USER = Message("user", (Text("clean up"),))
@@ -185,3 +185,24 @@ def test_two_accounts_become_one() -> None:
         input=4, cache_read=4, output=2, reasoning=5
     )
     assert added(None, Usage(input=1)) == Usage(input=1)
+
+
+def test_pieces_that_have_nothing_new_need_not_be_read():
+    """Of a text once something is said, and of a thought from its start; not beside open arguments."""
+    watch = Watch(ASKED)
+    assert watch.is_known(0) is False
+    watch.pass_on([PartStart(0, Reasoning(""))])
+    assert [watch.is_known(index) for index in (0, 1)] == [True, False]
+    watch.pass_on([Delta(0, "hm"), PartEnd(0), PartStart(1, Text("")), Delta(1, "a")])
+    assert [watch.is_known(index) for index in (0, 1, 2)] == [True, True, True]
+    watch.pass_on([PartEnd(1), PartStart(2, ToolCall("c", "f", ""))])
+    assert watch.is_known(2) is False
+    watch.pass_on([Delta(2, "{}"), PartEnd(2)])
+    assert watch.is_known(3) is True
+
+
+def test_pieces_that_may_hold_a_leaked_call_are_read():
+    request = Request("m", (USER,), tools=(Tool("f"),))
+    watch = Watch(request, leaks_calls=("kimi",))
+    watch.pass_on([PartStart(0, Text("")), Delta(0, "a")])
+    assert watch.is_known(0) is False
