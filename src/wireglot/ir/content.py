@@ -95,12 +95,13 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
     cache: CacheMark | None = None
     extra: Extra | None = None
 
-    def is_plain(self, dialect: str) -> bool:
-        """Whether it is nothing but its characters to this dialect, as most texts are."""
+    def is_plain(self, dialect: str, *, marked: bool = False) -> bool:
+        """Whether it is nothing but its characters to this dialect, as most texts are. `marked`: it may have
+        a mark of the cache."""
         extra = self.extra
         return (
             (extra is None or (extra.dialect != dialect and not extra.fields))
-            and self.cache is None
+            and (marked or self.cache is None)
             and self.signature is None
             and not self.refusal
             and not self.citations

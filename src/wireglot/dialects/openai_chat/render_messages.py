@@ -37,6 +37,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     put_reasoning,
 )
 from wireglot.dialects.openai_chat.tools import call_body, is_legacy, plain_call, render_call, render_tool
+from wireglot.dialects.openai_shared import BREAKPOINT, breakpoint_value
 from wireglot.dialects.turns import TurnWriter, write_turns
 from wireglot.ir.content import (
     Foreign,
@@ -243,11 +244,16 @@ class _Messages(TurnWriter):
             len(content) == 1
             and type(text := content[0]) is Text
             and text.text
-            and text.is_plain(NAME)
+            and text.is_plain(NAME, marked=True)
             and not message.name
             and (extra is None or (extra.dialect != NAME and not extra.fields))
         ):
-            return [{"role": message.role, "content": text.text}]
+            mark = text.cache
+            if mark is None:
+                return [{"role": message.role, "content": text.text}]
+            if mark.extra is None:
+                part = {"type": "text", "text": text.text, BREAKPOINT: breakpoint_value(mark.ttl)}
+                return [{"role": message.role, "content": [part]}]
         return self._written([(f"$.messages[{index}]", message)])
 
     def write_turn(self, messages: tuple[Message, ...], start: int, end: int) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.common_losses import NO_RESULTS
-from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME, UNKNOWN
@@ -72,12 +72,12 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
         usage = _usage_of_choice(choices)
         if usage:
             form["usage"] = "choice"
-    tier = body.get("service_tier")
-    tier = tier if type(tier) is str else ""
-    if tier:
+    tier = ""
+    if type(told := body.get("service_tier")) is str and told:
         taken.add("service_tier")
-        if render_tier(parse_tier(tier), True, "", []) != tier:
-            form["service_tier"] = tier
+        tier = parse_tier(told)
+        if render_tier(tier, True, "", []) != told:
+            form["service_tier"] = told
     identifier, model = head.get("id", ""), head.get("model", "")
     read = _ChoiceReader(context, identifier, model)
     first, *others = [read.choice(choice, index) for index, choice in enumerate(choices)] or [_NOTHING]
@@ -96,7 +96,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
         stop=first.stop,
         usage=parse_usage(usage) if type(usage) is dict and usage else None,
         created=head.get("created", 0),
-        service_tier=parse_tier(tier),
+        service_tier=tier,
         others=tuple(others),
         extra=Extra(NAME, {**fields, **extra.fields}, form),
     )
@@ -120,17 +120,19 @@ class _ChoiceReader:
         self._calls = 0
 
     def choice(self, value: Any, position: int) -> Candidate:
-        choice = Fields(value, f"$.choices[{position}]", UpstreamFault)
+        path = f"$.choices[{position}]"
+        if type(value) is not dict:
+            raise UpstreamFault(f"expected an object, got {describe(value)}", path)
         form: dict[str, Any] = {"native": True}
         taken: set[str] = set()
         for key in ("message", "delta"):
             if type(value.get(key)) is dict:
-                message = Fields(value[key], f"{choice.path}.{key}", UpstreamFault)
+                message = Fields(value[key], f"{path}.{key}", UpstreamFault)
                 taken.add(key)
                 break
         else:
             key = ""
-            message = Fields({}, choice.path, UpstreamFault)
+            message = Fields({}, path, UpstreamFault)
         if key != "message":
             form["message"] = key
         elif "delta" in value:  # Perplexity prints both
