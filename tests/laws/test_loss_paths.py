@@ -9,7 +9,7 @@ from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, recor
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.gemini.names import snake_case
+from wireglot.dialects.json_path import snake_case
 from wireglot.dialects.places import RequestPlaces
 from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.content import Media, Part, Reasoning, Text, ToolCall, ToolResult

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, Protocol, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -24,104 +22,23 @@ from wireglot.cli.terminal import (
     one_line,
     say,
 )
-from wireglot.dialects.base import Dialect
-from wireglot.dialects.registry import UnknownDialect, dialect, names
+from wireglot.cli.translate_io import (
+    CHUNK,
+    ByteSink,
+    find_dialect,
+    open_sink,
+    open_source,
+    read_all,
+    refuse_same_file,
+    write_all,
+)
+from wireglot.dialects.registry import UnknownDialect, names
 from wireglot.ir.errors import ClientFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.providers.spec import UnknownProvider, provider
 from wireglot.providers.spec import names as provider_names
 from wireglot.translate import StreamTranslator, refuse_losses, translate_request, translate_response
 from wireglot.wire.json import encode
-
-CHUNK = 1 << 16
-
-
-class ByteSource(Protocol):
-    """What a translation reads: `read1` returns what is there, and b"" only at the end."""
-
-    def read1(self, size: int = -1, /) -> bytes: ...
-
-    def fileno(self) -> int: ...
-
-
-class ByteSink(Protocol):
-    def write(self, data: bytes, /) -> int: ...
-
-    def flush(self) -> None: ...
-
-
-@contextmanager
-def open_source(path: str | None, option: str = "--in") -> Iterator[ByteSource]:
-    if path is None:
-        if sys.stdin is None:
-            raise Unusable("standard input is closed")
-        if sys.stdin.isatty():
-            complain("reading from the terminal, Ctrl-D ends the input")
-        yield cast(ByteSource, sys.stdin.buffer)
-        return
-    with _open(path, "rb", option) as file:
-        yield cast(ByteSource, file)
-
-
-@contextmanager
-def open_sink(path: str | None, option: str = "--out") -> Iterator[ByteSink]:
-    if path is None:
-        sys.stdout.flush()  # what was printed so far stands before the bytes
-        yield sys.stdout.buffer
-        return
-    try:
-        with _open(path, "wb", option) as file:
-            yield file
-    except OSError as fault:  # a full disk
-        raise Unusable(f"{option} {path}: {fault.strerror or fault}") from None
-
-
-def read_all(path: str | None, option: str = "--in") -> bytes:
-    pieces = []
-    with open_source(path, option) as opened:
-        while piece := opened.read1(CHUNK):
-            pieces.append(piece)
-    return b"".join(pieces)
-
-
-def write_all(data: bytes, path: str | None, option: str = "--out") -> None:
-    with open_sink(path, option) as opened:
-        opened.write(data)
-        opened.flush()
-
-
-def refuse_same_file(source_path: str | None, sink_path: str | None) -> None:
-    """Opening the output empties it: not if it is the input, which is still to be read."""
-    if source_path is not None and sink_path is not None and os.path.exists(sink_path):
-        try:
-            same = os.path.samefile(source_path, sink_path)
-        except OSError:
-            return
-        if same and os.path.isfile(sink_path):
-            raise Unusable(f"--out {sink_path}: expected another file than --in")
-
-
-def _open(path: str, mode: str, option: str) -> BinaryIO:
-    try:
-        return cast(BinaryIO, open(path, mode))
-    except (OSError, ValueError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
-        raise Unusable(f"{option} {path}: {reason}") from None
-
-
-def find_dialect(name: str) -> Dialect:
-    """Packages are looked at only for a name that none of ours has: it takes a while.
-
-    Raises UnknownDialect.
-    """
-    try:
-        return dialect(name)
-    except UnknownDialect:
-        from wireglot.plugins import load_dialects
-
-        load_dialects()
-        return dialect(name)
-
 
 _ONLY_FOR: Final = {"request": ("response", "stream"), "status": ("response",), "framing": ("stream",)}
 """Options of one document that not every kind takes."""

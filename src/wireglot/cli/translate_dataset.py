@@ -25,7 +25,7 @@ from typing import Any, TextIO
 import msgspec
 
 from wireglot.cli.terminal import FAILED, OK, Unusable
-from wireglot.cli.translate import (
+from wireglot.cli.translate_io import (
     ByteSink,
     ByteSource,
     find_dialect,

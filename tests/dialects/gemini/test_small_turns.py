@@ -15,8 +15,8 @@ from wireglot.dialects.gemini.citations import Span, grounding_metadata
 from wireglot.dialects.gemini.code_assist import DIALECT as CODE_ASSIST
 from wireglot.dialects.gemini.code_assist import find
 from wireglot.dialects.gemini.errors import parse_error, render_stream_error
+from wireglot.dialects.gemini.outcome import check_usage
 from wireglot.dialects.gemini.simple import DIALECT as SIMPLE
-from wireglot.dialects.gemini.surface import check_usage
 from wireglot.dialects.gemini.tap import GeminiTap, glance
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import (

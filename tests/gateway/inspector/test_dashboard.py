@@ -6,6 +6,7 @@ import asyncio
 import csv
 import io
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -253,8 +254,10 @@ def test_the_condition_is_told_as_metrics_and_health_have_it():
         now = asyncio.get_running_loop().time()
         health.cool("mine", "spare", "m", now + 30)
         health.reject("mine", "main", now)
-        page = DashboardPage(None, None, health, scrape, None)
-        return await page._condition(SimpleNamespace(providers={"mine": None, "calm": None}))
+        unused: Any = None
+        page = DashboardPage(unused, unused, health, scrape, unused)
+        settings: Any = SimpleNamespace(providers={"mine": None, "calm": None})
+        return await page._condition(settings)
 
     condition = asyncio.run(told())
     mine, calm = condition["providers"]

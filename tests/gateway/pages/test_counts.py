@@ -415,7 +415,7 @@ def test_an_answer_that_is_itself_the_first_to_need_an_estimate_is_learned_from(
     heard = list[Any]()
     counting = Counting(None)  # type: ignore[arg-type]  # nobody is asked
     counting.estimated_for = set(others)
-    counting.learn = heard.append  # type: ignore[method-assign]
+    counting.learn = heard.append  # type: ignore[assignment, method-assign]
     exchange: Any = SimpleNamespace(at_end=[])
     for problem in (None, RuntimeError()):
         counting.watch(exchange)

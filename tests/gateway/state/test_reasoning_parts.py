@@ -246,9 +246,15 @@ def test_whether_a_turn_came_back_whole(content: tuple[Part, ...], whole: bool, 
 
 
 def test_what_is_signed_is_signed_by_somebody_who_can_be_known() -> None:
-    assert all(map(signature_of, (SIGNED_CALL, SIGNED_TEXT)))
-    unsigned = (Text("a"), Reasoning("a"), CALL, Foreign("acme", "x", {}), Reasoning("a", UNREADABLE))
-    assert not any(map(signature_of, unsigned))
+    assert all(signature_of(part) for part in (SIGNED_CALL, SIGNED_TEXT))
+    unsigned: tuple[Part, ...] = (
+        Text("a"),
+        Reasoning("a"),
+        CALL,
+        Foreign("acme", "x", {}),
+        Reasoning("a", UNREADABLE),
+    )
+    assert not any(signature_of(part) for part in unsigned)
 
 
 def test_thoughts_that_nobody_signed_are_kept_for_who_takes_them() -> None:
