@@ -25,10 +25,11 @@ from wireglot.cli.trust import trust
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as POSIX does")
 
 CLIENT = f"""\
-#!{sys.executable}
-import json, os, select, sys, urllib.request
+#!{sys.executable} -IS
+import json, os, select, sys
 
 def ask(base, key, model):
+    import urllib.request
     body = {{"model": model, "messages": [{{"role": "user", "content": "[[demo:echo]] the answer"}}], "max_tokens": 9}}
     headers = {{"authorization": "Bearer " + key, "content-type": "application/json"}}
     asked = urllib.request.Request(base + "/v1/messages", json.dumps(body).encode(), headers)
