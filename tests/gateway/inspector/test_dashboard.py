@@ -28,17 +28,20 @@ from wireglot.gateway.inspector.dashboard import (
     plain,
     query_of,
     span_of,
+    usage_of,
     usual_step,
 )
+from wireglot.gateway.inspector.key_pages import beginnings, configured_key, used_of
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.settings import ClientKey, KeyQuotas
 from wireglot.gateway.targets.health import Health
 from wireglot.stores.records import UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.traces.trace import LossCounts, Row
+from wireglot.traces.trace import LossCounts, Row, Tokens
 
 DASHBOARD = "/inspector/api/dashboard"
 
@@ -303,3 +306,37 @@ def test_the_usual_step_is_the_smallest_that_makes_at_most_120():
     assert tuple(usual_step(7, 8 + end) for end in ends) == (*steps[1:], 86_400)
     assert usual_step(0, 10_368_001) == usual_step(0, 72_576_001) == 7 * 86_400
     assert usual_step(0, 604_800 * 501) == 604_800 * 501 // 500 + 1
+
+
+def test_what_is_added_up_of_a_row_is_what_it_says():
+    row = Row(
+        id="req_1", at=1000.25, state="failed", key="ada", asked="fast", provider="mine", model="m", total_ms=12.6,
+        first_ms=3.4, cost=7, features=["refusal"],
+        tokens=Tokens(input=100, output=50, cached=30, cache_written=20, reasoning=5),
+    )  # fmt: skip
+    assert usage_of(row) == UsageRow(
+        id="req_1", caller="ada", started=1_000_250, finished=1_000_263, model="fast", provider="mine",
+        upstream_model="m", outcome="error", first_byte=3, cost=7, losses=("refusal",), input=50, cache_read=30,
+        cache_write=20, output=45, reasoning=5,
+    )  # fmt: skip
+    bare = usage_of(Row(id="req_2", at=1.0, state="running"))
+    assert (bare.started, bare.finished, bare.first_byte, bare.outcome) == (1000, 1000, 0, "")
+    assert (bare.input, bare.output, bare.cost) == (0, 0, None)
+    states = {"done": "ok", "left": "client_abort"}
+    for state, outcome in states.items():
+        assert usage_of(Row(id="req_3", at=1.0, state=state)).outcome == outcome
+
+
+def test_a_configured_key_has_its_limits_in_money_and_in_tokens():
+    limits = KeyQuotas(cost_per_day=2_500_000, tokens_per_day=7)
+    key = ClientKey("ada", "0" * 64, models=("m",), expires=5_000, limits=limits)
+    told = configured_key(key, now=4.9)
+    assert (told["cost_per_day"], told["tokens_per_day"], told["cost_per_month"]) == (2.5, 7, None)
+    assert (told["name"], told["models"], told["state"]) == ("ada", ["m"], "active")
+    assert configured_key(key, now=5.0)["state"] == "expired"
+    assert configured_key(ClientKey("bob", "0" * 64), now=5.0)["state"] == "active"
+    assert used_of("ada", {"ada": (3, 1_500_000)}, {"ada": (9, 4_500_000), "bob": (1, 1)}) == {
+        "tokens_per_day": 3, "tokens_per_month": 9, "cost_per_day": 1.5, "cost_per_month": 4.5
+    }  # fmt: skip
+    # 2026-11-18T01:32:44Z
+    assert beginnings(1_794_965_564.0) == (1_794_960_000_000, 1_793_491_200_000)

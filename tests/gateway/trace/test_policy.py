@@ -20,6 +20,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.pages import add_turn
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.gateway.trace.policy import RecordingPolicy
 from wireglot.gateway.trace.recording import Recording, Room, Writer
@@ -29,7 +30,7 @@ from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.http.application import Head
 from wireglot.ir.loss import Loss
 from wireglot.stores.seal import Sealer
-from wireglot.traces.trace import LossCounts, Row, Trace, TraceMessage
+from wireglot.traces.trace import LossCounts, Row, Tokens, Trace, TraceMessage
 
 HEAD = Head("POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="127.0.0.1")
 SERIOUS = Loss("$.tools[0]", "hosted_tool", "dropped")
@@ -311,3 +312,22 @@ def test_a_search_looks_into_the_words_of_a_row() -> None:
     for text in ("req_1", "codex/1", "slow down", "ada", "s1", "fast", "mine", "hosted_tool", "anthropic"):
         assert holds(ROW, text), text
     assert not holds(ROW, "gemini")
+
+
+def test_a_conversation_is_the_sum_of_its_turns() -> None:
+    told: dict[str, Any] = {}
+    turns = (
+        replace(ROW, at=1002.0, cost=3, tokens=Tokens(input=10, output=4), asked="newest"),
+        replace(ROW, at=1001.0, state="done", losses=None),
+        replace(ROW, at=1003.0, state="done", cost=5, tokens=Tokens(input=1, output=2)),
+    )
+    for row in turns:
+        add_turn(told, row)
+    assert told == {
+        "session": "s1", "key": "ada", "client": "codex", "model": "newest", "turns": 3, "first_at": 1001.0,
+        "last_at": 1003.0, "tokens": {"input": 11, "output": 6}, "cost": 8, "losses": 6, "serious": 0, "degraded": 4,
+        "harmless": 2, "failed": 1,
+    }  # fmt: skip
+    free: dict[str, Any] = {}
+    add_turn(free, ROW)
+    assert free["cost"] is None

@@ -38,14 +38,14 @@ class KeyPages:
         what it has used of its day and its month."""
         viewer.need_admin()
         now = time.time()
-        day, month = _beginnings(now)
+        day, month = beginnings(now)
         rows = await Keyring(self._engine.keys, ()).all()
         today, this_month = await self._used(day), await self._used(month)
         keys = [
-            {**told(row, now), "stored": True, "used": _used_of(row.name, today, this_month)} for row in rows
+            {**told(row, now), "stored": True, "used": used_of(row.name, today, this_month)} for row in rows
         ]
         keys += [
-            {**_configured(key, now), "stored": False, "used": _used_of(key.name, today, this_month)}
+            {**configured_key(key, now), "stored": False, "used": used_of(key.name, today, this_month)}
             for key in page.settings.keys
         ]
         currency = page.settings.currency
@@ -64,7 +64,7 @@ def _for_admin(handler: Callable[[PageRequest], Awaitable[None]]) -> InspectorHa
     return guarded
 
 
-def _used_of(
+def used_of(
     name: str, today: Mapping[str, tuple[int, int]], this_month: Mapping[str, tuple[int, int]]
 ) -> dict[str, Any]:
     """Under the names of the budgets that it counts against."""
@@ -77,7 +77,7 @@ def _used_of(
     }
 
 
-def _configured(key: ClientKey, now: float) -> dict[str, Any]:
+def configured_key(key: ClientKey, now: float) -> dict[str, Any]:
     limits = {
         name: (value / MICRO if name in MONEY else value) if (value := getattr(key.limits, name)) else None
         for name in key.limits.__struct_fields__
@@ -92,7 +92,7 @@ def _configured(key: ClientKey, now: float) -> dict[str, Any]:
     }
 
 
-def _beginnings(now: float) -> tuple[int, int]:
+def beginnings(now: float) -> tuple[int, int]:
     """Of the day and of the month, by UTC, as budgets have them: unix milliseconds."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return int(today.timestamp() * 1000), int(today.replace(day=1).timestamp() * 1000)

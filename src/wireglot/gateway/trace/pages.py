@@ -228,7 +228,7 @@ class TracePages:
         told: dict[tuple[str, str], dict[str, Any]] = {}
         for row in rows:
             if row.session and row.operation != "count":
-                _add(told.setdefault((row.key, row.session), {}), row)
+                add_turn(told.setdefault((row.key, row.session), {}), row)
         # A lone request that names no session is no conversation.
         found = (
             each for each in told.values() if each["turns"] > 1 or not each["session"].startswith(BEGINS)
@@ -322,7 +322,7 @@ def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
     return msgspec.structs.replace(wanted, only_key=viewer.key, only_since=viewer.created / 1000)
 
 
-def _add(told: dict[str, Any], row: Row) -> None:
+def add_turn(told: dict[str, Any], row: Row) -> None:
     """One more turn of a conversation. Rows come the newest first."""
     if not told:
         told.update(session=row.session, key=row.key, client=row.client, model=row.asked, turns=0,
