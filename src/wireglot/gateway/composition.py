@@ -77,9 +77,9 @@ def compose(
         gatekeeper,
         current,
         observer.note,
-        sessions,
-        traces.command,
-        {
+        sessions=sessions,
+        command=traces.command,
+        handlers={
             **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces),
             **TracePages(traces, state.losses.find, lambda: gates.draining).handlers(),
         },

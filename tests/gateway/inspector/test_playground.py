@@ -54,6 +54,7 @@ def test_a_document_is_told_in_all_other_dialects(visitor, dialect, kind):
             work = translate_request if kind == "request" else translate_response
             rendered = work(text, source=dialect, target=name)
             assert json.loads(there["text"]) == rendered.value
+            assert there["text"].startswith('{\n  "')
             losses = list(rendered.losses)
         assert len(there["losses"]) == len(losses)
         for loss in there["losses"]:

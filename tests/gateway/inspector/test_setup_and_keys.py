@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,7 @@ def test_what_is_copied_leads_here(fresh):
     for client in told["clients"]:
         assert fresh.origin in client["text"], client
         assert not re.search(r"\{(url|key|model)\}", client["text"])
+        assert (Path(__file__).parents[3] / client["page"]).is_file()
 
 
 def test_a_host_that_would_do_something_in_a_shell_is_not_copied(fresh):

@@ -70,7 +70,7 @@ def told_rows(
     errors = {row.id: row.error for row in rows if row.error}
     sealed = sealer.seal(_SEALED_FOR, _ERRORS, "", msgspec.json.encode(errors)) if errors else b""
     bare = [msgspec.structs.replace(row, error="") if row.error else row for row in rows]
-    return RowsTold(machine, worker, at, bare, sealed, dropped)
+    return RowsTold(machine, worker, at, rows=bare, errors=sealed, dropped=dropped)
 
 
 def packed(value: RowsTold | PeerCommand) -> bytes:
