@@ -88,7 +88,10 @@ def usage(folder: Path) -> list[str]:
 
 
 def keys(folder: Path) -> list[str]:
-    return lines({**row, "body": msgspec.json.decode(row["body"])} for row in _table(folder, "keys"))
+    """Without `revision`, of which the oldest versions know nothing."""
+    return lines(
+        {"name": row["name"], "body": msgspec.json.decode(row["body"])} for row in _table(folder, "keys")
+    )
 
 
 def journal(folder: Path) -> list[str]:

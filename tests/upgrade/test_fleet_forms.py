@@ -30,7 +30,8 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> FleetForms:
 def test_the_tables_in_postgresql_are_the_same(new: FleetForms, version: str) -> None:
     before = _read(version).postgres
     assert len(before) > 50
-    assert new.postgres == before
+    # Older versions name the columns that they read and write, and leave out this one.
+    assert [line for line in new.postgres if "revision" not in line] == before
 
 
 @pytest.mark.parametrize("version", RELEASED)

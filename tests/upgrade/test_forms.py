@@ -45,7 +45,9 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> Left:
 def test_the_tables_are_the_same(old: Left, new: Left, name: str) -> None:
     before, after = (read_database(left.folder / "wireglot" / name) for left in (old, new))
     assert after.pragmas == before.pragmas
-    assert after.schema == before.schema
+    # Older versions name the columns that they read and write, and leave out this one.
+    known = [sql.replace(", revision INTEGER NOT NULL DEFAULT 0", "") for sql in after.schema]
+    assert [sql for sql in known if "keys_by_revision" not in sql] == before.schema
 
 
 def test_callers_documents_are_sealed_and_written_alike(old: Left, new: Left) -> None:
