@@ -107,3 +107,22 @@ def test_a_broken_rule_is_named_with_its_place(change: dict[str, Any], words: st
     with pytest.raises(Broken) as broken:
         WIRES["anthropic"].read(MESSAGE | change)
     assert str(broken.value).startswith(words)
+
+
+class Distracted(DemoEndpoint):
+    """The demo model, which says something else at first."""
+
+    asked = 0
+
+    def ask(self, ask: EndpointRequest) -> Got:
+        got = super().ask(ask)
+        self.asked += 1
+        body = got.body.replace(b"orange", b"purple") if self.asked == 1 else got.body
+        return Got(got.status, got.headers, body)
+
+
+def test_a_case_that_says_nothing_is_asked_again_and_not_looked_up() -> None:
+    obeys = next(case for case in CASES if case.id == "answers.obeys")
+    endpoint = Distracted("gemini")
+    (finding,) = run_cases([obeys], endpoint, WIRES["gemini"], "demo", ProbeLedger())
+    assert (finding.verdict, finding.tries, endpoint.asked) == ("pass", 2, 2)
