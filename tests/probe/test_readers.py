@@ -126,3 +126,10 @@ def test_a_case_that_says_nothing_is_asked_again_and_not_looked_up() -> None:
     endpoint = Distracted("gemini")
     (finding,) = run_cases([obeys], endpoint, WIRES["gemini"], "demo", ProbeLedger())
     assert (finding.verdict, finding.tries, endpoint.asked) == ("pass", 2, 2)
+
+
+def test_an_error_of_gemini_may_be_alone_in_a_list() -> None:
+    error = {"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "no"}}
+    assert (
+        WIRES["gemini"].error([error], 400) == WIRES["gemini"].error(error, 400) == ("INVALID_ARGUMENT", "no")
+    )
