@@ -413,7 +413,12 @@ def test_an_answer_that_is_itself_the_first_to_need_an_estimate_is_learned_from(
 ) -> None:
     """Where anybody has needed one, and it did not fail."""
     heard = list[Any]()
-    counting = Counting(None)  # type: ignore[arg-type]  # nobody is asked
+
+    class Heard(Counting):
+        def learn(self, exchange: Any) -> None:
+            heard.append(exchange)
+
+    counting = Heard(None)  # type: ignore[arg-type]  # nobody is asked
     counting.estimated_for = set(others)
     counting.learn = heard.append  # type: ignore[assignment, method-assign]
     exchange: Any = SimpleNamespace(at_end=[])

@@ -121,6 +121,11 @@ class Ending:
         return self._account.before_answering() if self._account is not None else None
 
     @property
+    def is_accounted(self) -> bool:
+        """Whether an account of it was opened."""
+        return self._account is not None
+
+    @property
     def keeps(self) -> int:
         """How many keepers wait for the answer."""
         return len(self._keepers)
