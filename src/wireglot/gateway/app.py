@@ -70,6 +70,15 @@ class _Known(msgspec.Struct, frozen=True):
     digests: list[str]
 
 
+class GatewayPages(msgspec.Struct, frozen=True, kw_only=True):
+    """What answers everything that is no request to a model."""
+
+    health: HealthPages
+    models: ModelPages
+    state: StatePages
+    inspector: Inspector
+
+
 class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     """What a gateway is made of; `composition.py` connects them."""
 
@@ -88,10 +97,7 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     counting: Counting
     pipeline: Pipeline
     traces: Traces
-    health_pages: HealthPages
-    model_pages: ModelPages
-    state_pages: StatePages
-    inspector: Inspector
+    pages: GatewayPages
 
 
 class Gateway:
@@ -165,7 +171,7 @@ class Gateway:
                 return None
             guard.check_host(head, settings.server)
             if is_inspector(head.path):
-                head.admission = _Admitted(self._parts.inspector.admit(head, settings), request_id)
+                head.admission = _Admitted(self._parts.pages.inspector.admit(head, settings), request_id)
                 return None
             if not guard.PAGE_HEADERS.isdisjoint(head.headers):
                 guard.check_origin(head, settings.server)
@@ -238,7 +244,7 @@ class Gateway:
         incoming = admitted.incoming
         asked = incoming.asked
         if asked.operation in HealthPages.OPERATIONS:
-            await self._parts.health_pages.answer(head, asked, reply)
+            await self._parts.pages.health.answer(head, asked, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
         record.operation = CHECK if admitted.within else asked.operation
@@ -257,11 +263,11 @@ class Gateway:
                 reply = RecordedReply(reply, recording.answer)
         try:
             if is_looking:
-                await self._parts.inspector.answer(_page(incoming, body, reply, record))
+                await self._parts.pages.inspector.answer(_page(incoming, body, reply, record))
             elif asked.operation in ModelPages.OPERATIONS:
-                await self._parts.model_pages.answer(_page(incoming, body, reply, record))
+                await self._parts.pages.models.answer(_page(incoming, body, reply, record))
             elif asked.operation in _STATE:
-                await self._parts.state_pages.answer(_page(incoming, body, reply, record))
+                await self._parts.pages.state.answer(_page(incoming, body, reply, record))
             else:
                 now = int(time.time())
                 if len(body) < REMEMBERED_BYTES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from wireglot.dialects.registry import surfaces
-from wireglot.gateway.app import Gateway, GatewayParts
+from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
@@ -64,7 +64,7 @@ def compose(
     router = Router(settings)
     health = Health()
     sign_ins = SignIns(signed_in, observer.hide)
-    relay = Relay(transports, health, count_error, sign_ins, submit, state.keys.is_gone)
+    relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
     counting = Counting(relay)
     steps = StepParts(state=state, router=router, gates=gates, counting=counting, relay=relay)
 
@@ -102,10 +102,12 @@ def compose(
             counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
-            health_pages=HealthPages(lambda: gateway.condition, scrape, routes.probe),
-            model_pages=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
-            state_pages=state_pages,
-            inspector=inspector,
+            pages=GatewayPages(
+                health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
+                models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
+                state=state_pages,
+                inspector=inspector,
+            ),
         ),
     )
     health_pages.publish(observer, gates, health, lambda: relay.waiting)

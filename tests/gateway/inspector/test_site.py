@@ -29,7 +29,7 @@ def built(tmp_path):
 def gateway(built):
     with LiveGateway() as gateway:
         site = Site(built)
-        gateway.process.gateway._parts.inspector._files.update({"page": site.page, "asset": site.asset})
+        gateway.process.gateway._parts.pages.inspector._files.update({"page": site.page, "asset": site.asset})
         yield gateway
 
 
@@ -115,7 +115,7 @@ def test_nothing_else_is_a_file_of_the_page(gateway, name):
 
 def test_a_checkout_without_the_page_says_so(tmp_path):
     with LiveGateway() as gateway:
-        gateway.process.gateway._parts.inspector._files["page"] = Site(tmp_path).page
+        gateway.process.gateway._parts.pages.inspector._files["page"] = Site(tmp_path).page
         answer = Visitor(gateway).get("/inspector")
         assert (answer.status, answer.body.count(b"\n")) == (404, 1)
         assert b"make page" in answer.body

@@ -67,7 +67,14 @@ class Compaction:
         body = encode({**document, **asked})
         asking = read(job, body, id=job.id, now=job.context.now, memory=job.content.memory)
         # In its place: what is written down of the one is written down of the other.
-        own = Exchange(asking, exchange.record, summary, exchange.redactor, exchange.held, exchange.ending)
+        own = Exchange(
+            asking,
+            exchange.record,
+            summary,
+            exchange.redactor,
+            held=exchange.held,
+            ending=exchange.ending,
+        )
         own.tap, own.estimates = exchange.tap, exchange.estimates
         await inner.answer(own)
         answer = decode(bytes(summary.body))
