@@ -155,9 +155,10 @@ def _stretch_without_patterns(data: bytes) -> bytes:
                 data = _replaced(data, pattern, data, triggers, lambda found: MASK)
                 break
     lower = data.lower()
-    if not any(name in lower for name in _NAMES):
-        return data
-    return _replaced(data, _NAMED, lower, _NAMES, _mask_value)
+    for name in _NAMES:
+        if name in lower:
+            return _replaced(data, _NAMED, lower, _NAMES, _mask_value)
+    return data
 
 
 def _long_without_patterns(data: bytes) -> bytes:
