@@ -36,9 +36,9 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
-from wireglot.gateway.settings import ClientKey, KeyQuotas
+from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.targets.health import Health
-from wireglot.stores.records import UsageQuery, UsageRow
+from wireglot.stores.records import KeyQuotas, UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.traces.trace import LossCounts, Row, Tokens
@@ -322,7 +322,7 @@ def test_what_is_added_up_of_a_row_is_what_it_says():
     bare = usage_of(Row(id="req_2", at=1.0, state="running"))
     assert (bare.started, bare.finished, bare.first_byte, bare.outcome) == (1000, 1000, 0, "")
     assert (bare.input, bare.output, bare.cost) == (0, 0, None)
-    states = {"done": "ok", "left": "client_abort"}
+    states: dict[State, str] = {"done": "ok", "left": "client_abort"}
     for state, outcome in states.items():
         assert usage_of(Row(id="req_3", at=1.0, state=state)).outcome == outcome
 
