@@ -41,7 +41,7 @@ from wireglot.gateway.targets.health import Health
 from wireglot.stores.records import KeyQuotas, UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.traces.trace import LossCounts, Row, Tokens
+from wireglot.traces.trace import LossCounts, Row, State, Tokens
 
 DASHBOARD = "/inspector/api/dashboard"
 
