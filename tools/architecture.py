@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.blocks import table
-from tools.house import Module, broad_excepts, modules
+from tools.structure import Module, broad_excepts, modules
 
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 _PACKAGE = "wireglot"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.house import Module, modules
+from tools.structure import Module, modules
 from wireglot.gateway.errors import _CLASSES, QUOTA
 from wireglot.http.failures import _OUTCOMES
 

@@ -27,7 +27,7 @@ from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 FOLDER = Path(__file__).parents[1] / "docs/pictures"
-BYTES_MOST = 150 * 1024
+MAX_BYTES = 150 * 1024
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 EXAMPLES = files("wireglot.cli.examples")
 ASKING = (
@@ -83,8 +83,8 @@ def take(page: Page, name: str) -> None:
     )
     size = place.stat().st_size
     print(f"{place.name}: {size // 1024} KB")
-    if size > BYTES_MOST:
-        sys.exit(f"{place.name} is larger than {BYTES_MOST // 1024} KB")
+    if size > MAX_BYTES:
+        sys.exit(f"{place.name} is larger than {MAX_BYTES // 1024} KB")
 
 
 def main() -> None:

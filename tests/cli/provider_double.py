@@ -1,4 +1,4 @@
-"""Providers as real HTTP servers: each host of the catalog is a folder of one of them, or nobody is there."""
+"""Providers as real HTTP servers: each host of the catalog is a folder of one of them, or no server."""
 
 from __future__ import annotations
 

@@ -343,7 +343,7 @@ def test_a_fault_in_the_request_file_names_the_file(tmp_path):
         (["translate", "--jsonl", "--out", "/nowhere/at/all"], "--out /nowhere/at/all: No such file"),
         (["translate", "--jsonl", "--from", "klingon"], "--from: unknown dialect"),
         (["sing"], "there is no command sing"),
-        (["translate", "--sing"], "there is no option --sing"),
+        (["translate", "--sing"], "unknown option --sing"),
     ],
 )
 def test_an_unusable_command_line_is_refused_in_one_line(arguments, start):

@@ -11,7 +11,7 @@ from tools.docs_blocks.vendors import can_be_alone
 
 PAGES = pages()
 WITH_BLOCKS = [page for page, text in PAGES.items() if re.search(r"^ *```", text, re.MULTILINE)]
-MOST_NOT_RUN_PERCENT = 15
+MAX_NOT_RUN_PERCENT = 15
 
 ALONE = "needs namespaces: Linux, as root or where users may have them"
 alone = pytest.mark.skipif(not can_be_alone(), reason=ALONE)
@@ -40,4 +40,4 @@ def test_what_is_not_run_says_why_and_is_little():
     found = [block for page, text in PAGES.items() for block in blocks_of(page, text)]
     reasons = not_run(found)
     assert all(len(reason.split()) > 1 for reason in reasons), "a reason is more than a word"
-    assert sum(map(len, reasons.values())) * 100 <= MOST_NOT_RUN_PERCENT * len(found)
+    assert sum(map(len, reasons.values())) * 100 <= MAX_NOT_RUN_PERCENT * len(found)

@@ -77,7 +77,7 @@ def test_a_second_result_for_one_call_corrects_the_first() -> None:
         user(Text("go")), assistant(call("a")), user(result("a", "first"), result("a", "second"))
     )
     assert repaired[2] == user(result("a", "second"))
-    assert [loss.detail for loss in losses] == ["a later result for the same call stands in its place"]
+    assert [loss.detail for loss in losses] == ["replaced by a later result for the same call"]
 
 
 def test_a_result_that_comes_too_late_moves_behind_its_call() -> None:

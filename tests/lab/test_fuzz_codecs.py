@@ -7,14 +7,14 @@ import pytest
 from tests.tiers import rows
 from tools.lab.fuzz_codecs import JsonBodies
 from tools.lab.fuzz_target import Input
-from wireglot.wire.json import DEPTH_MOST, TooDeep, decode, encode
+from wireglot.wire.json import MAX_DEPTH, TooDeep, decode, encode
 
 
 @rows("seed", range(10))
 def test_what_may_just_be_read_may_be_told_deeper(seed: int) -> None:
     """Whatever dialect it is told to, Code Assist's envelope among them."""
     deep: object = []
-    for _ in range(DEPTH_MOST - 4):
+    for _ in range(MAX_DEPTH - 4):
         deep = [deep]
     rating = {"candidates": [{"content": {"parts": [{"text": "One."}]}, "finishReason": "STOP", "odd": deep}]}
     data = encode(rating)

@@ -52,7 +52,7 @@ PLACES = {
 }
 """Where the turns are, and what stands before them."""
 MARKS = ("cache_control", "prompt_cache_breakpoint")
-MARKS_MOST = 4
+MAX_MARKS = 4
 BROUGHT = (b'"tool_search_output"', b'"additional_tools"')
 """Tools that a conversation brings on its way stand behind those that were there."""
 
@@ -103,7 +103,7 @@ def _as_it_is(value: Body) -> Body:
 
 def stays(body: Body, source: str, upstream: tuple[str, str | None, str | None]) -> None:
     # Of more markers than are taken the last ones stay, and so the first ones go as the conversation grows.
-    seen = unmarked if sum(encode(body).count(mark.encode()) for mark in MARKS) > MARKS_MOST else _as_it_is
+    seen = unmarked if sum(encode(body).count(mark.encode()) for mark in MARKS) > MAX_MARKS else _as_it_is
     try:
         whole = seen(upstream_view(body, upstream, source, "the last one"))
     except Unsupported:

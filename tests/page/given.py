@@ -453,7 +453,7 @@ def documents(at: float) -> dict[tuple[str, str], Any]:
             "model": "gemini-3-pro",
             "provider": "gemini",
             "pays": "GEMINI_API_KEY",
-            "estimate": {"input": 1948, "output_most": 4096, "cost": 41000},
+            "estimate": {"input": 1948, "max_output": 4096, "cost": 41000},
             "id": "req-two",
         },
     }

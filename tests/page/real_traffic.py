@@ -25,7 +25,7 @@ from wireglot.testing.live_gateway import LiveGateway
 
 ADMIN = "admin-secret-0123456789"
 FILES = 2
-SECONDS_MOST = 600.0
+MAX_SECONDS = 600.0
 """Only ends a client that never does."""
 
 
@@ -137,7 +137,7 @@ class Traffic:
     def _run(self, agent: Agent) -> Outcome:
         client = next(each for each in CLIENTS if each.name == agent.by)
         with Seat(self.url, key_of(agent), self._folder / agent.name, agent.answered_in, FILES) as seat:
-            return seat.run(client.launch(seat), finals=client.finals, timeout=SECONDS_MOST)
+            return seat.run(client.launch(seat), finals=client.finals, timeout=MAX_SECONDS)
 
 
 def key_of(agent: Agent) -> str:

@@ -109,7 +109,7 @@ def test_our_own_recipe_is_started_probed_and_ended() -> None:
 def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_nothing() -> None:
     said: dict[str, tuple[Verdict, str]] = {
         "works": ("pass", ""),
-        "refuses": ("not applicable", "it is refused in good order: status 400"),
+        "refuses": ("not applicable", "it is rejected with a proper error: status 400"),
         "names": ("not applicable", "the answer says that it left out parallel_tools"),
         "lacks": ("not applicable", "it does not count"),
         "breaks": ("fail", "it made 2 calls"),

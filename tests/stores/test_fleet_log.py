@@ -61,8 +61,8 @@ def test_of_too_many_the_oldest_go(log: FleetLog, run: Run[Any]) -> None:
 
 
 def test_what_is_handed_over_is_found_by_its_caller_and_id_alone(log: FleetLog, run: Run[Any]) -> None:
-    run(log.keep("ada", "x", b"hers", seconds=DAY, bytes_most=1000))
-    run(log.keep("bob", "x", b"his", seconds=DAY, bytes_most=1000))
+    run(log.keep("ada", "x", b"hers", seconds=DAY, max_bytes=1000))
+    run(log.keep("bob", "x", b"his", seconds=DAY, max_bytes=1000))
     assert run(log.find("ada", "x")) == b"hers"
     assert run(log.find("bob", "x")) == b"his"
     assert run(log.find("ada", "y")) is None
@@ -73,10 +73,10 @@ def test_what_is_handed_over_is_found_by_its_caller_and_id_alone(log: FleetLog, 
 
 def test_of_too_many_bytes_the_oldest_go(log: FleetLog, run: Run[Any]) -> None:
     for number in range(6):
-        run(log.keep("ada", f"{number}", bytes(400), seconds=DAY, bytes_most=1000))
+        run(log.keep("ada", f"{number}", bytes(400), seconds=DAY, max_bytes=1000))
     there = [number for number in range(6) if run(log.find("ada", f"{number}")) is not None]
     assert there == [4, 5]
-    run(log.keep("ada", "5", bytes(900), seconds=DAY, bytes_most=1000))
+    run(log.keep("ada", "5", bytes(900), seconds=DAY, max_bytes=1000))
     assert len(run(log.find("ada", "5")) or b"") == 900
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.stores.test_journal_files import row
 from tests.waiting import until
 from wireglot.stores.journal import disk as disk_module
-from wireglot.stores.journal.disk import DISK, FILES_MOST, Disk, KernelSync
+from wireglot.stores.journal.disk import DISK, MAX_FILES, Disk, KernelSync
 from wireglot.stores.journal.journal import Journal
 from wireglot.stores.journal.sync import Timing
 
@@ -115,7 +115,7 @@ def test_a_file_is_synced_and_the_descriptor_tells_when(tmp_path: Path) -> None:
 def test_what_cannot_be_synced_is_refused_before_anything_begins(tmp_path: Path) -> None:
     kernel = opened()
     reading, writing = os.pipe()
-    for files in ([9999], [writing], [1] * (FILES_MOST + 1)):
+    for files in ([9999], [writing], [1] * (MAX_FILES + 1)):
         with pytest.raises(OSError):  # which one is the kernel's own business
             kernel.submit(files)
     kernel.close()

@@ -90,8 +90,8 @@ def test_who_has_anything_is_never_said_to_lack_it(run, telling):
 
 
 def test_no_more_callers_are_known_than_there_is_room_for(run, telling, monkeypatch):
-    monkeypatch.setattr("wireglot.stores.sqlite.vault._LACKING_MOST", 3)
-    monkeypatch.setattr("wireglot.stores.memory.engine._LACKING_MOST", 3)
+    monkeypatch.setattr("wireglot.stores.sqlite.vault._MAX_LACKING", 3)
+    monkeypatch.setattr("wireglot.stores.memory.engine._MAX_LACKING", 3)
     callers = [f"caller {number}" for number in range(10)]
     for caller in callers:
         assert looked(run, telling, caller)

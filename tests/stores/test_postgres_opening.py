@@ -154,7 +154,7 @@ def test_a_user_without_the_right_to_create_can_use_what_is_there() -> None:
 
 
 def test_what_cannot_be_opened_says_why_and_never_the_password() -> None:
-    """R-DE-18: nobody reads a secret or a host's name in a log."""
+    """R-DE-18: unused variable a secret or a host's name in a log."""
     url = postgres_url()
     cases = {
         changed(url, password="a-s3cret"): (StoreUnusable, "refuses the user or the password"),

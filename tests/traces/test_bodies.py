@@ -64,8 +64,8 @@ def test_a_stream_that_was_cut_in_the_recording_amounts_to_nothing() -> None:
 
 
 def test_parts_are_counted_and_not_the_signs_within_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "CONTAINERS_MOST", 3)
-    monkeypatch.setattr(bodies, "VALUES_MOST", 3)
+    monkeypatch.setattr(bodies, "MAX_CONTAINERS", 3)
+    monkeypatch.setattr(bodies, "MAX_VALUES", 3)
     assert not is_tangled(b"[[{}]]")
     assert is_tangled(b"[[[{}]]]")
     assert not is_tangled(b"[1,2,3,4]")

@@ -73,7 +73,7 @@ def test_a_field_of_a_newer_version_is_passed_over() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_file_is_bounded_once_it_is_unpacked(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "BYTES_MOST", 1024 * 1024)
+    monkeypatch.setattr(file, "MAX_BYTES", 1024 * 1024)
     data = b" " * (1024 * 1024 + 1)
     with pytest.raises(BadTrace, match="expected at most 1 MB"):
         read_trace(gzip.compress(data) if packed else data)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from wireglot.wire import json
-from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, encode_text, repeats_keys
+from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, encode_text, repeats_keys
 
 _scalars = (
     st.none()
@@ -93,9 +93,9 @@ SHAPES = [(b"[", b"]"), (b'{"a":', b"}"), (b'[0,"x",', b',{"b":"c"}]'), (b'{"b":
 def test_one_depth_is_the_limit_for_all_sizes(opening, closing, beside):
     """[A4] What stands in texts is no nesting."""
     for read in (bytes, memoryview, bytes.decode):
-        most = DEPTH_MOST - (1 if b"{" in closing else 2 if b"{}" in opening else 0)  # what stands beside
+        most = MAX_DEPTH - (1 if b"{" in closing else 2 if b"{}" in opening else 0)  # what stands beside
         decode(read(nested(most, opening, closing, beside)))
-        for levels in (DEPTH_MOST + 1, 400, 5000):
+        for levels in (MAX_DEPTH + 1, 400, 5000):
             with pytest.raises(TooDeep, match="nested more than 128 deep"):
                 decode(read(nested(levels, opening, closing, beside)))
 

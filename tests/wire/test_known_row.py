@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.tiers import rows
 from wireglot.ir.content import Extra, Message
-from wireglot.wire.known_row import _MADE_MOST, _ROWS_MOST, KnownRow, row_of
+from wireglot.wire.known_row import _MAX_MADE, _MAX_ROWS, KnownRow, row_of
 from wireglot.wire.memory import Memory
 
 MOST = 16 * 1024 * 1024
@@ -99,13 +99,13 @@ def test_there_is_an_end_to_all_of_it_and_it_is_counted() -> None:
     memory = Memory(MOST)
     values = turns(memory, 20)
     before = memory.held
-    for number in range(3 * _ROWS_MOST):
+    for number in range(3 * _MAX_ROWS):
         row(memory, [values[0], *turns(memory, 20, start=100 * number)])
     rows = memory.find(values[0], "rows")
-    assert len(rows) == _ROWS_MOST
-    for number in range(3 * _MADE_MOST):
+    assert len(rows) == _MAX_ROWS
+    for number in range(3 * _MAX_MADE):
         rows[0].settle(number, None)
-    assert len(rows[0].made) <= _MADE_MOST
+    assert len(rows[0].made) <= _MAX_MADE
     assert memory.held > before
     memory.shrink(0)
     assert memory.held == 0

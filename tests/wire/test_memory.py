@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.memory import _MADE_MOST, Memory
-from wireglot.wire.splice import _EQUAL_MOST, Outline
+from wireglot.wire.memory import _MAX_MADE, Memory
+from wireglot.wire.splice import _MAX_EQUAL, Outline
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -137,7 +137,7 @@ def test_what_was_made_is_made_once_for_each_key() -> None:
     assert made == ["a", "b"]
     for number in range(100):
         memory.remembered(value, number, lambda: "")
-    assert len(memory._known[id(value)].made) == _MADE_MOST
+    assert len(memory._known[id(value)].made) == _MAX_MADE
 
 
 def test_a_scope_is_told_by_all_of_it() -> None:
@@ -252,9 +252,9 @@ def test_what_gives_way_takes_along_what_became_known_with_it() -> None:
         parsed = [number]
         memory.keep(value, number, parsed, shared=parsed)
         memory.keep(parsed, "written", "x", 100)
-    assert len(memory._known) == _MADE_MOST + 1
-    assert memory.held > _MADE_MOST * len(_LONG), "each is a text of its own"
-    assert memory.held < 2 * _MADE_MOST * len(_LONG)
+    assert len(memory._known) == _MAX_MADE + 1
+    assert memory.held > _MAX_MADE * len(_LONG), "each is a text of its own"
+    assert memory.held < 2 * _MAX_MADE * len(_LONG)
     memory.shrink(0)
     assert memory.held == len(memory._known) == 0
 
@@ -304,7 +304,7 @@ def test_equal_turns_are_looked_for_once_or_twice_each() -> None:
     memory = Counting(_MOST)
     body = encode({"turns": [{"a": "x"}] * 1000})
     Outline(body).document(128, memory, "turns")
-    assert memory.asked <= 1000 + _EQUAL_MOST
+    assert memory.asked <= 1000 + _MAX_EQUAL
 
 
 def test_equal_turns_are_two_values_also_where_there_is_no_room_for_them() -> None:

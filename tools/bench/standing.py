@@ -11,7 +11,7 @@ LEAST_CPU_SECONDS = 0.05
 """Of either side in a round. The clock is exact; what else wakes on a machine within a second is not."""
 LEAST_FINISHED = 20
 """Requests or events of either side in a round."""
-MOST_SPREAD = 0.5
+MAX_SPREAD = 0.5
 """From the lowest to the highest round, as a part of the median."""
 
 TOO_SHORT = "too short"
@@ -81,7 +81,7 @@ def spread(values: Sequence[float]) -> Ratio | Untold:
     """The median of figures of rounds, if they agree."""
     middle = median(values)
     low, high = min(values), max(values)
-    if high - low > MOST_SPREAD * abs(middle):
+    if high - low > MAX_SPREAD * abs(middle):
         return Untold(TOO_UNEVEN, f"the rounds say {_short(low)} to {_short(high)}")
     return Ratio(middle, low, high)
 

@@ -142,7 +142,7 @@ def _increase(value: Any) -> Any:
 
 
 def _is_declared(whole: Outcome, without: Outcome) -> bool:
-    """Whether an element was told to be missing: the output is the same, or a note stands in its place."""
+    """Whether an element was told to be missing: the output is the same, or replaced by a note."""
     if without[0] == whole[0]:
         return True
     if without is _FAILED:

@@ -104,7 +104,7 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
         (
             "quote: a citation has no quote here",
             "quote: Chat does not quote",
-            "only web sources can be told",
+            "only web sources are supported",
             "it names no address",
         ),
     ),

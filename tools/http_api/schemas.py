@@ -11,7 +11,7 @@ from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, t
 from wireglot.gateway.config.keys import MONEY, RESERVED
 from wireglot.gateway.config.table import declared
 from wireglot.gateway.settings import ClientKey
-from wireglot.gateway.state.keys.ring import OVERLAP_SECONDS_MOST, PREFIX
+from wireglot.gateway.state.keys.ring import MAX_OVERLAP_SECONDS, PREFIX
 from wireglot.gateway.state.ledger.report import GROUPS
 from wireglot.ir.grades import GRADE_MEANINGS
 from wireglot.ir.loss import Action, Document
@@ -98,7 +98,7 @@ def _keys() -> dict[str, Schema]:
         "losses": nullable(
             text("the policy of its requests, where they say none", enum=[*LOSS_POLICIES, None])
         ),
-        "expires": nullable(text("a date or a time; UTC where it does not say otherwise")),
+        "expires": nullable(text("a date or a time; UTC by default otherwise")),
         **_limits(may_be_null=True),
     }
     assert "losses" in declared(ClientKey)
@@ -119,7 +119,7 @@ def _keys() -> dict[str, Schema]:
                 "overlap": whole(
                     "seconds for which the old key still opens",
                     minimum=0,
-                    maximum=OVERLAP_SECONDS_MOST,
+                    maximum=MAX_OVERLAP_SECONDS,
                     default=0,
                 )
             },

@@ -40,8 +40,8 @@ _LEAVE: Final = 0.2
 _FAIL: Final = 0.1
 _STATEFUL: Final = 0.1
 """Of the exchanges that are none of these."""
-_CHAIN_MOST: Final = 12
-_IDS_MOST: Final = 500
+_MAX_CHAIN: Final = 12
+_MAX_IDS: Final = 500
 _PATIENCE_SECONDS: Final = 60.0
 _PAIRS: Final = tuple(product(CLIENTS, SPEAKERS, (True, False)))
 
@@ -56,7 +56,7 @@ class World:
         self.problems = problems
         self.pause_seconds = pause_seconds
         """Of a caller between two exchanges, about."""
-        self.ids: deque[tuple[int, str]] = deque(maxlen=_IDS_MOST)
+        self.ids: deque[tuple[int, str]] = deque(maxlen=_MAX_IDS)
         """Who owns which path."""
         self._left = exchanges
 
@@ -138,7 +138,7 @@ class Caller:
         if self._is_well(reply):
             self._chain.append(reply.json()["id"])
             self._world.ids.append((self._number, f"/v1/responses/{self._chain[-1]}"))
-            if len(self._chain) > _CHAIN_MOST:
+            if len(self._chain) > _MAX_CHAIN:
                 self._chain.clear()
             else:
                 self._is_well(await self._ask("GET", f"/v1/responses/{self._chain[-1]}/input_items"))

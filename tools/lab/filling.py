@@ -8,7 +8,7 @@ from typing import Any, Final
 from tools.lab.link import Link
 from tools.lab.paced_upstream import model
 from tools.lab.questions import question
-from wireglot.gateway.state.losses.shelf import KEPT_MOST
+from wireglot.gateway.state.losses.shelf import MAX_KEPT
 
 _AT_ONCE: Final = 20
 _MORE: Final = 1.1
@@ -19,7 +19,7 @@ async def fill(port: int, key: str = "") -> int:
     many requests are kept as ever are. How many were asked."""
     path, body = question("anthropic", f"paced/{model(1, 0)}")
     asked: dict[str, Any] = {**body, "top_k": 5}
-    questions = iter(range(int(KEPT_MOST * _MORE)))
+    questions = iter(range(int(MAX_KEPT * _MORE)))
 
     async def ask() -> None:
         link = Link(port, key)
@@ -31,4 +31,4 @@ async def fill(port: int, key: str = "") -> int:
     async with asyncio.TaskGroup() as group:
         for _ in range(_AT_ONCE):
             group.create_task(ask())
-    return int(KEPT_MOST * _MORE)
+    return int(MAX_KEPT * _MORE)

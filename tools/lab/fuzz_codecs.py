@@ -26,7 +26,7 @@ from wireglot.testing.check_dialect import fixtures
 from wireglot.testing.codec_laws import names_a_place
 from wireglot.testing.laws import cut_at, ending, read_stream
 from wireglot.translate import plan
-from wireglot.wire.json import DEPTH_MOST, BadJson, decode, encode
+from wireglot.wire.json import MAX_DEPTH, BadJson, decode, encode
 from wireglot.wire.sse import FrameTooLarge
 
 FIXTURES: Final = Path(__file__).parents[2] / "tests" / "fixtures"
@@ -34,7 +34,7 @@ _DIALECTS: Final[dict[str, DialectName]] = {str(name): name for name in NAMES}
 _QUOTED: Final = re.compile(rb'"([a-z_A-Z]{2,24})"')
 
 
-_TOLD_DEPTH_MOST: Final = DEPTH_MOST + 16
+_MAX_TOLD_DEPTH: Final = MAX_DEPTH + 16
 """Dialects put the same thing at different depths, Code Assist in an envelope: what may just be read may be
 told a few levels deeper."""
 
@@ -118,7 +118,7 @@ class JsonBodies(_Still):
         """What we ask in another dialect is a request of it."""
         if source != target:
             try:
-                dialect(target).parse_request(decode(sent, _TOLD_DEPTH_MOST), Context())
+                dialect(target).parse_request(decode(sent, _MAX_TOLD_DEPTH), Context())
             except ClientFault as fault:
                 raise Found(f"for {target} it is no request: {fault}: {sent[:300]!r}") from None
 
@@ -141,7 +141,7 @@ class JsonBodies(_Still):
         """An error stays one; an answer can be read, and to clients of its own dialect it is no error."""
         source, target = names
         failed = dialect(source).parse_error(decode(data), status) is not None
-        body = decode(told, _TOLD_DEPTH_MOST)
+        body = decode(told, _MAX_TOLD_DEPTH)
         fails = dialect(target).parse_error(body, status) is not None
         if (failed and not fails) or (fails and not failed and source == target):
             raise Found(f"for {target} it {'is an' if fails else 'is no'} error: {told[:300]!r}")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from wireglot.testing.check_dialect import STRANGE
 from wireglot.wire.json import BadJson, decode, encode
 
-BYTES_MOST: Final = 64 * 1024
+MAX_BYTES: Final = 64 * 1024
 """An input grows no further: large bodies have a trial of their own."""
 
 _DEEP: Final = 140
@@ -57,7 +57,7 @@ class Mutator:
         """One to four changes; `other` is another input, to take pieces from."""
         for _ in range(self.chance.choice((1, 1, 1, 2, 2, 4))):
             data = self._changed(data, other)
-        return data[:BYTES_MOST]
+        return data[:MAX_BYTES]
 
     def of_lines(self, data: bytes, other: bytes, end: bytes = b"\n") -> bytes:
         """Whole lines (or frames) dropped, doubled, swapped, taken from another, or changed inside."""
@@ -77,7 +77,7 @@ class Mutator:
                     lines.insert(at, chance.choice(other.split(end)))
                 case _:
                     lines[at] = self._changed(lines[at], other)
-        return end.join(lines)[:BYTES_MOST]
+        return end.join(lines)[:MAX_BYTES]
 
     def of_json(self, data: bytes, other: bytes) -> bytes:
         """Values inside removed, replaced by strange ones, by others of the same document, or grafted."""
@@ -109,7 +109,7 @@ class Mutator:
                     container[key] = self._text(container[key])
                 case _:
                     container[key] = chance.choice(VALUES)
-        return encode(document)[:BYTES_MOST]
+        return encode(document)[:MAX_BYTES]
 
     def _grafted(self, other: bytes) -> Any:
         try:

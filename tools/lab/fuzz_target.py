@@ -32,9 +32,9 @@ _BUSY_SECONDS: Final = 2.0
 """Of the processor, for one input: other work on the machine does not count."""
 _SILENT_SECONDS: Final = 60.0
 _MEMORY_BYTES: Final = 6 << 30
-_GARBAGE_MOST: Final = 20_000
+_MAX_GARBAGE: Final = 20_000
 """Objects, before circles among them are looked for: there are hardly any, and looking takes time."""
-_PROBLEMS_MOST: Final = 200
+_MAX_PROBLEMS: Final = 200
 
 
 class Input(NamedTuple):
@@ -147,7 +147,7 @@ class Fuzzer:
         try:
             outcome = judged()
         except (Exception, Hang) as problem:  # whatever it is, it is what was looked for
-            if len(problems) < _PROBLEMS_MOST:
+            if len(problems) < _MAX_PROBLEMS:
                 problems.append(_told(given, problem))
             _write(self._folder.with_name(f"{self._folder.name}.wrong"), given)
             outcome = "wrong"
@@ -190,7 +190,7 @@ def _write(folder: Path, given: Input) -> None:
 
 def guard() -> None:
     """For the process that tries: memory that runs away is a MemoryError, an endless loop a `Hang`."""
-    gc.set_threshold(_GARBAGE_MOST)
+    gc.set_threshold(_MAX_GARBAGE)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     signal.signal(signal.SIGVTALRM, _hangs)
     signal.signal(signal.SIGALRM, _hangs)

@@ -80,8 +80,8 @@ class ArgumentParser(argparse.ArgumentParser):
         if not name:
             return f"there is nothing to do with {' '.join(map(shown, unknown))}"
         if self.takes_rest and not near(name.partition("=")[0], options):
-            return f"there is no option {one_line(name)} here: put what is the client's own behind a --"
-        return f"there is no option {said(name.partition('=')[0], options)}"
+            return f"unknown option {one_line(name)} here: put the client's own arguments after --"
+        return f"unknown option {said(name.partition('=')[0], options)}"
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -39,12 +39,12 @@ Outcome = Literal["taken", "refused", "forbidden", "unpaid", "busy", "failing", 
 """taken: it answers, and takes the key if it wants one. forbidden: it knows the key and does not let it ask,
 or only through programs that it knows. other: what answers there is no such provider."""
 
-SECONDS_MOST: Final = 10.0
-_FAR: Final = Timeouts(connect=5.0, tls=5.0, first_byte=8.0, idle=8.0, total=SECONDS_MOST)
+MAX_SECONDS: Final = 10.0
+_FAR: Final = Timeouts(connect=5.0, tls=5.0, first_byte=8.0, idle=8.0, total=MAX_SECONDS)
 _NEAR: Final = Timeouts(connect=1.0, tls=2.0, first_byte=3.0, idle=3.0, total=5.0)
 """For servers on this machine or beside it."""
-_MODELS_MOST: Final = 5000
-_BYTES_MOST: Final = 16 * 2**20
+_MAX_MODELS: Final = 5000
+_MAX_BYTES: Final = 16 * 2**20
 _OK: Final = 200
 _NOT_THERE: Final = frozenset({404, 405, 501})
 _OUTCOMES: Final[dict[ErrorKind, Outcome]] = {
@@ -60,9 +60,9 @@ _STATUSES: Final[dict[int, Outcome]] = {401: "refused", 402: "unpaid", 403: "for
 _TAKEN_ALL_THE_SAME: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "not_found", "conflict"})
 """Of a request that is none: who it comes from was looked at before."""
 _REASONS: Final = {
-    errno.ECONNREFUSED: "nobody listens there (connection refused)",
-    errno.ENETUNREACH: "there is no way to its network",
-    errno.EHOSTUNREACH: "there is no way to its machine",
+    errno.ECONNREFUSED: "no server is listening (connection refused)",
+    errno.ENETUNREACH: "its network is unreachable",
+    errno.EHOSTUNREACH: "its host is unreachable",
     errno.ECONNRESET: "the connection was reset",
 }
 
@@ -158,7 +158,7 @@ class _Asker:
         source = credential.secret.source if credential is not None else ""
         blank = ProviderAnswer(provider.name, first_question(provider), "silent", source=source)
         try:
-            async with asyncio.timeout(SECONDS_MOST):
+            async with asyncio.timeout(MAX_SECONDS):
                 if credential is not None and credential.login is not None:
                     credential = await self._sign_ins.ready(credential)
                 found = await self._first_that_is_there(provider, credential, blank)
@@ -168,7 +168,7 @@ class _Asker:
         except TransportFault as fault:
             found = msgspec.structs.replace(blank, problem=fault.problem, words=_cause(fault))
         except TimeoutError:
-            words = f"no answer within {SECONDS_MOST:g} s"
+            words = f"no answer within {MAX_SECONDS:g} s"
             found = msgspec.structs.replace(blank, problem="total_timeout", words=words)
         return msgspec.structs.replace(found, words=self._clean(provider, found.words))
 
@@ -196,7 +196,7 @@ class _Asker:
             skew=_skew(answer, asked_at + passed / 2),
         )
         try:
-            body = await answer.read(_BYTES_MOST)
+            body = await answer.read(_MAX_BYTES)
         except BaseException:
             answer.abort()
             raise
@@ -213,7 +213,7 @@ def _judged(found: ProviderAnswer, spoken: str, outbound: Outbound, body: bytes)
     except BadJson:
         document = None
     if found.status == _OK and document is not None:
-        models = tuple(model.id for model in read_list(document, _MODELS_MOST))
+        models = tuple(model.id for model in read_list(document, _MAX_MODELS))
         return msgspec.structs.replace(found, outcome="taken", models=models)
     error = dialect(spoken).parse_error(document, found.status) if isinstance(document, dict) else None
     outcome, words = _outcome(found.status, error, outbound)

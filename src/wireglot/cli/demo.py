@@ -130,7 +130,7 @@ def show(host: str, port: int) -> int:
     """Ask, and print what was asked and answered. The number of failures is the exit status."""
     paint = Paint(sys.stdout)
     print(paint(f"A gateway at http://{host}:{port}, with a model that lives inside it", "bold"))
-    print("Each request below goes over HTTP in one dialect; the model behind it speaks another.\n")
+    print("Each request below is sent over HTTP in one dialect; the model speaks another.\n")
     failures = 0
     for example in EXAMPLES:
         failures += not _asked(host, port, example, paint)

@@ -153,7 +153,7 @@ def check_place(place: Path, *, force: bool) -> None:
     if place.is_dir():
         raise Unusable(f"{place} is a folder: name a file with --output")
     if place.exists() and not force:
-        raise Unusable(f"{place} is there already: --force writes over it, --output FILE elsewhere")
+        raise Unusable(f"{place} already exists: --force overwrites it, --output FILE elsewhere")
     folder = place.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -180,7 +180,7 @@ def write(place: Path, text: str, *, force: bool) -> None:
         else:
             _name_new(draft, target)
     except FileExistsError:
-        raise Unusable(f"{place} is there already: --force writes over it") from None
+        raise Unusable(f"{place} already exists: --force overwrites it") from None
     except OSError as fault:
         raise Unusable(f"{place}: {fault.strerror or fault}") from None
     finally:
@@ -260,9 +260,7 @@ def _row(each: ProviderCandidate) -> ProviderRow:
         return ProviderRow("on", each.name, key, _listed(answered))
     if each.is_local:
         there = answered.outcome != "silent"
-        return ProviderRow(
-            "off", each.name, key, "something else answers there" if there else "nobody is there"
-        )
+        return ProviderRow("off", each.name, key, "something else answers there" if there else "no server")
     match answered.outcome:
         case "refused":
             return ProviderRow("wrong key", each.name, key, "", answered.words)
@@ -300,9 +298,9 @@ class InitReport:
         keys = sum(not each.is_local for each in found.candidates)
         self._say(f"Found {count(keys, 'key') if keys else 'no key'} of providers.", "bold")
         if offline:
-            self._say("Nobody is asked (--offline).")
+            self._say("No requests are sent (--offline).")
             return
-        self._say("Each is asked once, and no tokens are spent (--offline asks nobody):")
+        self._say("One request each, no tokens are spent (--offline sends none):")
         width = max((len(each.name) for each in found.candidates), default=0)
         for each in found.candidates:
             self._say(f"  {each.name.ljust(width)}  {first_question(each.provider)}", "dim")
@@ -318,10 +316,8 @@ class InitReport:
             start = f"  {head}  {row.key.ljust(keys)}  " if keys else f"  {head}  "
             self._row(row, start, states)
         if found.others:
-            told = (
-                f"{count(found.others, 'more provider')} can be on: `wireglot models` tells what they want."
-            )
-            self._say(f"\n{told}")
+            more = count(found.others, "more provider")
+            self._say(f"\n{more} can be enabled: `wireglot models` lists what they need.")
 
     def _row(self, row: ProviderRow, start: str, states: int) -> None:
         """What does not fit behind the row stands under it."""
@@ -387,8 +383,8 @@ _MODEL_OF_YOURS: Final = "NAME-OF-A-MODEL"
 _NOTE_COLUMN: Final = 40
 
 _KEYS: Final = """
-# Clients need no key while there is none. `wireglot keys create NAME` makes one and shows it once; or one
-# stands here by its hash: printf %s THE-KEY | sha256sum
+# No client key is required while there are none. `wireglot keys create NAME` creates one; or
+# set its hash here: printf %s THE-KEY | sha256sum
 #[keys]
 #laptop = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
@@ -421,27 +417,27 @@ def _head(today: date) -> str:
     return (
         f"# Wireglot's configuration, written by `wireglot init` on {today}. It holds no secret.\n"
         "#\n"
-        "#   wireglot config check     is it right, and what does it come to\n"
-        "#   wireglot doctor           is everything well around it\n"
-        "#   wireglot run claude       start a client on it\n"
-        "#   wireglot serve            keep it running, for any client\n"
+        "#   wireglot config check     check it and print the effective configuration\n"
+        "#   wireglot doctor           diagnose problems and suggest fixes\n"
+        "#   wireglot run claude       start a client with it\n"
+        "#   wireglot serve            run a gateway for any client\n"
         "#\n"
-        "# A running gateway takes up changes by itself. Every setting: docs/configuration.md"
+        "# A running gateway reloads changes. All settings: docs/configuration.md"
     )
 
 
 def _server() -> str:
     return (
         "[server]\n"
-        'host = "127.0.0.1"                      # beyond this machine: needs a key in [keys], see below\n'
+        'host = "127.0.0.1"                      # other addresses need a key in [keys], see below\n'
         "port = 8484"
     )
 
 
 def _providers_head() -> str:
     return (
-        "# Who is asked. `env:NAME` is a key of the environment, or one that `wireglot run` has kept.\n"
-        "# Providers of the catalog whose key is there are on without being named, unless you say so:\n"
+        "# Upstream providers. `env:NAME` is an environment variable, or a key stored by `wireglot run`.\n"
+        "# Catalog providers with a key in the environment are enabled automatically, unless you set:\n"
         "#[providers]\n"
         "#discover = false"
     )

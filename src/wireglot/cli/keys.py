@@ -98,7 +98,7 @@ class KeysAtGateway:
     async def list(self) -> list[dict[str, Any]]:
         found = self._ask("GET", "").get("data")
         if not isinstance(found, list):
-            raise Failed(f"{self._address.url}: what answers there is no gateway's admin API")
+            raise Failed(f"{self._address.url}: the server is not the admin API of a Wireglot gateway")
         return found
 
     async def create(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +196,7 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
             _show(await keys.update(task.name, fields), task.json)
         case "revoke":
             _show(await keys.revoke(task.name), task.json)
-            say("It opens nothing any more, in every process within seconds. What runs may end.")
+            say("It is rejected by every process within seconds. Running requests may end.")
         case "delete":
             _check_sure(task, f"the key {task.name}")
             await keys.delete(task.name)
@@ -214,7 +214,7 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
             document = await keys.rotate(task.name, task.overlap)
             _show_key(document, task.json)
             until = document.get("old_key_until")
-            say(f"The old key works until {until}." if until else "The old key opens nothing any more.")
+            say(f"The old key works until {until}." if until else "The old key is rejected.")
         case _:
             _show_all(await keys.list(), task.json)
 

@@ -55,7 +55,7 @@ def _add_demo(commands: Commands) -> None:
     commands.add_parser(
         "demo",
         module="demo",
-        help="see a gateway answer a real request in every dialect",
+        help="show a gateway answer a real request in every dialect",
         description="Start a gateway on a free port with the model that lives inside it, ask it over HTTP in "
         "every dialect, stream a tool call, and show what went over the wire.",
     )
@@ -72,7 +72,7 @@ def _add_doctor(commands: Commands) -> None:
         "problems.",
     )
     flag(parser, "--fix", "fix what can be fixed safely: file modes, leftover files")
-    flag(parser, "--offline", "ask nobody: nothing is sent")
+    flag(parser, "--offline", "send no requests")
     flag(parser, "--json", "print JSON lines, one a finding")
     add_config(parser)
 
@@ -96,7 +96,7 @@ def _add_import(commands: Commands) -> None:
     parser = commands.add_parser(
         "import",
         module="import_.importing",
-        help="turn the configuration of another gateway into one of this",
+        help="convert the configuration of another gateway",
         description="Turn the configuration of another gateway into a commented wireglot.toml. Every setting "
         "of the source is carried over, or listed at the end of the file with the reason and an alternative.",
         epilog=_IMPORT_EXAMPLES,
@@ -108,7 +108,7 @@ def _add_import(commands: Commands) -> None:
         each.add_argument(
             "-o", "--output", metavar="FILE", default="-", help="the new file (default: standard output)"
         )
-        flag(each, "--force", "write over a file that is there")
+        flag(each, "--force", "overwrite an existing file")
         flag(each, "--keep-keys", "keep the source's keys for the gateway, in a file for you alone")
 
 
@@ -128,8 +128,8 @@ def _add_init(commands: Commands) -> None:
         "where to write it (default: $WIREGLOT_CONFIG, or wireglot.toml here; - for standard output)",
     )
     flag(parser, "--user", "write it where it is found from every folder of yours")
-    flag(parser, "--force", "write over a file that is there")
-    flag(parser, "--offline", "ask nobody: nothing is sent")
+    flag(parser, "--force", "overwrite an existing file")
+    flag(parser, "--offline", "send no requests")
     flag(parser, "--json", "print what was found as JSON")
 
 
@@ -145,7 +145,7 @@ def _add_inspect(commands: Commands) -> None:
     parser = commands.add_parser(
         "inspect",
         module="inspect",
-        help="open the inspector's page: what passes through, both sides of it",
+        help="open the inspector in a browser",
         description="Open the inspector's page in a browser, and print its address: that of a gateway that "
         "runs, or, for the file of an exported exchange, a page of its own on this machine alone, until "
         "it is interrupted.",
@@ -181,7 +181,7 @@ The new key is all that goes to standard output, once: only its hash is kept.
 _KEY_LIMITS: Final = {
     "requests_per_minute": "requests in any minute",
     "tokens_per_minute": "tokens in any minute, input and output together",
-    "concurrent": "requests answered at once",
+    "concurrent": "maximum concurrent requests",
     "tokens_per_day": "tokens a day (UTC)",
     "tokens_per_month": "tokens a month (UTC)",
     "cost_per_day": "money a day, in the currency of the configuration",
@@ -193,7 +193,7 @@ def _add_keys(commands: Commands) -> None:
     parser = commands.add_parser(
         "keys",
         module="keys",
-        help="make and revoke keys for clients",
+        help="create and revoke client keys",
         description="Make and revoke keys for clients of the gateway that runs on this machine, or of the "
         "one at --url; if none runs, in the store of the configuration. All of it may be done while the "
         "gateway runs; every process of it knows within seconds.",
@@ -286,7 +286,7 @@ def _add_models(commands: Commands) -> None:
     parser = commands.add_parser(
         "models",
         module="models",
-        help="list the models that can be asked now",
+        help="list the available models",
         description="List the models that a gateway with this configuration and environment serves: context "
         "and output in tokens, what else they take, and their price for a million tokens in and out. Then "
         "the providers that are off, and why.",
@@ -305,7 +305,7 @@ def _add_pairs(commands: Commands) -> None:
         module="pairs",
         help="translate a bundled conversation between all dialects and show it",
         description="Translate a bundled coding-agent conversation between all ordered pairs of the four "
-        "main dialects, and show one request beside its translation.",
+        "main dialects, and show one request next to its translation.",
     )
     option(parser, "--from", "DIALECT", "the request shown on the left", dest="source", default="anthropic")
     option(parser, "--to", "DIALECT", "and its translation", dest="target", default="gemini")
@@ -355,8 +355,8 @@ def _add_probe(commands: Commands) -> None:
         "how long an answer may keep silent (default: 120; two and a half times that for all of it)",
         type=positive,
     )
-    flag(parser, "--list", "list the cases, and ask nobody")
-    flag(parser, "--dry-run", "print what would be sent, and ask nobody")
+    flag(parser, "--list", "list the cases without sending requests")
+    flag(parser, "--dry-run", "print the requests without sending them")
     flag(parser, "--yes", "do not ask before a host elsewhere is asked")
     flag(parser, "--all", "print the cases that passed, too")
     option(parser, "--json", "FILE", "write the report with all evidence as JSON")
@@ -399,7 +399,7 @@ def _add_run(commands: Commands) -> None:
         action="append",
         choices=("anthropic", "openai", "gemini"),
         default=[],
-        help="set the variables of this vendor's SDKs for the command behind --; can be repeated",
+        help="set the variables of this vendor's SDKs for the command after --; can be repeated",
     )
     add_config(parser)
     option(parser, "--url", "URL", "use the gateway there; its client key is in WIREGLOT_KEY")
@@ -410,7 +410,7 @@ def _add_run(commands: Commands) -> None:
 
 _LAST_PORT: Final = 65535
 _TRACE_MINUTES: Final = 15.0
-_TRACE_MINUTES_MOST: Final = 24 * 60
+_MAX_TRACE_MINUTES: Final = 24 * 60
 
 
 def _add_serve(commands: Commands) -> None:
@@ -448,10 +448,8 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _minutes(text: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text) or not 0 < float(text) <= _TRACE_MINUTES_MOST:
-        raise argparse.ArgumentTypeError(
-            f"expected minutes, {_TRACE_MINUTES_MOST} at most, got {text[:40]!r}"
-        )
+    if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text) or not 0 < float(text) <= _MAX_TRACE_MINUTES:
+        raise argparse.ArgumentTypeError(f"expected minutes, {_MAX_TRACE_MINUTES} at most, got {text[:40]!r}")
     return float(text)
 
 
@@ -492,7 +490,7 @@ def _add_store(commands: Commands) -> None:
     parser = commands.add_parser(
         "store",
         module="store",
-        help="look after what the gateway remembers",
+        help="manage stored data",
         description="Look after the store of the gateway that runs here, or else of a configuration. All of "
         "it may be done while the gateway runs.",
     )
@@ -516,7 +514,7 @@ def _add_store(commands: Commands) -> None:
     load = actions.add_parser(
         "import",
         help="read what `export` wrote",
-        description="Read what `export` wrote, from this store or another. What is there already stays.",
+        description="Read what `export` wrote, from this store or another. Existing records are kept.",
     )
     load.add_argument("file", nargs="?", metavar="FILE", help="where from (default: standard input)")
     wipe = actions.add_parser(
@@ -558,7 +556,7 @@ def _add_trace(commands: Commands) -> None:
     parser = commands.add_parser(
         "trace",
         module="trace",
-        help="look at recorded exchanges, both sides of each",
+        help="show recorded exchanges",
         description="Look at recorded exchanges: what the client asked, what went upstream, what came back, "
         "what the client got, and what was lost between them. They are read from the gateway that "
         "runs on this machine or the one at --url; if none runs, from the store of the configuration; or "
@@ -568,7 +566,7 @@ def _add_trace(commands: Commands) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do")
     listed = actions.add_parser("list", help="the latest exchanges")
     _add_gateway(listed)
-    option(listed, "--limit", "NUMBER", "at most so many (default: 20)", type=positive, default=20)
+    option(listed, "--limit", "NUMBER", "maximum number of rows (default: 20)", type=positive, default=20)
     for name, about in (
         ("model", "only this model, as it was asked for or as the provider names it"),
         ("provider", "only this provider"),
@@ -704,8 +702,8 @@ def _add_translate(commands: Commands) -> None:
     flag(
         lines,
         "--jsonl",
-        "read one case a line and write one result a line; --from, --to, --model and --provider "
-        "stand in where a line has none of its own",
+        "read one case a line and write one result a line; --from, --to, --model and --provider apply to "
+        "lines without their own",
     )
     option(
         lines, "--jobs", "N", "work in N processes; the order stays (default: 1)", type=positive, default=1
@@ -737,7 +735,7 @@ def _add_usage(commands: Commands) -> None:
     parser = commands.add_parser(
         "usage",
         module="usage",
-        help="tell what was used, and what it cost",
+        help="report usage and cost",
         description="Report what was used, and what it cost: from the gateway that runs on this machine or "
         "the one at --url; if none runs, from the store of the configuration.",
         epilog=_USAGE_EXAMPLES,
@@ -749,7 +747,7 @@ def _add_usage(commands: Commands) -> None:
     flag(
         parser,
         "--admin",
-        "with --url: everybody's usage; the admin secret is read from $WIREGLOT_ADMIN_SECRET",
+        "with --url: the usage of all callers; the admin secret is read from $WIREGLOT_ADMIN_SECRET",
     )
     option(
         parser,
@@ -784,7 +782,7 @@ def _add_listings(commands: Commands) -> None:
         ("providers", "list the providers", "List the providers that --provider takes."),
         (
             "losses",
-            "list the names of what can be lost",
+            "list the names of losses",
             "List every feature name that a loss can carry, and what it means.",
         ),
     ):
@@ -841,7 +839,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser as the `root`."""
     parser = ArgumentParser(
         prog="wireglot",
-        description="Translate between the API dialects of language models, and say what could not cross.",
+        description="Translate between LLM API dialects and report what could not be carried over.",
         epilog=_EXAMPLES,
     )
     parser.add_argument(

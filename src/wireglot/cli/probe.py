@@ -382,7 +382,7 @@ def _send(
     must_agree = not arguments.yes and not _is_near(root)
     if must_agree and not sys.stdin.isatty():
         raise Unusable(
-            "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"
+            "this may cost money: add --yes to run without confirmation (--dry-run shows what is sent)"
         )
     ledger = ProbeLedger()
     times = patience(arguments.timeout) if arguments.timeout else None

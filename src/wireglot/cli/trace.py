@@ -39,7 +39,7 @@ from wireglot.traces.again import without_error
 from wireglot.traces.analysis import with_told
 from wireglot.traces.bodies import UnreadableBody, amount, holds_text
 from wireglot.traces.diff import Difference, differences, outline
-from wireglot.traces.file import BYTES_MOST, SUFFIX, BadTrace, read_trace, write_trace
+from wireglot.traces.file import MAX_BYTES, SUFFIX, BadTrace, read_trace, write_trace
 from wireglot.traces.replay import Replayed, replay
 from wireglot.traces.trace import Row, Trace
 
@@ -77,7 +77,7 @@ def is_file(id: str) -> bool:
 def from_file(name: str) -> Trace:
     """Raises NoTrace; an OSError where it cannot be read."""
     with Path(name).open("rb") as file:
-        data = file.read(BYTES_MOST + 1)
+        data = file.read(MAX_BYTES + 1)
     try:
         return read_trace(data)
     except BadTrace as fault:
@@ -255,7 +255,7 @@ def _tell(gateway: TracesAtGateway, before: Trace, id: str) -> None:
 def _price(dry: dict[str, Any], to: str) -> str:
     estimate = dry.get("estimate")
     known = estimate if isinstance(estimate, dict) else {}
-    tokens = f"about {known.get('input', '?')} tokens in, at most {known.get('output_most', '?')} out"
+    tokens = f"about {known.get('input', '?')} tokens in, at most {known.get('max_output', '?')} out"
     cost, currency = known.get("cost"), one_line(str(known.get("currency", "")))
     price = "at a price that is not known"
     if isinstance(cost, (int, float)):

@@ -262,5 +262,5 @@ def _get(address: GatewayAddress, path: str, secret: str, asked: Asked, name: st
         raise Failed(f"{address.url}: {answer.complaint()}")
     document = answer.document()
     if document.get("object") != "usage.list":
-        raise Failed(f"{address.url}: what answers there is no gateway")
+        raise Failed(f"{address.url}: the server is not a Wireglot gateway")
     return document

@@ -118,9 +118,9 @@ _NONCE: Final = re.compile(r"NONCE-[0-9a-f]{6,64}")
 _EXACTLY: Final = re.compile(r"^Reply with exactly this and nothing else: (.+)\Z", re.DOTALL)
 _READ_TRIES = 3
 
-_REFUSAL: Final = "I am sorry, but the demo model was told to refuse this."
+_REFUSAL: Final = "I am sorry, but the demo model was instructed to refuse this."
 _BROKEN: Final = ApiError(
-    "overloaded", "The demo model was told to fail in the middle of its answer.", status=529
+    "overloaded", "The demo model was instructed to fail in the middle of its answer.", status=529
 )
 
 
@@ -184,7 +184,7 @@ class _Author:
             return Script(content, stop, self._usage(content))
         told = self.told
         if told.fail:
-            message = f"The demo model was told to fail with status {told.fail}."
+            message = f"The demo model was instructed to fail with status {told.fail}."
             return Script(
                 error=ApiError(kind_of_status(told.fail), message, told.fail, retry_after=told.retry_after)
             )

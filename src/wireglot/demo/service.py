@@ -316,7 +316,7 @@ class DemoTransport:
         served = serve(target, request.body, seed=self._seed, now=int(self._clock()))
         if served.ending == "silent":
             await asyncio.sleep(min(timeouts.first_byte, timeouts.total))
-            raise TransportFault("first_byte_timeout", "the demo provider was told not to answer")
+            raise TransportFault("first_byte_timeout", "the demo provider was instructed not to answer")
         return DemoAnswer(served, timeouts)
 
     async def close(self) -> None:
@@ -357,14 +357,14 @@ class DemoAnswer:
             await self._pass(self._served.gap)
             await self._flowing.wait()
             if clock() > deadline:
-                raise TransportFault("total_timeout", "the demo provider was told to be slow")
+                raise TransportFault("total_timeout", "the demo provider was instructed to be slow")
             if self._aborted:
                 raise TransportFault("broken", "the answer was aborted")
             feed(piece)
         if self._served.ending == "hang":
             await self._pass(float("inf"))
         if self._served.ending == "cut" and not self._served.streams:
-            raise TransportFault("broken", "the demo provider was told to cut its answer")
+            raise TransportFault("broken", "the demo provider was instructed to cut its answer")
 
     def pause(self) -> None:
         self._flowing.clear()
@@ -380,4 +380,4 @@ class DemoAnswer:
         limit = min(self._timeouts.idle, self._timeouts.total)
         await asyncio.sleep(min(gap, limit))
         if gap > limit:
-            raise TransportFault("idle_timeout", "the demo provider was told to fall silent")
+            raise TransportFault("idle_timeout", "the demo provider was instructed to fall silent")

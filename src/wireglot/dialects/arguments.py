@@ -95,8 +95,8 @@ Form = Literal["", "mended", "wrapped"]
 """What became of a text: the object that it spells, the one that it was meant to spell, one around it."""
 
 _TOLD: dict[Form, tuple[Action, str]] = {
-    "mended": ("approximated", "no JSON as it was written, and mended: it is plain what was meant"),
-    "wrapped": ("emulated", "no JSON object: the raw text stands in `_raw`"),
+    "mended": ("approximated", "invalid JSON, repaired: the meaning is clear"),
+    "wrapped": ("emulated", "not a JSON object: the raw text is in `_raw`"),
 }
 
 _look_over = msgspec.json.Decoder(msgspec.Raw).decode

@@ -26,5 +26,5 @@ def untold_sequence(request: Request, client: Surface | None, server: Surface) -
     it, so it cannot be found here either."""
     expected = client is not None and client.stop_sequences == "told"
     if request.stop and expected and server.stop_sequences == "hidden":
-        detail = "whether one of them ended the answer, and which, is not told upstream"
+        detail = "the upstream does not report whether and which of them ended the answer"
         yield Loss("$.stop", "stop_sequence", "approximated", detail)

@@ -13,7 +13,7 @@ Query = dict[str, list[str]]
 """As `urllib.parse.parse_qs` reads one."""
 
 PAGE_MAX: Final = 1000
-_NAME_MOST: Final = 256
+_MAX_NAME: Final = 256
 
 
 class ListedModel(msgspec.Struct, frozen=True):
@@ -107,14 +107,12 @@ def _read_model(entry: dict[str, Any]) -> UpstreamModel | None:
     titles = (entry.get(key) for key in ("display_name", "displayName", "name"))
     title = next((text for text in titles if isinstance(text, str) and text and text != name), "")
     return UpstreamModel(
-        name.removeprefix("models/"), title[:_NAME_MOST], _figure(entry, _CONTEXT), _figure(entry, _OUTPUT)
+        name.removeprefix("models/"), title[:_MAX_NAME], _figure(entry, _CONTEXT), _figure(entry, _OUTPUT)
     )
 
 
 def _is_name(value: Any) -> bool:
-    return (
-        isinstance(value, str) and 0 < len(value) <= _NAME_MOST and value.isprintable() and " " not in value
-    )
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME and value.isprintable() and " " not in value
 
 
 def _figure(entry: dict[str, Any], keys: tuple[str, ...]) -> int:

@@ -18,7 +18,7 @@ from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import SecuredReply, secured
-from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most
+from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
@@ -203,7 +203,7 @@ class Gateway:
     def body_limit(self, head: Head) -> int:
         asked = head.admission.incoming.asked
         limit = self._body_limits[asked.dialect]
-        return min(limit, body_bytes_most(asked)) if asked.operation == "inspector" else limit
+        return min(limit, max_body_bytes(asked)) if asked.operation == "inspector" else limit
 
     def too_large(self, head: Head, limit: int) -> Refusal:
         error = RequestError("too_large", f"the body is larger than {limit} bytes")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from wireglot.wire.json import DEPTH_MOST
+from wireglot.wire.json import MAX_DEPTH
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -30,27 +30,27 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number of things may one be 0: any other would refuse or hang everything."""
 
     body: Annotated[Bytes, setting("a request's body")] = 64 * MIB
-    anthropic_body: Annotated[Bytes, setting("the same for Anthropic Messages, whose own limit it is")] = (
+    anthropic_body: Annotated[Bytes, setting("the same for Anthropic Messages (Anthropic's own limit)")] = (
         32 * MIB
     )
     header_line: Annotated[Bytes, setting("one header")] = 8 * KIB
     header_count: Annotated[Count, setting("headers of a request")] = 128
     header_total: Annotated[Bytes, setting("all headers of a request")] = 32 * KIB
     url: Annotated[Bytes, setting("the target on the request line")] = 8 * KIB
-    json_depth: Annotated[int, setting("how deep a body may be nested; 128 at most", gt=0, le=DEPTH_MOST)] = (
-        DEPTH_MOST
+    json_depth: Annotated[int, setting("maximum nesting of a body; at most 128", gt=0, le=MAX_DEPTH)] = (
+        MAX_DEPTH
     )
     json_items: Annotated[
-        Count, setting("members and items of a body, at most (commas and colons are counted)")
+        Count, setting("maximum number of members and items of a body (commas and colons are counted)")
     ] = 500_000
     header_time: Annotated[Seconds, setting("for a request's headers")] = 10.0
-    body_idle: Annotated[Seconds, setting("between two pieces of a body")] = 30.0
+    body_idle: Annotated[Seconds, setting("between two reads of a body")] = 30.0
     body_total: Annotated[Seconds, setting("for a body that arrives slower than 1 KiB a second")] = 120.0
     keep_alive: Annotated[Seconds, setting("how long a connection may wait for its next request")] = 75.0
-    ping: Annotated[Seconds, setting("silence in a stream before a keep-alive goes to the client")] = 15.0
-    write_stall: Annotated[Seconds, setting("how long a client may take nothing of what waits for it")] = 60.0
+    ping: Annotated[Seconds, setting("silence in a stream before a keep-alive is sent to the client")] = 15.0
+    write_stall: Annotated[Seconds, setting("how long a client may stop reading")] = 60.0
     write_pending: Annotated[
-        Bytes, setting("waiting for a slow client, from which on the provider is not read")
+        Bytes, setting("bytes waiting for a slow client beyond which the provider is not read")
     ] = 64 * KIB
     event: Annotated[Bytes, setting("one event of a provider's stream")] = 32 * MIB
     response: Annotated[Bytes, setting("a provider's whole answer")] = 64 * MIB
@@ -58,15 +58,14 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buffered: Annotated[
         Bytes,
         setting(
-            "bytes held at once: bodies, what is made of them, answers. Beyond it requests are "
-            "refused before they are sent, and answers wait; one at a time may go past it"
+            "memory for bodies, translations and answers. Beyond it requests are rejected before they are "
+            "sent, and answers wait; one at a time may exceed it"
         ),
     ] = 512 * MIB
     remembered: Annotated[
         int,
         setting(
-            "what is remembered of tools and turns that come again with every request, within "
-            "`buffered`; 0: nothing",
+            "cache for tools and turns that are sent again with every request, within `buffered`; 0: off",
             ge=0,
             unit="bytes",
         ),
@@ -76,9 +75,9 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connections_per_peer: Annotated[
         Count, setting("the same from one address; this machine's own are not counted")
     ] = 256
-    requests: Annotated[int, setting("requests answered at once")] = 5_000
+    requests: Annotated[int, setting("maximum concurrent requests")] = 5_000
     requests_per_key: Annotated[int, setting("the same for one client key; 0: no limit")] = 64
-    queue: Annotated[int, setting("requests that wait for their turn; any more are told to come back")] = 256
+    queue: Annotated[int, setting("requests that may wait; more are rejected with 503")] = 256
     queue_time: Annotated[float, setting("how long they wait", unit="seconds")] = 2.0
     pool: Annotated[
         Count,
@@ -89,7 +88,7 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 5_000
     pool_idle: Annotated[
         Seconds,
-        setting("how long an unused one is kept, unless its server ends it sooner"),
+        setting("how long an idle connection is kept, unless its server closes it"),
     ] = 60.0
     auth_failures: Annotated[Count, setting("wrong keys a minute from one address, then 429")] = 20
     drain: Annotated[float, setting("how long requests have to finish after SIGTERM", unit="seconds")] = 300.0

@@ -325,7 +325,7 @@ class Process:
 
     def _how_to_begin(self) -> Iterator[str]:
         """What whoever has started it wants to know next."""
-        yield f"point your client at {self.url}: `wireglot run CLIENT` does, docs/clients.md tells how"
+        yield f"point your client at {self.url}: `wireglot run CLIENT` does, see docs/clients.md"
         if self.gateway.settings.server.inspector != "off":
             yield f"see what passes through it at {self.url}/inspector"
         if recorded := self.gateway.traces.policy.announcement():
@@ -333,7 +333,7 @@ class Process:
         if self.gateway.asks_for_keys:
             yield "every request needs a client key: make one with `wireglot keys create NAME`"
         else:
-            yield "no client key is asked for: whoever is on this machine may call"
+            yield "no client key required: any local process can use this gateway"
 
     def _publish(self) -> None:
         read = self.observer.metrics.read
@@ -341,37 +341,37 @@ class Process:
         read("tasks", "Tasks of the process.", lambda: {(): len(asyncio.all_tasks())})
         read(
             "requests_waiting",
-            "Requests that wait for their turn, or for a place at a provider or a connection to it.",
+            "Requests that wait in the queue, for a provider's concurrency limit, or for a connection.",
             lambda: {(): self.gateway.waiting},
         )
         read(
             "permits",
-            "Places that requests hold: of the process, of their key, at a provider.",
+            "Concurrency permits held by requests: of the process, of their key, at a provider.",
             lambda: {(): self.gateway.permits},
         )
         read(
             "buffered_bytes",
-            "Bytes held: bodies, what is made of them, answers.",
+            "Bytes held: bodies, translations, answers.",
             lambda: {(): self.server.buffered},
         )
         read(
             "remembered_bytes",
-            "Bytes of tools and turns that may come again; given up before anybody is turned away.",
+            "Bytes of cached tools and turns; freed before requests are rejected.",
             lambda: {(): self.gateway.account.remembered},
         )
         read(
             "buffered_waiting",
-            "Answers that wait for room; their providers are not read meanwhile.",
+            "Answers that wait for memory; their providers are not read meanwhile.",
             lambda: {(): self.gateway.account.waiting},
         )
         read(
             "buffered_shed_total",
-            "Requests turned away because too many bytes were held.",
+            "Requests rejected because too many bytes were held.",
             lambda: {(): self.gateway.account.shed},
         )
         read(
             "http_refused_total",
-            "Requests and connections refused before any dialect was known: bad HTTP, too many, too slow.",
+            "Requests and connections rejected before the dialect was known: bad HTTP, too many, too slow.",
             lambda: {(code,): count for code, count in self.server.refused.items()},
             ("code",),
             "counter",
@@ -387,7 +387,7 @@ class Process:
         )
         read(
             "config_refused",
-            "1 while the configuration that is there was refused, and the one before it holds.",
+            "1 while the current configuration file is invalid and the previous configuration is used.",
             lambda: {(): int(self.gateway.config_refused)},
         )
         started = time.time()

@@ -14,15 +14,15 @@ class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     consecutive: Annotated[
         int,
-        setting("requests in a row that fail: those of one caller open it for that caller alone"),
+        setting("consecutive failures; those of one caller open it for that caller only"),
     ] = 5
-    ratio: Annotated[float, setting("share of failures that opens it")] = 0.5
+    ratio: Annotated[float, setting("share of failures that opens the breaker")] = 0.5
     minimum: Annotated[int, setting("requests in the window before the ratio counts")] = 20
-    window: Annotated[float, setting("how long requests are remembered", unit="seconds")] = 30.0
-    probe_after: Annotated[float, setting("until one request may try again", unit="seconds")] = 5.0
+    window: Annotated[float, setting("period over which requests are counted", unit="seconds")] = 30.0
+    probe_after: Annotated[float, setting("time until one request may try again", unit="seconds")] = 5.0
     probe_cap: Annotated[
         float,
-        setting("at most between two such tries; the time doubles with each that fails", unit="seconds"),
+        setting("maximum time between two probes; it doubles with each failure", unit="seconds"),
     ] = 10.0
     """A provider that is well again serves everybody within 15 s, however long it was down."""
 
@@ -36,9 +36,9 @@ class SafeguardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     mode: Annotated[
         SafeguardMode,
         setting(
-            "what answers a client that asks for a check of tool calls, where the provider makes "
-            "none: `judge`, a model is asked about each call; `refuse`, status 400 that names the field; "
-            "`off`, the answer says that the check is not supported"
+            "how a requested check of tool calls is answered if the provider makes none: `judge`, a model "
+            "judges each call; `refuse`, status 400 that names the field; `off`, the answer says that the "
+            "check is not supported"
         ),
     ] = "judge"
     model: Annotated[
@@ -50,9 +50,7 @@ class SafeguardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = ""
     timeout: Annotated[
         float,
-        setting(
-            "that a verdict is waited for; a later one is reported as `timeout`", gt=0, le=600, unit="seconds"
-        ),
+        setting("timeout of a verdict; a later one is reported as `timeout`", gt=0, le=600, unit="seconds"),
     ] = 20.0
 
 
@@ -65,14 +63,12 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: Annotated[
         TraceMode,
         setting(
-            "whose bodies are recorded: nobody's, those of exchanges that failed or lost "
-            "something serious, or everybody's; the list of exchanges needs none",
+            "which bodies are recorded: none, those of exchanges that failed or had a serious loss, or all;"
+            " the list of exchanges needs none",
             env="WIREGLOT_TRACE",
         ),
     ] = "off"
-    sample: Annotated[
-        float, setting("share of the exchanges that are recorded, of those that may be", ge=0, le=1)
-    ] = 1.0
+    sample: Annotated[float, setting("share of the matching exchanges that is recorded", ge=0, le=1)] = 1.0
     routes: Annotated[
         tuple[str, ...],
         setting(
@@ -91,18 +87,18 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     body_bytes: Annotated[
         int,
-        setting("of one body or stream that are kept; of a longer one its beginning", gt=0, unit="bytes"),
+        setting("maximum of one body or stream; a longer one is truncated", gt=0, unit="bytes"),
     ] = 4 * MIB
     keep_hours: Annotated[float, setting("how long they are kept", gt=0, unit="hours")] = 24.0
     keep_bytes: Annotated[
         int,
-        setting("of all of them together; the oldest go first", gt=0, unit="bytes"),
+        setting("maximum of all recordings; the oldest are deleted first", gt=0, unit="bytes"),
     ] = 512 * MIB
     fleet_bytes: Annotated[
         int,
         setting(
-            "of bodies that a fleet's store keeps, sealed, so that any machine shows them all; "
-            "the oldest go first; 0: they stay where they were recorded",
+            "maximum of recorded bodies in the store of a fleet, encrypted, so that every machine can show "
+            "them; the oldest are deleted first; 0: bodies stay on the machine that recorded them",
             ge=0,
             unit="bytes",
         ),

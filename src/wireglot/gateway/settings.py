@@ -69,7 +69,7 @@ class Provider(msgspec.Struct, frozen=True):
         tuple[Credential, ...], setting("its keys, none where it needs none", computed=True)
     ] = ()
     stated: Annotated[str, setting("the file and the line of its table, if it has one", computed=True)] = ""
-    timeouts: Annotated[Timeouts, setting("[seconds to wait for it](#timeouts)")] = Timeouts()
+    timeouts: Annotated[Timeouts, setting("[timeouts](#timeouts)")] = Timeouts()
     retry: Annotated[
         RetryPolicy,
         setting(
@@ -78,12 +78,12 @@ class Provider(msgspec.Struct, frozen=True):
             form="text, table",
         ),
     ] = RetryPolicy()
-    breaker: Annotated[BreakerPolicy, setting("[when it is left alone](#breaker)")] = BreakerPolicy()
+    breaker: Annotated[BreakerPolicy, setting("[circuit breaker](#breaker)")] = BreakerPolicy()
     headers: Annotated[
         tuple[tuple[str, str], ...],
         setting("headers for every request; values may be secrets", form="table"),
     ] = ()
-    concurrency: Annotated[int, setting("requests at once; 0: as many as come", ge=0)] = 0
+    concurrency: Annotated[int, setting("maximum concurrent requests; 0: unlimited", ge=0)] = 0
     losses: Annotated[
         LossPolicy | None,
         setting("`losses` of the top level, for this provider", default="the top level's"),
@@ -111,7 +111,7 @@ class Rule(msgspec.Struct, frozen=True):
     """`provider/model`; a `*` in the model stands for what the pattern's `*` matched."""
     effort: Annotated[
         tuple[str, ...],
-        setting("only for requests that ask for one of these efforts", expected="a list of efforts"),
+        setting("only for requests with one of these efforts", expected="a list of efforts"),
     ] = ()
     losses: Annotated[
         LossPolicy | None,
@@ -122,7 +122,7 @@ class Rule(msgspec.Struct, frozen=True):
 class ClientKey(msgspec.Struct, frozen=True):
     """One of [keys]. Its quotas, the fields of KeyQuotas, stand in the key's own table."""
 
-    name: Annotated[str, setting("the caller that it stands for", computed=True)]
+    name: Annotated[str, setting("the caller that it identifies", computed=True)]
     digest: Annotated[str, setting("`sha256:HEX`, the hash of the key", form="text")] = msgspec.field(
         name="hash"
     )
@@ -134,7 +134,7 @@ class ClientKey(msgspec.Struct, frozen=True):
     models: Annotated[
         tuple[str, ...],
         setting(
-            "names and patterns that the key may ask for",
+            "models that the key may use: names and patterns",
             expected="a list of model names and patterns",
             default="all",
         ),
@@ -143,8 +143,7 @@ class ClientKey(msgspec.Struct, frozen=True):
     expires: Annotated[
         int,
         setting(
-            "when it ends (a date: at its beginning): `2027-01-31`, `2027-01-31T18:00:00Z`; UTC "
-            "where it does not say",
+            "when it ends (a date: at its beginning): `2027-01-31`, `2027-01-31T18:00:00Z`; UTC by default",
             form="date, time",
             default="never",
         ),
@@ -172,7 +171,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     hosts: Annotated[
         tuple[str, ...],
         setting(
-            "names under which clients may call it, beside those it is bound to",
+            "additional host names for clients",
             env="WIREGLOT_HOSTS",
             expected="a list of host names",
         ),
@@ -194,13 +193,13 @@ class ServerSettings(msgspec.Struct, frozen=True):
     ] = Secret("", "none")
     old_secrets: Annotated[
         tuple[Secret, ...],
-        setting("secrets of before: what they sealed can still be read", expected="a list of secrets"),
+        setting("previous secrets: data sealed with them can still be read", expected="a list of secrets"),
     ] = ()
     admin_secret: Annotated[
         Secret,
         setting(
-            "opens the [admin API](keys.md#admin-api); without it there is none. Also what "
-            "`wireglot keys --url` sends",
+            "authorizes the [admin API](keys.md#admin-api); without it the API is off. `wireglot keys "
+            "--url` sends it",
             min_length=16,
             env="WIREGLOT_ADMIN_SECRET",
         ),
@@ -208,8 +207,8 @@ class ServerSettings(msgspec.Struct, frozen=True):
     metrics_key: Annotated[
         Secret,
         setting(
-            "opens `/metrics`, and nothing else; `admin_secret` opens it too. Where clients need "
-            "no key and this is not set, nobody needs one there either",
+            "authorizes `/metrics` and nothing else; `admin_secret` works too. If clients need no key and "
+            "this is not set, `/metrics` needs none either",
             min_length=16,
             env="WIREGLOT_METRICS_KEY",
         ),
@@ -224,9 +223,9 @@ class ServerSettings(msgspec.Struct, frozen=True):
     inspector: Annotated[
         Literal["auto", "secret", "off"],
         setting(
-            "the [inspector](inspector.md) at `/inspector`: `auto` is open to this machine while "
-            "no client keys are asked for, and otherwise asks for the admin secret or a client key; `secret` "
-            "always asks",
+            "the [inspector](inspector.md) at `/inspector`: `auto` is open to this machine while no client "
+            "keys are required, and otherwise requires the admin secret or a client key; `secret` always "
+            "requires it",
             env="WIREGLOT_INSPECTOR",
         ),
     ] = "auto"
@@ -249,7 +248,7 @@ class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vault_days: Annotated[float, setting("days of reasoning that clients cannot carry")] = 30.0
     usage_days: Annotated[float, setting("days of usage")] = 400.0
     idempotency_hours: Annotated[
-        float, setting("hours in which an Idempotency-Key gets the same answer again")
+        float, setting("hours in which an Idempotency-Key returns the same answer")
     ] = 24.0
     idempotency_bytes: Annotated[int, setting("bytes of such answers together")] = 256 * MIB
     events_bytes: Annotated[int, setting("bytes of the streams of background responses together")] = 512 * MIB
@@ -269,7 +268,7 @@ class StoreSettings(msgspec.Struct, frozen=True):
         Secret,
         setting(
             "`sqlite:///PATH` (relative: from the configuration), `postgresql://...`, or "
-            "`memory:` for nothing that outlives the process",
+            "`memory:` for the lifetime of the process",
             env="WIREGLOT_STORE",
             default="a file in the user's data",
         ),
@@ -287,8 +286,8 @@ class StoreSettings(msgspec.Struct, frozen=True):
     timeout: Annotated[
         float,
         setting(
-            "that one call to the store, or to what is shared, is waited for; after three that "
-            "failed in a row no request waits, until a look at it goes well",
+            "timeout of one call to the store or to Redis; after three failures in a row requests do not "
+            "wait for it until a check succeeds",
             gt=0,
             unit="seconds",
         ),
@@ -296,21 +295,21 @@ class StoreSettings(msgspec.Struct, frozen=True):
     responses: Annotated[
         Literal["gateway", "upstream"],
         setting(
-            "who keeps stored responses: the `gateway`, for every provider, or `upstream`: a "
+            "where stored responses are kept: the `gateway`, for every provider, or `upstream`: a "
             "provider of the same dialect itself"
         ),
     ] = "gateway"
     sync: Annotated[
         SyncOrder,
         setting(
-            "when the record of a request has reached the disk, so that it survives a power cut: "
-            "`during` the provider's work, and before the first byte of its answer goes out to the client; "
-            "`before` the provider is asked (also: true); or whenever the system likes, `off` (also: false)"
+            "when the record of a request has reached the disk, so that it survives a power cut: `during` "
+            "the provider's work, and before the first byte of its answer is sent to the client; `before` "
+            "the provider is called (also: true); or when the operating system decides, `off` (also: false)"
         ),
     ] = "during"
     journal: Annotated[
         int,
-        setting("usage that is held on disk while the store is down", ge=64 * KIB, unit="bytes"),
+        setting("usage stored on the local disk while the store is down", ge=64 * KIB, unit="bytes"),
     ] = 64 * MIB
     ledger_required: Annotated[
         bool,
@@ -322,13 +321,15 @@ class StoreSettings(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True):
     """The whole of a configuration. A request keeps the one that it began with."""
 
-    server: Annotated[ServerSettings, setting("[who may call it, and where](#server)")] = ServerSettings()
-    limits: Annotated[ProcessLimits, setting("[what protects the process](#limits)")] = ProcessLimits()
-    providers: Annotated[dict[str, Provider], setting("[who is asked](#providersname)")] = {}
+    server: Annotated[ServerSettings, setting("[listen address, workers and access control](#server)")] = (
+        ServerSettings()
+    )
+    limits: Annotated[ProcessLimits, setting("[resource limits](#limits)")] = ProcessLimits()
+    providers: Annotated[dict[str, Provider], setting("[upstream providers](#providersname)")] = {}
     rules: Annotated[
         tuple[Rule, ...],
         setting(
-            "[which model's name leads where](#models)",
+            "[model routing](#models)",
             examples=["claude-*=kimi/kimi-k3;fast=gemini/gemini-2.5-flash,mine/some-model"],
             env="WIREGLOT_MODELS",
             form="table",
@@ -337,7 +338,7 @@ class Settings(msgspec.Struct, frozen=True):
     keys: Annotated[
         tuple[ClientKey, ...],
         setting(
-            "[the keys of clients](#keys)",
+            "[client keys](#keys)",
             examples=["team-a=sha256:HEX,sha256:HEX"],
             env="WIREGLOT_KEYS",
             form="table",
@@ -346,20 +347,20 @@ class Settings(msgspec.Struct, frozen=True):
     losses: Annotated[
         LossPolicy,
         setting(
-            "what becomes of a request that cannot be translated without loss: refused, marked "
-            "in the answer's headers, or neither; `as-is` mends nothing, and leaves it to the provider to "
-            "judge. A rule, a key or a provider [may say otherwise](gateway.md#losses)",
+            "what to do with a request that cannot be translated without loss: reject it, report it in the "
+            "answer's headers, or neither; `as-is` repairs nothing and sends the request unchanged. A rule,"
+            " a key or a provider [can override it](gateway.md#losses)",
             env="WIREGLOT_LOSSES",
         ),
     ] = "warn"
-    store: Annotated[StoreSettings, setting("[where it remembers](#store)")] = StoreSettings()
-    safeguards: Annotated[SafeguardSettings, setting("[who checks tool calls](#safeguards)")] = (
+    store: Annotated[StoreSettings, setting("[persistent state](#store)")] = StoreSettings()
+    safeguards: Annotated[SafeguardSettings, setting("[safety checks of tool calls](#safeguards)")] = (
         SafeguardSettings()
     )
     trace: Annotated[TraceSettings, setting("[which bodies are recorded](#trace)")] = TraceSettings()
     prices: Annotated[tuple[PriceRule, ...], setting("[what models cost](#prices)", form="table")] = ()
     """Before the catalog's, the first that matches holds."""
-    currency: Annotated[str, setting("what money is counted in, everywhere")] = "USD"
+    currency: Annotated[str, setting("the currency of all amounts")] = "USD"
     off: Annotated[
         dict[str, str],
         setting(

@@ -25,21 +25,21 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "seconds"},
         ),
     ] = 0.25
-    cap: Annotated[float, Meta(description="the most such a wait can be", extra={"unit": "seconds"})] = 8.0
+    cap: Annotated[float, Meta(description="maximum of such a wait", extra={"unit": "seconds"})] = 8.0
     wait_max: Annotated[
         float,
         Meta(
-            description="the longest `retry-after` that is waited for; a longer one fails at once",
+            description="the longest `retry-after` to wait for; a longer one fails at once",
             extra={"unit": "seconds"},
         ),
     ] = 20.0
     connection_errors: Annotated[
-        bool, Meta(description="whether a connection that failed or broke is tried again")
+        bool, Meta(description="whether failed or broken connections are retried")
     ] = True
     schedule: Annotated[
         tuple[float, ...] | None,
         Meta(
-            description="before each further attempt, in place of all of the above", extra={"unit": "seconds"}
+            description="waits before each further attempt, instead of the above", extra={"unit": "seconds"}
         ),
     ] = None
 

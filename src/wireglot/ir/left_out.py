@@ -19,7 +19,7 @@ def left_out(part: Foreign, path: str) -> Loss:
     if part.for_vendor:
         return Loss(path, "metadata", "dropped", f"{what}: a note to its vendor")
     if part.stands_elsewhere:
-        return Loss(path, "foreign_part", "emulated", f"{what}: its content is told elsewhere")
+        return Loss(path, "foreign_part", "emulated", f"{what}: its content is sent elsewhere")
     return Loss(path, "foreign_part", "dropped", what)
 
 

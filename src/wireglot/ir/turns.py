@@ -20,7 +20,7 @@ from wireglot.ir.trail import Trail
 INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
-_MOST_WORDS = 1000
+_MAX_WORDS = 1000
 """Characters: a search engine takes no longer question."""
 
 
@@ -30,7 +30,7 @@ def last_words(messages: tuple[Message, ...]) -> str:
         if message.role == "user":
             said = " ".join(part.text for part in message.content if type(part) is Text).strip()
             if said:
-                return said[:_MOST_WORDS]
+                return said[:_MAX_WORDS]
     return ""
 
 
@@ -232,12 +232,12 @@ class _Repair:
         for entry in found:
             queue.remove(entry)
             if entry[1] is not result:
-                detail = "a later result for the same call stands in its place"
+                detail = "replaced by a later result for the same call"
                 self._lose(entry[1], "tool_result.pairing", "dropped", detail)
         between = self.messages[call_index + 1 : index]
         if index < call_index or any(message.role == "assistant" for message in between):
             self._lose(
-                result, "tool_result.pairing", "approximated", "a misplaced result was moved behind its call"
+                result, "tool_result.pairing", "approximated", "a misplaced result was moved after its call"
             )
         return result
 

@@ -58,7 +58,7 @@ CUT_BY_FILTER: Final = ApiError(
     "content_policy", "the answer was stopped inside a tool call", status=400, code=_TRUNCATED
 )
 INTERRUPTIONS: Final = (CUT_BY_LIMIT, CUT_BY_FILTER)
-EMPTY: Final = ApiError("server", "the model ended its answer without one", status=502, code=_EMPTY)
+EMPTY: Final = ApiError("server", "the model returned an empty answer", status=502, code=_EMPTY)
 _LEFT_OUT: Final = "the answer reached its token limit inside the call"
 
 RECOVERED: Final = Loss(

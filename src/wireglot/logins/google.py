@@ -11,7 +11,7 @@ from typing import Any, Final
 from wireglot.logins.login import GoogleLogin, Grant, LoginFailed, missing_extra
 from wireglot.logins.web import TIMEOUT_SECONDS, Unreachable, WebAnswer, ask
 
-_SAID_LETTERS_MOST: Final = 300
+_MAX_SAID_LETTERS: Final = 300
 _NO_CREDENTIALS: Final = (
     "run `gcloud auth application-default login`, set GOOGLE_APPLICATION_CREDENTIALS, or name the file of a "
     'service account: login = { kind = "google", key_file = "PATH" }'
@@ -87,7 +87,7 @@ def _seconds(expiry: datetime | None) -> float:
 
 
 def _said(fault: Exception) -> str:
-    return str(fault.args[0] if fault.args else fault)[:_SAID_LETTERS_MOST]
+    return str(fault.args[0] if fault.args else fault)[:_MAX_SAID_LETTERS]
 
 
 def _fix(fault: Exception) -> str:

@@ -23,7 +23,7 @@ import msgspec
 from wireglot.wire.json import BadJson, decode
 
 TIMEOUT_SECONDS: Final = 10.0
-_ANSWER_BYTES_MOST: Final = 1024 * 1024
+_MAX_ANSWER_BYTES: Final = 1024 * 1024
 
 
 class Unreachable(Exception):
@@ -67,10 +67,10 @@ def ask(
     host = urlsplit(url).hostname or "an unknown host"
     try:
         with _opener(proxy).open(request, timeout=timeout or TIMEOUT_SECONDS) as answer:
-            return WebAnswer(answer.status, _lower(answer.headers), answer.read(_ANSWER_BYTES_MOST))
+            return WebAnswer(answer.status, _lower(answer.headers), answer.read(_MAX_ANSWER_BYTES))
     except HTTPError as refused:
         with refused:
-            return WebAnswer(refused.code, _lower(refused.headers), refused.read(_ANSWER_BYTES_MOST))
+            return WebAnswer(refused.code, _lower(refused.headers), refused.read(_MAX_ANSWER_BYTES))
     except (URLError, OSError, ValueError) as fault:
         reason = fault.reason if isinstance(fault, URLError) else fault
         raise Unreachable(f"{host} could not be reached ({type(reason).__name__})") from None

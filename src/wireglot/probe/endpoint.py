@@ -55,7 +55,7 @@ def _handlers() -> dict[int, _Handler]:
     return {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
 
 
-_BODY_MOST: Final = 16 * 2**20
+_MAX_BODY: Final = 16 * 2**20
 _ROOTS: Final = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
 """What stands before a dialect's paths where a base URL has no path of its own."""
 
@@ -72,7 +72,7 @@ class _Limits(msgspec.Struct, frozen=True):
     queue: int = 2
     queue_time: float = 10.0
     pool_idle: float = 20.0
-    write_pending: int = _BODY_MOST
+    write_pending: int = _MAX_BODY
 
 
 class EndpointRequest(msgspec.Struct, frozen=True):
@@ -182,7 +182,7 @@ class HttpEndpoint:
     async def _ask(self, outbound: Outbound) -> Got:
         answer = await self._transport.send(outbound, self._timeouts)
         try:
-            body = await answer.read(_BODY_MOST)
+            body = await answer.read(_MAX_BODY)
         except BaseException:
             answer.abort()
             raise

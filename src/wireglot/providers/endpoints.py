@@ -51,7 +51,7 @@ def endpoint(
         path = _filled(path, known) if own else path
     if "{model}" in path:
         if not all(segment.strip(".") for segment in model.split("/")):
-            raise NoEndpoint(f"{model!r} cannot stand in a path")
+            raise NoEndpoint(f"{model!r} cannot be used in a path")
         name = _UNSAFE.sub(lambda found: _quoted(found[0]), model)
         # Names with a slash (an ARN of Amazon's) are one segment where the path names one.
         path = path.replace("{model}", name.replace("/", "%2F") if own else name)

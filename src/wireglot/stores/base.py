@@ -333,8 +333,8 @@ class FleetLog(Protocol):
 
     async def remove(self, log: str, places: Sequence[str]) -> None: ...
 
-    async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, bytes_most: int) -> None:
-        """Hand something over, sealed as it is. Of more than `bytes_most` the oldest go."""
+    async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, max_bytes: int) -> None:
+        """Hand something over, sealed as it is. Of more than `max_bytes` the oldest go."""
         ...
 
     async def find(self, caller: str, id: str) -> bytes | None: ...

@@ -63,13 +63,13 @@ class DocumentLog:
             found = await self._documents().pieces(FLEET, TOLD, log, after=number - 1, before=number + 1)
             await self._documents().delete(FLEET, TOLD, [each.id for each in found])
 
-    async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, bytes_most: int) -> None:
+    async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, max_bytes: int) -> None:
         now = _now()
         document = Document(caller, HANDED_OVER, id, body, created=now, expires=now + int(seconds * 1000))
         await self._documents().put([document])
         self._kept.pop((caller, id), None)
         self._kept[caller, id] = len(body)
-        while sum(self._kept.values()) > bytes_most and len(self._kept) > 1:
+        while sum(self._kept.values()) > max_bytes and len(self._kept) > 1:
             (owner, oldest), _ = self._kept.popitem(last=False)
             await self._documents().delete(owner, HANDED_OVER, [oldest])
 

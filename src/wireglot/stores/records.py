@@ -157,7 +157,7 @@ class KeyQuotas(msgspec.Struct, frozen=True, omit_defaults=True):
 
     requests_per_minute: Annotated[Quota, msgspec.Meta(description="requests in any minute")] = 0
     tokens_per_minute: Annotated[Quota, msgspec.Meta(description="tokens in any minute")] = 0
-    concurrent: Annotated[Quota, msgspec.Meta(description="requests answered at once")] = 0
+    concurrent: Annotated[Quota, msgspec.Meta(description="maximum concurrent requests")] = 0
     tokens_per_day: Annotated[
         Quota, msgspec.Meta(description="tokens of a day, input and output together")
     ] = 0

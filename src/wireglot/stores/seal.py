@@ -71,7 +71,7 @@ class Sealer:
             except InvalidTag:
                 continue
             return zlib.decompress(value) if version & COMPRESSED else value
-        raise Unreadable("no secret that is known here opens it")
+        raise Unreadable("cannot be decrypted with any configured secret")
 
     def _derive(self, number: int, caller: str) -> AESGCM:
         # Loaded on first use: a gateway that stores nothing does not wait 30 ms for it.

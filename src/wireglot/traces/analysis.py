@@ -151,7 +151,7 @@ def context_of(trace: Trace) -> Context:
 
 
 def with_told(trace: Trace) -> Trace:
-    """What is there already stays. A body that cannot be read leaves its links empty, and a note says so."""
+    """Existing records are kept. A body that cannot be read leaves its links empty, and a note says so."""
     notes: list[str] = []
     try:
         check_linkable(trace.request, "the client's request")

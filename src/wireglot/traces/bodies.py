@@ -13,8 +13,8 @@ from wireglot.wire.json import BadJson, decode, encode_text
 
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[,]', re.DOTALL)
 _COMMA, _QUOTE = b',"'
-CONTAINERS_MOST: Final = 50_000
-VALUES_MOST: Final = 200_000
+MAX_CONTAINERS: Final = 50_000
+MAX_VALUES: Final = 200_000
 """Of a body that is taken apart to be shown. To read it is one call that no other thread can interrupt: four
 megabytes of nothing but brackets would take a gateway's interpreter for a second."""
 
@@ -37,7 +37,7 @@ def payload(message: TraceMessage) -> bytes:
 
 def is_tangled(data: bytes) -> bool:
     """Whether it has more parts than anybody's request: counted one by one, and no further than needed."""
-    if data.count(b"{") + data.count(b"[") <= CONTAINERS_MOST and data.count(b",") <= VALUES_MOST:
+    if data.count(b"{") + data.count(b"[") <= MAX_CONTAINERS and data.count(b",") <= MAX_VALUES:
         return False
     containers = values = 0
     for token in _TOKEN.finditer(data):  # brackets within texts are none: a program may be full of them
@@ -46,7 +46,7 @@ def is_tangled(data: bytes) -> bool:
             values += 1
         elif sign != _QUOTE:
             containers += 1
-        if containers > CONTAINERS_MOST or values > VALUES_MOST:
+        if containers > MAX_CONTAINERS or values > MAX_VALUES:
             return True
     return False
 
@@ -57,7 +57,7 @@ def check_linkable(message: TraceMessage | None, name: str) -> None:
         return
     texts = [frame.data for frame in message.frames] or [message.body]
     if any(is_tangled(text.encode("utf-8", "surrogatepass")) for text in texts):
-        raise UnreadableBody(f"{name}: too large to be linked (it has more than {CONTAINERS_MOST:,} parts)")
+        raise UnreadableBody(f"{name}: too large to be linked (it has more than {MAX_CONTAINERS:,} parts)")
 
 
 def document(message: TraceMessage | None, name: str) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from wireglot.traces.trace import FORMAT, Trace
 T = TypeVar("T")
 
 SUFFIX: Final = ".wgtrace.json"
-BYTES_MOST: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 """Of the JSON, packed or not. Bodies of an exchange are four, and each is bounded when it is recorded."""
 
-_COST_MOST: Final = 2**63
+_MAX_COST: Final = 2**63
 _GZIP: Final = b"\x1f\x8b"
 _KIND: Final = FORMAT.rpartition("/")[0]
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -49,7 +49,7 @@ def read_trace(data: bytes) -> Trace:
         raise BadTrace("row.id: expected at most 64 letters, digits, hyphens and underscores")
     if not 0 <= trace.row.at < _LATEST:
         raise BadTrace("row.at: expected seconds since 1970")
-    if trace.row.cost is not None and abs(trace.row.cost) > _COST_MOST:
+    if trace.row.cost is not None and abs(trace.row.cost) > _MAX_COST:
         raise BadTrace("row.cost: expected millionths of a currency")
     return trace
 
@@ -72,16 +72,16 @@ class _Head(msgspec.Struct, frozen=True):
 
 def _unpacked(data: bytes) -> bytes:
     if not data.startswith(_GZIP):
-        if len(data) > BYTES_MOST:
-            raise BadTrace(f"expected at most {BYTES_MOST // 1024 // 1024} MB")
+        if len(data) > MAX_BYTES:
+            raise BadTrace(f"expected at most {MAX_BYTES // 1024 // 1024} MB")
         return data
     unpack = zlib.decompressobj(wbits=31)
     try:
-        text = unpack.decompress(data, BYTES_MOST)
+        text = unpack.decompress(data, MAX_BYTES)
     except zlib.error as fault:
         raise BadTrace(f"expected a gzip file: {fault}") from None
     if unpack.unconsumed_tail:
-        raise BadTrace(f"expected at most {BYTES_MOST // 1024 // 1024} MB once it is unpacked")
+        raise BadTrace(f"expected at most {MAX_BYTES // 1024 // 1024} MB once it is unpacked")
     if not unpack.eof:
         raise BadTrace("expected a whole gzip file: it ends too early")
     return text

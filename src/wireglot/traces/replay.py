@@ -59,7 +59,9 @@ def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
     except UnreadableBody:
         error = None
     if error is None:
-        raise NotReplayed("what came from upstream is no error of its dialect: the gateway tells that itself")
+        raise NotReplayed(
+            "the upstream answer is not an error of its dialect: the gateway reports that itself"
+        )
     return _compared(told, replace(error, status=error.status or came.status), client)
 
 

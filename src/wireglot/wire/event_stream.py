@@ -31,7 +31,7 @@ MAX_MESSAGE: Final = 24 * 1024 * 1024
 _PRELUDE: Final = Struct(">III")
 _CRC: Final = Struct(">I")
 _AROUND_BYTES: Final = _PRELUDE.size + _CRC.size
-_HEADERS_MOST: Final = 128 * 1024
+_MAX_HEADERS: Final = 128 * 1024
 
 _TEXT: Final = 7
 _LENGTH_OF_TEXT: Final = Struct(">H")
@@ -104,7 +104,7 @@ class EventStreamDecoder:
         total, headers, checksum = _PRELUDE.unpack_from(self._buffer)
         if crc32(self._buffer[: _PRELUDE.size - _CRC.size]) != checksum:
             raise BadFrame("the checksum of a prelude does not fit")
-        if headers > _HEADERS_MOST or total < _AROUND_BYTES + headers:
+        if headers > _MAX_HEADERS or total < _AROUND_BYTES + headers:
             raise BadFrame("the lengths of a message cannot be")
         if total > self._max_message:
             raise BadFrame(f"a message is larger than {self._max_message} bytes")

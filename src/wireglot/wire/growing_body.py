@@ -56,9 +56,9 @@ class _Begun(NamedTuple):
     run: KnownRun | None
 
 
-def compare(body: bytes, memory: Memory, turns: str, fresh_most: int | None = None) -> Grown | None:
+def compare(body: bytes, memory: Memory, turns: str, max_fresh: int | None = None) -> Grown | None:
     """None where it is in no frame that is known; then it may be no JSON at all. Also where more than
-    `fresh_most` bytes of it would be to read."""
+    `max_fresh` bytes of it would be to read."""
     for run in memory.runs:
         if run.may_begin(body) and run.frame.turns == turns and body.startswith(run.beginning):
             known, members = memory.texts(run.numbers), memory.texts(tuple(run.members.values()))
@@ -68,14 +68,14 @@ def compare(body: bytes, memory: Memory, turns: str, fresh_most: int | None = No
             texts = dict(zip(run.members, members, strict=True))
             begun = _Begun(run.frame, texts, known, run.end, run)
             if (members_behind := _behind(body, memory, begun)) is not None:
-                return _read_on(body, memory, begun, members_behind, fresh_most)
+                return _read_on(body, memory, begun, members_behind, max_fresh)
     for frame in memory.frames:
         texts = {}
         head_ends = _match(body, 0, frame.head, memory, texts) if frame.turns == turns else 0
         if head_ends:
             begun = _Begun(frame, texts, [], head_ends, None)
             if (members_behind := _behind(body, memory, begun)) is not None:
-                return _read_on(body, memory, begun, members_behind, fresh_most)
+                return _read_on(body, memory, begun, members_behind, max_fresh)
     return None
 
 
@@ -88,14 +88,14 @@ def _behind(body: bytes, memory: Memory, begun: _Begun) -> dict[int, KnownText] 
 
 
 def _read_on(
-    body: bytes, memory: Memory, begun: _Begun, behind: dict[int, KnownText], fresh_most: int | None
+    body: bytes, memory: Memory, begun: _Begun, behind: dict[int, KnownText], max_fresh: int | None
 ) -> Grown | None:
     frame, found = begun.frame, begun.turns
     tail_starts = len(body) - frame.tail_bytes
     ends: list[int] = []
     at = _follow(body, tail_starts, memory, begun, ends)
     rest: list[msgspec.Raw] = []
-    if fresh_most is not None and tail_starts - at > fresh_most:
+    if max_fresh is not None and tail_starts - at > max_fresh:
         return None
     if at < tail_starts:
         try:

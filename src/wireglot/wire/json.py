@@ -15,7 +15,7 @@ import msgspec
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
-DEPTH_MOST = 128
+MAX_DEPTH = 128
 """How deep any JSON may be nested that we read, whoever wrote it. No conversation comes near it, and all
 that walks through a value may do so by recursion: Python gives up at a thousand frames."""
 _COUNTED_BYTES = 4096
@@ -42,11 +42,11 @@ class BadJson(ValueError):
 class TooDeep(BadJson):
     """It is JSON, but nested deeper than `most`."""
 
-    def __init__(self, most: int = DEPTH_MOST) -> None:
+    def __init__(self, most: int = MAX_DEPTH) -> None:
         super().__init__(f"nested more than {most} deep")
 
 
-def decode(data: bytes | str | memoryview, depth: int = DEPTH_MOST) -> Any:
+def decode(data: bytes | str | memoryview, depth: int = MAX_DEPTH) -> Any:
     """The value of a JSON text. Integers keep all their digits; half a surrogate pair becomes U+FFFD. Raises
     TooDeep where it is nested more than `depth` levels."""
     try:

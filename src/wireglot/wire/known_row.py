@@ -16,16 +16,16 @@ from wireglot.wire.memory import Memory
 
 OPEN_TURNS: Final = 4
 """So many turns at the end may come otherwise."""
-_LEAD_MOST: Final = 2
+_MAX_LEAD: Final = 2
 """So many at the beginning may be new each time, as a system text is that stands elsewhere. They are the same
 if they say the same in the same form; the others are if they are the very same."""
 _LEAST: Final = 8
 """Shorter conversations are walked through as quickly."""
 _STEP: Final = 6
 """So many more turns are settled at once: to note that takes as long as to walk through them."""
-_ROWS_MOST: Final = 16
+_MAX_ROWS: Final = 16
 """Conversations that begin with the same turn."""
-_MADE_MOST: Final = 32
+_MAX_MADE: Final = 32
 _VALUE_BYTES: Final = 128
 """Of a turn in a row, with what is found out about it."""
 _ROW_BYTES: Final = 2048
@@ -49,7 +49,7 @@ class KnownRow:
 
     def settle(self, key: Hashable, found: Any, count: int | None = None) -> None:
         """What is known after all that is settled, or after `count` of it."""
-        if len(self.made) >= _MADE_MOST and key not in self.made:
+        if len(self.made) >= _MAX_MADE and key not in self.made:
             self.made.clear()
         self.made[key] = (len(self.values) if count is None else count, found)
 
@@ -63,7 +63,7 @@ def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
     lead = 0
     while not memory.is_known(values[lead]):
         lead += 1
-        if lead > _LEAD_MOST or lead >= settled:
+        if lead > _MAX_LEAD or lead >= settled:
             return None
     anchor, before = values[lead], tuple(values[:lead])
     rows: tuple[KnownRow, ...] = memory.find(anchor, _KEY) or ()
@@ -77,7 +77,7 @@ def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
     if longest is not None and settled - len(longest.values) < _STEP:
         return longest
     new = KnownRow(tuple(values[:settled]), dict(longest.made) if longest is not None else {})
-    rows = (new, *[row for row in rows if row is not longest][: _ROWS_MOST - 1])
+    rows = (new, *[row for row in rows if row is not longest][: _MAX_ROWS - 1])
     size = sum([_ROW_BYTES + _VALUE_BYTES * len(row.values) for row in rows])
     memory.keep(anchor, _KEY, rows, size)
     return new

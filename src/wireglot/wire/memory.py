@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from wireglot.wire.body_frame import BodyFrame, KnownRun
-from wireglot.wire.json import DEPTH_MOST, decode
+from wireglot.wire.json import MAX_DEPTH, decode
 
 _VALUE_BYTES: Final = 3
 """A text is held as it came, decoded, and (mostly the same objects) parsed: about so many times its bytes."""
@@ -31,21 +31,21 @@ _ENTRY_BYTES: Final = 2304
 read. Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
 _KEPT_BYTES: Final = 384
 """Of anything that was made of it, beside what its maker counts."""
-_MADE_MOST: Final = 32
+_MAX_MADE: Final = 32
 """How much is kept of one value: one for each kind of endpoint it goes to."""
-_SCOPES_MOST: Final = 1024
-_FRAMES_MOST: Final = 64
+_MAX_SCOPES: Final = 1024
+_MAX_FRAMES: Final = 64
 _FRAME_BYTES: Final = 4096
 """Beside its own texts."""
 _FRAME_SHARE: Final = 8
 """One that takes more than such a part of the room is not kept."""
-_RUNS_MOST: Final = 128
+_MAX_RUNS: Final = 128
 """Conversations that are known from their beginning on: to try one takes a tenth of a microsecond."""
 _RUN_BYTES: Final = 1024
 """Beside its body."""
 _RUN_SHARE: Final = 8
 """All of them take no more than such a part of the room."""
-_BEHIND_MOST: Final = 256
+_MAX_BEHIND: Final = 256
 """Conversations that begin alike and go on in different ways: to try one takes a hundredth of what it costs
 to read a turn."""
 
@@ -149,7 +149,7 @@ class Memory:
         self._credit = min(self._credit + size // _SENT_SHARE, _MAX_CREDIT)
 
     def decode(
-        self, text: bytes | memoryview | msgspec.Raw, depth: int = DEPTH_MOST, *, learn: bool = True
+        self, text: bytes | memoryview | msgspec.Raw, depth: int = MAX_DEPTH, *, learn: bool = True
     ) -> Any:
         """As `decode` of JSON, but an array or an object that was decoded lately is the same one."""
         key = bytes(text)
@@ -209,7 +209,7 @@ class Memory:
             else:
                 self._count(frame.size + _FRAME_BYTES)
             self.frames.insert(0, frame)
-            if len(self.frames) > _FRAMES_MOST:
+            if len(self.frames) > _MAX_FRAMES:
                 self._drop_frame()
             self._make_room()
 
@@ -234,7 +234,7 @@ class Memory:
                 self._count_run(run, 1)
             if instead is not None and instead in before:
                 self._count_run(instead, -1)
-            while self._run_bytes > room or len(self.runs) > _RUNS_MOST:
+            while self._run_bytes > room or len(self.runs) > _MAX_RUNS:
                 self._drop_last_run()
             self._make_room()
 
@@ -265,7 +265,7 @@ class Memory:
                     if number in numbers:
                         numbers.remove(number)
                     numbers.insert(0, number)
-                    del numbers[_BEHIND_MOST:]
+                    del numbers[_MAX_BEHIND:]
             numbers = known.behind
 
     def is_known(self, value: object) -> bool:
@@ -296,7 +296,7 @@ class Memory:
             already = known.made
             if key in already:
                 self._drop(known, key)
-            elif len(already) >= _MADE_MOST:
+            elif len(already) >= _MAX_MADE:
                 self._drop(known, next(iter(already)))
             size += _KEPT_BYTES
             root = known.root
@@ -355,7 +355,7 @@ class Memory:
         number = self._scopes.get(told)
         if number is None:
             with self._lock:
-                if len(self._scopes) >= _SCOPES_MOST:
+                if len(self._scopes) >= _MAX_SCOPES:
                     self._scopes.clear()  # numbers are never given twice: what has one of them is not found
                 number = self._scopes.setdefault(told, next(self._numbers))
         return number

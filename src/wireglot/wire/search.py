@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-_HOPS_MOST: Final = 64
+_MAX_HOPS: Final = 64
 """From letter to letter, before it is taken for one that is not rare here: each hop costs as much as to look
 through 100 bytes for the word."""
 
@@ -30,7 +30,7 @@ def holds_rare(data: bytes, word: bytes) -> bool:
         return data.find(word) >= 0
     letter = word[place : place + 1]
     at = data.find(letter, place)
-    for _ in range(_HOPS_MOST):
+    for _ in range(_MAX_HOPS):
         if at < 0:
             return False
         if data.startswith(word, at - place):

@@ -8,7 +8,7 @@ import msgspec
 
 from wireglot.wire.body_frame import BodyFrame
 from wireglot.wire.growing_body import Grown, compare
-from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, mend_escapes
+from wireglot.wire.json import MAX_DEPTH, BadJson, bad_json, decode, encode, mend_escapes
 from wireglot.wire.memory import KnownText, Memory
 from wireglot.wire.scan import Span, scan
 
@@ -18,7 +18,7 @@ _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _LONG_BYTES = 256 * 1024
 _SHORT_BYTES = 1024
 """Members up to here are decoded sooner than found."""
-_EQUAL_MOST = 128
+_MAX_EQUAL = 128
 """So many equal turns of one conversation are remembered, any more are decoded anew."""
 _BACKSLASH = ord("\\")
 _BRACKET = ord("[")
@@ -42,7 +42,7 @@ class Outline:
         memory: Memory | None = None,
         turns: str = "",
         grown: Grown | None = None,
-        depth: int = DEPTH_MOST,
+        depth: int = MAX_DEPTH,
     ) -> None:
         """What `memory` knows of it is not read again: see `growing_body`. `grown`: where that was looked for
         already."""
@@ -89,7 +89,7 @@ class Outline:
         return problem
 
     def document(
-        self, depth: int = DEPTH_MOST, memory: Memory | None = None, turns: str = ""
+        self, depth: int = MAX_DEPTH, memory: Memory | None = None, turns: str = ""
     ) -> dict[str, Any]:
         """The object, decoded. What `memory` knows is taken from it: each item of the member `turns`, any
         other array or object as a whole."""
@@ -184,7 +184,7 @@ def _decode_turns(text: memoryview, depth: int, memory: Memory, grown: Grown | N
         value = memory.decode(item, depth - 1, learn=learn)
         if type(value) is dict or type(value) is list:
             first, again = id(value), times.get(id(value), 0)
-            while id(value) in times and again <= _EQUAL_MOST:
+            while id(value) in times and again <= _MAX_EQUAL:
                 # Two turns of the same words are two: places in a conversation are told by identity. With
                 # spaces behind it, it is another text of the same value.
                 value = memory.decode(bytes(item) + b" " * again, depth - 1, learn=learn)

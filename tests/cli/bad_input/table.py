@@ -47,7 +47,7 @@ def _command(line: str) -> str:
 
 STORES: Final = {
     "nostore.toml": "{folder}/note.txt: cannot be made (File exists)",
-    "badstore.toml": "{folder}/note.txt: is not a SQLite database; it is left as it is. Name another file, or move this one",
+    "badstore.toml": "{folder}/note.txt: is not a SQLite database; it was not changed. Name another file, or move this one",
     "deadstore.toml": "store.url: PostgreSQL cannot be reached",
 }
 
@@ -112,7 +112,7 @@ def _keys(
             Case(
                 f"{line} --jsno",
                 2,
-                f"there is no option --jsno: did you mean --json? (see wireglot keys {_command(action)} --help)",
+                f"unknown option --jsno: did you mean --json? (see wireglot keys {_command(action)} --help)",
             ),
             *typos,
         ),
@@ -198,7 +198,7 @@ def _store(
             Case(
                 f"{line} --verbos",
                 2,
-                f"there is no option --verbos (see wireglot store {_command(action)} --help)",
+                f"unknown option --verbos (see wireglot store {_command(action)} --help)",
             ),
             *typos,
         ),
@@ -228,7 +228,7 @@ def _import(program: str, typo: str, file: str, broken: str, says: str) -> dict[
         "typo": (
             Case(f"import {typo} {file}", 2, f"there is no `wireglot import` {typo}: did you mean {program}? (see wireglot import --help)"),
             Case(f"import {program}", 2, f"the following arguments are required: FILE (see wireglot import {program} --help)"),
-            Case(f"{line} --ouput x", 2, f"there is no option --ouput: did you mean --output? (see wireglot import {program} --help)"),
+            Case(f"{line} --ouput x", 2, f"unknown option --ouput: did you mean --output? (see wireglot import {program} --help)"),
         ),
         "missing file": (
             Case(f"import {program} nowhere", 2, "nowhere: No such file or directory"),
@@ -237,7 +237,7 @@ def _import(program: str, typo: str, file: str, broken: str, says: str) -> dict[
             Case(f"import {program} {broken}", 2, says),
             Case(f"import {program} note.txt", 2, "note.txt: …"),
             Case(f"{line} --output folder", 2, "folder is a folder: name a file with --output"),
-            Case(f"{line} --output demo.toml", 2, "demo.toml is there already: --force writes over it, --output FILE elsewhere"),
+            Case(f"{line} --output demo.toml", 2, "demo.toml already exists: --force overwrites it, --output FILE elsewhere"),
         ),
         "wrong key": "it sends no key; one that is missing is named as what to set before the start",
         "dead host": NO_HOSTS,
@@ -270,10 +270,10 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("rnu", 2, "there is no command rnu: did you mean run? (see wireglot --help)"),
             Case("run", 2, "name a client (aider, claude, codex, gemini, kimi, llm, opencode, qwen), or a command with --env (see wireglot run --help)"),
             Case("run cluade", 2, "there is no client cluade: did you mean claude? (see wireglot run --help)"),
-            Case("run claude --modle x", 2, "there is no option --modle: did you mean --model? (see wireglot run --help)"),
+            Case("run claude --modle x", 2, "unknown option --modle: did you mean --model? (see wireglot run --help)"),
             Case("run claude --model demoo/demo", 2, "there is no provider 'demoo' here: did you mean demo/demo?", how="process"),
             Case("run claude --model clade-opus", 2, "no provider here knows the model 'clade-opus': name it as provider/model or add a line to [models] (providers that are on: demo)"),
-            Case("run claude --env openai -- true", 2, "--env is for a command behind a --, and needs no CLIENT (see wireglot run --help)"),
+            Case("run claude --env openai -- true", 2, "--env is for a command after --, without a CLIENT (see wireglot run --help)"),
             Case("run --env opnai -- true", 2, "--env: expected one of anthropic, openai, gemini, got opnai: did you mean openai? (see wireglot run --help)"),
         ),
         "missing file": (
@@ -303,7 +303,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "serve": {
         "typo": (
             Case("sreve", 2, "there is no command sreve: did you mean serve? (see wireglot --help)"),
-            Case("serve --prot 1", 2, "there is no option --prot: did you mean --port? (see wireglot serve --help)"),
+            Case("serve --prot 1", 2, "unknown option --prot: did you mean --port? (see wireglot serve --help)"),
             Case("serve --port http", 2, "argument --port: expected a port from 0 to 65535, got 'http' (see wireglot serve --help)"),
             Case("serve --workers 0", 2, "argument --workers: expected a whole number from 1 up, got '0' (see wireglot serve --help)"),
             Case("serve --workers 100000", 2, "configuration: server.workers: expected a whole number from 1 to 256, found 100000"),
@@ -319,7 +319,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "missing file": (
             *_configs("serve"),
             Case("serve --port 0 --config nostore.toml", 1, "{folder}/note.txt: cannot be made (File exists)", how="process"),
-            Case("serve --port 0 --config badstore.toml", 1, "{folder}/note.txt: is not a SQLite database; it is left as it is. Name another file, or move this one", how="process"),
+            Case("serve --port 0 --config badstore.toml", 1, "{folder}/note.txt: is not a SQLite database; it was not changed. Name another file, or move this one", how="process"),
             Case("serve", 2, "nowhere.toml: expected a file that can be read, found No such file or directory", env={"WIREGLOT_CONFIG": "nowhere.toml"}),
         ),
         "wrong key": (
@@ -344,13 +344,13 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "init": {
         "typo": (
             Case("inti", 2, "there is no command inti: did you mean init? (see wireglot --help)"),
-            Case("init --ouput x", 2, "there is no option --ouput: did you mean --output? (see wireglot init --help)"),
+            Case("init --ouput x", 2, "unknown option --ouput: did you mean --output? (see wireglot init --help)"),
             Case("init --offline --json --output -", 2, "--json and --output - exclude each other"),
         ),
         "missing file": (
             Case("init --offline --output note.txt/wireglot.toml", 2, "note.txt is no folder"),
             Case("init --offline --output folder", 2, "folder is a folder: name a file with --output"),
-            Case("init --offline --output demo.toml", 2, "demo.toml is there already: --force writes over it, --output FILE elsewhere"),
+            Case("init --offline --output demo.toml", 2, "demo.toml already exists: --force overwrites it, --output FILE elsewhere"),
         ),
         "wrong key": "a key that is refused is part of what it finds: tests/cli/init",
         "dead host": "a provider that does not answer is part of what it finds: tests/cli/init",
@@ -362,7 +362,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "doctor": {
         "typo": (
             Case("docter", 2, "there is no command docter: did you mean doctor? (see wireglot --help)"),
-            Case("doctor --ofline", 2, "there is no option --ofline: did you mean --offline? (see wireglot doctor --help)"),
+            Case("doctor --ofline", 2, "unknown option --ofline: did you mean --offline? (see wireglot doctor --help)"),
         ),
         "missing file": (
             Case("doctor --offline --config nowhere.toml", 1, out=None),
@@ -379,7 +379,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "models": {
         "typo": (
             Case("modles", 2, "there is no command modles: did you mean models? (see wireglot --help)"),
-            Case("models --al", 2, "there is no option --al: did you mean --all? (see wireglot models --help)"),
+            Case("models --al", 2, "unknown option --al: did you mean --all? (see wireglot models --help)"),
             Case("models demo-gemni", 1, "no model that can be asked is called demo-gemni: did you mean demo-gemini?"),
             Case("models kimi-k3", 1, "no model that can be asked is called kimi-k3: kimi/kimi-k3 is off, set MOONSHOT_API_KEY or KIMI_API_KEY"),
             Case("models \udcff", 1, "no model that can be asked is called …"),
@@ -438,7 +438,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("translat", 2, "there is no command translat: did you mean translate? (see wireglot --help)"),
             Case("translate", 2, "expected request, response or stream after translate, or --jsonl"),
             Case("translate reqest --from anthropic --to gemini", 2, "KIND: expected one of request, response, stream, got reqest: did you mean request? (see wireglot translate --help)"),
-            Case("translate request --form anthropic --to gemini", 2, "there is no option --form: did you mean --from? (see wireglot translate --help)"),
+            Case("translate request --form anthropic --to gemini", 2, "unknown option --form: did you mean --from? (see wireglot translate --help)"),
             Case("translate request --from antropic --to gemini", 2, "--from: there is no dialect antropic: did you mean anthropic?"),
             Case("translate request --from anthropic --to gemini --provider gemin", 2, "--provider: there is no provider gemin: did you mean gemini?", given="{}"),
             Case("translate response --from gemini --to anthropic --status many", 2, "argument --status: expected an HTTP status like 429, got 'many' (see wireglot translate --help)"),
@@ -493,7 +493,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "pairs": {
         "typo": (
             Case("pair", 2, "there is no command pair: did you mean pairs? (see wireglot --help)"),
-            Case("pairs --form gemini", 2, "there is no option --form: did you mean --from? (see wireglot pairs --help)"),
+            Case("pairs --form gemini", 2, "unknown option --form: did you mean --from? (see wireglot pairs --help)"),
             Case("pairs --to gemin", 2, "--to: no example in dialect 'gemin': did you mean gemini?"),
         ),
         "missing file": NO_FILES,
@@ -507,7 +507,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "smoke": {
         "typo": (
             Case("smok", 2, "there is no command smok: did you mean smoke? (see wireglot --help)"),
-            Case("smoke --ulr x", 2, "there is no option --ulr: did you mean --url? (see wireglot smoke --help)"),
+            Case("smoke --ulr x", 2, "unknown option --ulr: did you mean --url? (see wireglot smoke --help)"),
             Case("smoke sk-hush-0123456789", 2, "there is nothing to do with an argument of 18 characters (see wireglot smoke --help)"),
             Case("smoke --provider dmeo", 2, "the gateway lists no model of provider dmeo: did you mean demo?"),
             Case("smoke --model clade-opus", 2, "model: there is no 'clade-opus' here: `wireglot models` lists what there is"),
@@ -515,7 +515,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         ),
         "missing file": (
             Case("smoke", 2, "nowhere.toml: expected a file that can be read, found No such file or directory", env={"WIREGLOT_CONFIG": "nowhere.toml"}),
-            Case("smoke", 1, "{folder}/note.txt: is not a SQLite database; it is left as it is. Name another file, or move this one", env={"WIREGLOT_CONFIG": "badstore.toml"}),
+            Case("smoke", 1, "{folder}/note.txt: is not a SQLite database; it was not changed. Name another file, or move this one", env={"WIREGLOT_CONFIG": "badstore.toml"}),
         ),
         "wrong key": (
             Case("smoke --url {gateway}", 2, "{gateway} wants a client key: give --key one that `wireglot keys create NAME` has made"),
@@ -562,7 +562,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("probe http://nobody..example --dialect anthropic --model x --yes", 1, "http://nobody..example: no answer: there is no host of that name", out=None),
             Case("probe {tls_at_plain} --dialect anthropic --model x", 1, "{tls_at_plain}: no answer: no TLS connection comes about: …", out=None),
             Case("probe {page} --dialect anthropic --model x", 1, "{page}: status 404: are address, key and model right?", out=None),
-            Case("probe https://llm.example.com/v1 --dialect openai-chat --model x", 2, "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"),
+            Case("probe https://llm.example.com/v1 --dialect openai-chat --model x", 2, "this may cost money: add --yes to run without confirmation (--dry-run shows what is sent)"),
         ),
         "port in use": NO_PORTS,
         "no terminal": (Case("probe --list", 0, out="Whole answers"),),
@@ -575,7 +575,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "usage": {
         "typo": (
             Case("usag", 2, "there is no command usag: did you mean usage? (see wireglot --help)"),
-            Case("usage --sicne 7d", 2, "there is no option --sicne: did you mean --since? (see wireglot usage --help)"),
+            Case("usage --sicne 7d", 2, "unknown option --sicne: did you mean --since? (see wireglot usage --help)"),
             Case("usage --by modle", 2, "--by: expected some of key, model, provider, day, session, outcome, operation, with commas between, got 'modle'"),
             Case("usage --since yesterday", 2, "--since: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got 'yesterday'"),
             Case("usage --since 99999999999w", 2, "--since: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got '99999999999w'"),
@@ -606,7 +606,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "inspect": {
         "typo": (
             Case("inspct", 2, "there is no command inspct: did you mean inspect? (see wireglot --help)"),
-            Case("inspect --no-browsr", 2, "there is no option --no-browsr: did you mean --no-browser? (see wireglot inspect --help)"),
+            Case("inspect --no-browsr", 2, "unknown option --no-browsr: did you mean --no-browser? (see wireglot inspect --help)"),
             Case(f"inspect {FILE_OF_TRACE} --url {{gateway}}", 2, "FILE: an exported exchange needs neither --url nor --config"),
         ),
         "missing file": (
@@ -631,7 +631,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         (
             Case("trac list", 2, "there is no command trac: did you mean trace? (see wireglot --help)"),
             Case("trace lst", 2, "there is no `wireglot trace` lst: did you mean list? (see wireglot trace --help)"),
-            Case("trace list --modle x", 2, "there is no option --modle: did you mean --model? (see wireglot trace list --help)"),
+            Case("trace list --modle x", 2, "unknown option --modle: did you mean --model? (see wireglot trace list --help)"),
             Case("trace list --limit 0", 2, "argument --limit: expected a whole number from 1 up, got '0' (see wireglot trace list --help)"),
             Case("trace list --model \udcff", 0, out="no exchanges\n"),
             Case("trace list --search \udcff", 0, out="no exchanges\n"),
@@ -641,26 +641,26 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     ),
     "trace show": _trace(
         "show",
-        (Case("trace show req_1 --ful", 2, "there is no option --ful: did you mean --full? (see wireglot trace show --help)"),),
+        (Case("trace show req_1 --ful", 2, "unknown option --ful: did you mean --full? (see wireglot trace show --help)"),),
         _files_of_traces("show"),
         (Case(f"trace show {FILE_OF_TRACE}", 0, out="req_1  running\n"),),
     ),
     "trace diff": _trace(
         "diff",
-        (Case("trace diff req_1 --jsno", 2, "there is no option --jsno: did you mean --json? (see wireglot trace diff --help)"),),
+        (Case("trace diff req_1 --jsno", 2, "unknown option --jsno: did you mean --json? (see wireglot trace diff --help)"),),
         (*_files_of_traces("diff"), Case(f"trace diff {FILE_OF_TRACE} nowhere.json", 2, "nowhere.json: No such file or directory")),
         (Case(f"trace diff {FILE_OF_TRACE}", 0, out="  client request (anthropic) "),),
     ),
     "trace export": _trace(
         "export",
-        (Case("trace export req_1 --ouput x", 2, "there is no option --ouput: did you mean --output? (see wireglot trace export --help)"),),
+        (Case("trace export req_1 --ouput x", 2, "unknown option --ouput: did you mean --output? (see wireglot trace export --help)"),),
         (*_files_of_traces("export"), Case(f"trace export {FILE_OF_TRACE} --output folder", 2, "folder: Is a directory")),
         (Case(f"trace export {FILE_OF_TRACE}", 0, out='{{\n "format": '),),
     ),
     "trace replay": _trace(
         "replay",
         (
-            Case("trace replay req_1 --ofline", 2, "there is no option --ofline: did you mean --offline? (see wireglot trace replay --help)"),
+            Case("trace replay req_1 --ofline", 2, "unknown option --ofline: did you mean --offline? (see wireglot trace replay --help)"),
             Case(f"trace replay {FILE_OF_TRACE} --offline --to a/b", 2, "--to: nothing is sent with --offline"),
             Case(f"trace replay {FILE_OF_TRACE} --offline --raw", 2, "--raw: nothing is sent with --offline"),
             Case(f"trace replay {FILE_OF_TRACE}", 2, "--url: which gateway is to send it again? With --offline nothing is sent"),
@@ -759,12 +759,12 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys rovoke me", 2, "there is no `wireglot keys` rovoke: did you mean revoke? (see wireglot keys --help)"),
             Case("keys revoke nobody", 1, 'there is no stored key called "nobody"'),
         ),
-        (Case("keys revoke me", 0, "It opens nothing any more, in every process within seconds. What runs may end.", out="me  wg-", before=MADE, note=True),),
+        (Case("keys revoke me", 0, "It is rejected by every process within seconds. Running requests may end.", out="me  wg-", before=MADE, note=True),),
         (
             Case(
                 "keys revoke me",
                 141,
-                "It opens nothing any more, in every process within seconds. What runs may end.",
+                "It is rejected by every process within seconds. Running requests may end.",
                 how="pipe left",
                 before=MADE,
                 note=True,
@@ -794,7 +794,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys rotate me --overlap soon", 2, "argument --overlap: expected a time like 30m, 1h or 7d, got 'soon' (see wireglot keys rotate --help)"),
             Case("keys rotate me --overlap 999999999w", 2, "argument --overlap: expected at most 5200w (100 years), got '999999999w' (see wireglot keys rotate --help)"),
         ),
-        (Case("keys rotate me", 0, "The old key opens nothing any more.", out="wg-", before=MADE, note=True),),
+        (Case("keys rotate me", 0, "The old key is rejected.", out="wg-", before=MADE, note=True),),
         reader_leaves("keys rotate me", NOT_SHOWN, before=MADE),
     ),
     "dialects": _listing("dialects", "dialect"),

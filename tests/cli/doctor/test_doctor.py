@@ -246,7 +246,7 @@ def test_a_variable_with_a_typo_in_it_is_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("WIREGLOT_PROT", "1")
     monkeypatch.setenv("WIREGLOT_OF_MY_OWN", "1")
     found = findings()
-    assert ("warning", "WIREGLOT_PROT is set, and nobody reads it") in of("configuration", found)
+    assert ("warning", "WIREGLOT_PROT is set but unused") in of("configuration", found)
     assert fix_of("configuration", found) == "did you mean WIREGLOT_PORT?"
     assert not any("OF_MY_OWN" in text for _, text in of("configuration", found))
 

@@ -36,7 +36,7 @@ def test_standard_output_is_the_file_and_standard_error_says_the_rest():
     assert done.returncode == 0
     assert tomllib.loads(done.stdout.decode())["models"]["gpt-5"] == "openai/gpt-5.5"
     assert done.stderr.decode().splitlines() == [
-        "wireglot: 18 settings: 14 carried over, 1 so by default, 3 not carried over (told at the end).",
+        "wireglot: 18 settings: 14 carried over, 1 so by default, 3 not carried over (listed at the end).",
         "wireglot: before it starts, set OPENAI_API_KEY, ANTHROPIC_API_KEY",
     ]
 
@@ -58,7 +58,7 @@ def test_the_file_passes_config_check_once_its_variables_are_set(monkeypatch: py
 def test_a_file_that_is_there_stays_unless_forced(tmp_path: Path):
     Path("new.toml").write_text("mine")
     told = complaint(run("import", "litellm", TEAM, "-o", "new.toml"))
-    assert told.startswith("new.toml is there already: --force writes over it")
+    assert told.startswith("new.toml already exists: --force overwrites it")
     assert Path("new.toml").read_text() == "mine"
     assert run("import", "litellm", TEAM, "--output", "new.toml", "--force").returncode == 0
     assert tomllib.loads(Path("new.toml").read_text())["models"]
@@ -151,7 +151,7 @@ def test_a_source_that_is_none_is_told_in_one_line(program: str, content: bytes 
         ((), "the following arguments are required: PROGRAM"),
         (("litelm", "x"), "there is no `wireglot import` litelm: did you mean litellm?"),
         (("litellm",), "the following arguments are required: FILE"),
-        (("litellm", "x", "--keep-key"), "there is no option --keep-key: did you mean --keep-keys?"),
+        (("litellm", "x", "--keep-key"), "unknown option --keep-key: did you mean --keep-keys?"),
         (("litellm", TEAM, "-o", "."), ". is a folder"),
         (("litellm", TEAM, "-o", "/proc/none/new.toml"), ""),
         (("litellm", "a\0b"), "a b: a name that no file can have"),

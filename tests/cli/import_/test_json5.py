@@ -71,7 +71,7 @@ def test_each_value_knows_its_line_and_its_path():
         ("", "is empty"),
         ("  // only words\n", "is empty"),
         ('{\n "a": 1\n "b": 2 }', "line 3: not JSON: no comma and no '}' behind a value"),
-        ('{"a" 1}', "line 1: not JSON: a name without a colon behind it"),
+        ('{"a" 1}', "line 1: not JSON: a name without a colon after it"),
         ("{\n-: 1}", "line 2: not JSON: something that is no name"),
         ("{a: yes}", "line 1: not JSON: something that is no value"),
         ('["a\nb"]', "line 1: not JSON: a text that does not end on its line"),

@@ -46,7 +46,7 @@ def test_what_is_merged_is_overridden_in_silence_and_what_is_said_twice_is_not()
         ("a: [1\nb: 2", "line 2: not YAML: expected ',' or ']', but got ':'"),
         ("a: 1\n\tb: 2", "line 2: not YAML: found character '\\t' that cannot start any token"),
         ("a: !!python/object:os.system x", "line 1: not YAML: could not determine a constructor for the tag"),
-        ("a: !Ref x", "line 1: not YAML: the tag !Ref, which nobody can read safely"),
+        ("a: !Ref x", "line 1: not YAML: the tag !Ref, which cannot be read safely"),
         ("a: *nobody", "line 1: not YAML: found undefined alias 'nobody'"),
         ("a: 1\n---\nb: 2", "line 2: not YAML: but found another document"),
         ("x: 1\na: \x07", "line 2: not YAML: a control character"),

@@ -133,7 +133,7 @@ def test_a_server_on_this_machine_is_found_and_a_stranger_is_not_taken_for_one(
     assert "1 model in" in row(told, "ollama")
     assert row(told, "ollama").startswith("  on ")
     assert "something else answers there" in row(told, "vllm")
-    assert "nobody is there" in row(told, "llama-cpp")
+    assert "no server" in row(told, "llama-cpp")
     text = Path("wireglot.toml").read_text()
     assert "\n[providers.ollama] " in text
     assert "\n#[providers.vllm]\n" in text

@@ -414,9 +414,9 @@ def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -
     [
         ((), "name a client (aider, claude, "),
         (("cluade",), "there is no client cluade: did you mean claude?"),
-        (("claude", "-p", "hi"), "there is no option -p here: put what is the client's own behind a --"),
-        (("claude", "--modle", "x"), "there is no option --modle: did you mean --model?"),
-        (("--env", "openai"), "--env needs a command behind a --"),
+        (("claude", "-p", "hi"), "unknown option -p here: put the client's own arguments after --"),
+        (("claude", "--modle", "x"), "unknown option --modle: did you mean --model?"),
+        (("--env", "openai"), "--env needs a command after --"),
         (("claude", "--env", "openai", "--", "x"), "--env is for a command behind a --"),
         (("claude", "--url", "x", "--private"), "--url and --private exclude each other"),
         (("claude", "--url", "ftp://x"), "--url: expected http://HOST:PORT"),

@@ -131,7 +131,7 @@ def test_a_setting_without_a_description_is_refused_wherever_it_is_used() -> Non
     for use in (declared, settings_table):
         with pytest.raises(Undeclared, match=r"Silent\.cups: no description"):
             use(Silent)
-    with pytest.raises(Undeclared, match=r"Chatty\.cups: nobody reads colour"):
+    with pytest.raises(Undeclared, match=r"Chatty\.cups: unused variable colour"):
         declared(Chatty)
 
 

@@ -114,7 +114,7 @@ def test_a_key_that_has_left_the_keyring_is_told(tmp_path: Path, keyring: dict[t
     keyring.clear()
     settings = load(None, environ=home(tmp_path), create_secret=False)
     assert "kimi" not in settings.providers
-    assert "MOONSHOT_API_KEY was kept in the keyring and is there no more" in settings.notes
+    assert "MOONSHOT_API_KEY was stored in the keyring and is missing now" in settings.notes
 
 
 def test_a_keyring_without_its_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

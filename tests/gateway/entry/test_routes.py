@@ -141,8 +141,8 @@ def test_what_sdks_expect_and_nobody_serves_is_said_so(method, path, headers, di
         ("POST", "/models/m:generateContent", {}, "gemini", "add /v1 to the end of"),
         ("POST", "/gemini/v1beta/models/m:generateContent", {}, "gemini", "take /gemini off the end of"),
         ("POST", "/v1/messages/", {}, "anthropic", "without the slash at its end"),
-        ("GET", "/favicon.ico", {}, "openai-chat", "GET / tells what is served"),
-        ("POST", "/", {}, "openai-chat", "GET / tells what is served"),
+        ("GET", "/favicon.ico", {}, "openai-chat", "GET / lists the endpoints"),
+        ("POST", "/", {}, "openai-chat", "GET / lists the endpoints"),
     ],
 )  # fmt: skip
 def test_a_wrong_base_url_is_told_to_whoever_has_it(method, path, headers, dialect, hint):

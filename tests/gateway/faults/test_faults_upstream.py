@@ -162,7 +162,7 @@ def test_an_error_in_the_clients_own_dialect_goes_on_as_it_came(
     upstream.next(Behaviour(error=status))
     answered = ask(gateway, client, fresh(client.dialect))
     assert answered.status == status
-    assert b"The scripted upstream was told to fail" in answered.body
+    assert b"The scripted upstream was instructed to fail" in answered.body
     assert ("retry-after" in answered.headers) == (status in (429, 503, 529))
 
 

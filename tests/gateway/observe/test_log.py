@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.tiers import rows
-from wireglot.gateway.observe.log import LOSSES_MOST, JsonLines, PrettyLines, wants_colour
+from wireglot.gateway.observe.log import MAX_LOSSES, JsonLines, PrettyLines, wants_colour
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
@@ -350,9 +350,9 @@ def test_losses_are_told_whole_the_worst_first_and_no_more_than_a_line_bears():
     told = line(JsonLines(Redactor(), clock), record(losses=[*many, serious]))
     assert told["losses"] == ["hosted_tool", "reasoning.text"]
     assert told["loss_details"][0] == serious.told()
-    assert len(told["loss_details"]) == LOSSES_MOST
+    assert len(told["loss_details"]) == MAX_LOSSES
     assert told["loss_details"][1] == {**many[0].told(), "path": "$.m0[*]", "count": 2}
-    assert told["losses_untold"] == 2 * (41 - LOSSES_MOST)
+    assert told["losses_untold"] == 2 * (41 - MAX_LOSSES)
 
 
 def test_a_loss_forges_nothing():

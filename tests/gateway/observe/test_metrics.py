@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from wireglot.gateway.observe.metrics import KEYS_MOST, MODELS_MOST, OTHER, Counter, Metrics
+from wireglot.gateway.observe.metrics import MAX_KEYS, MAX_MODELS, OTHER, Counter, Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
@@ -135,15 +135,15 @@ def test_another_currency_is_counted_apart():
 def test_of_many_keys_most_are_counted_together():
     metrics = Metrics()
     metrics.count_in("USD")
-    for number in range(KEYS_MOST + 50):
+    for number in range(MAX_KEYS + 50):
         usage = Usage(input=1)
         metrics.finish(done(caller=f"k{number}", usage=usage, usage_source="provider", cost=1_000_000))
     keys = [
         dict(labels)["key"] for name, labels in read(metrics.render()) if name == "wireglot_key_cost_total"
     ]
-    assert len(keys) == KEYS_MOST + 1
+    assert len(keys) == MAX_KEYS + 1
     assert value(metrics, "key_cost_total", key=OTHER, currency="USD") == 50
-    assert len(metrics._cells) == KEYS_MOST, "of those that are counted together nothing is held"
+    assert len(metrics._cells) == MAX_KEYS, "of those that are counted together nothing is held"
 
 
 def test_a_client_cannot_make_labels_by_asking_for_models():
@@ -170,7 +170,7 @@ def test_a_model_has_its_label_from_its_first_answer_on_also_where_it_fails():
 
 def test_not_even_by_getting_answers():
     metrics = Metrics(["known"])
-    for number in range(MODELS_MOST + 50):
+    for number in range(MAX_MODELS + 50):
         metrics.finish(done(upstream_model=f"junk-{number}"))
     metrics.finish(done(upstream_model="known"))
     models = {
@@ -178,7 +178,7 @@ def test_not_even_by_getting_answers():
         for name, labels in read(metrics.render())
         if name == "wireglot_requests_total"
     }
-    assert len(models) == MODELS_MOST + 2
+    assert len(models) == MAX_MODELS + 2
     assert {OTHER, "known", "junk-0"} <= models
 
 

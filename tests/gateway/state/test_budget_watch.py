@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.quotas.reservation import BUDGETS_MOST, BudgetWatch, Limit, Reservation
+from wireglot.gateway.state.quotas.reservation import MAX_BUDGETS, BudgetWatch, Limit, Reservation
 from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Budget
@@ -59,9 +59,9 @@ def test_no_more_budgets_are_watched_than_keys_have_labels() -> None:
         watch.watch(found)
 
     ends = int(NOON * 1000)
-    for number in range(BUDGETS_MOST + 10):
+    for number in range(MAX_BUDGETS + 10):
         asked(f"early-{number}", ends + 1)
-    assert len(watch._watched) == BUDGETS_MOST
+    assert len(watch._watched) == MAX_BUDGETS
     asked("early-1", ends + 1, most=7)
     assert watch._watched["budget:early-1"].limit == 7, "one that is watched is still told"
     watch._wall = lambda: NOON + 1

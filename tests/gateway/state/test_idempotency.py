@@ -333,7 +333,7 @@ def test_a_claim_is_renewed_while_its_request_runs(
 def test_an_answer_that_is_too_large_is_not_kept(
     open_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_gateway.process.state.idempotency, "answer_bytes_most", 16)
+    monkeypatch.setattr(open_gateway.process.state.idempotency, "max_answer_bytes", 16)
     assert post(open_gateway, CHAT, HELLO, "large").status == 200
     again = until_not_in_flight(open_gateway, "large")
     assert (again.status, again.replayed) == (200, False)

@@ -216,7 +216,7 @@ def ids(documents: Documents) -> list[str]:
 
 def test_of_too_many_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """[X25] All processes together hold no more than was promised: each keeps to its share."""
-    monkeypatch.setattr(shelf, "KEPT_MOST", 10)
+    monkeypatch.setattr(shelf, "MAX_KEPT", 10)
     documents = MemoryEngine().documents
 
     async def run() -> None:

@@ -142,7 +142,7 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
         assert one.notes == ["sharing stopped"]
         one.counters.down = False
         await one.sharing.exchange()
-        assert one.notes == ["sharing stopped", "sharing goes on"]
+        assert one.notes == ["sharing stopped", "sharing resumed"]
         one.health.cool("kimi", "acct", "m3", one.clock + 30)
 
         async def heard() -> bool:

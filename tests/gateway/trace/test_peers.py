@@ -333,7 +333,7 @@ def test_why_a_body_of_another_machine_cannot_be_shown(tmp_path: Path) -> None:
         assert "not in the fleet's store" in await why()
         assert await why(server=ServerSettings(secret=Secret("s" * 32, "file:x"))) == locked
         assert "trace.fleet_bytes = 0" in await why(trace=TraceSettings(fleet_bytes=0))
-        await DocumentLog(store).keep("ada", "req_1", b"no file of ours", seconds=60, bytes_most=1 << 20)
+        await DocumentLog(store).keep("ada", "req_1", b"no file of ours", seconds=60, max_bytes=1 << 20)
         assert await why() == locked
         store.is_down = True
         assert "the fleet's store is away: it is being moved" in await why()

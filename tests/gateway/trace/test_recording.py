@@ -290,7 +290,7 @@ def test_a_search_of_many_bodies_goes_on_from_where_it_ended(
     ]
     for id in ids:
         all_bodies.look.trace(id)
-    monkeypatch.setattr(search, "_BODIES_MOST", 2)
+    monkeypatch.setattr(search, "_MAX_BODIES", 2)
     found, before, asked = list[str](), "", 0
     while True:
         query = "exchanges?q=quokka&model=gemini-up/pieces" + (f"&before={before}" if before else "")

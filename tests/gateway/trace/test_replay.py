@@ -72,7 +72,7 @@ def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> No
     assert (told["provider"], told["model"]) == ("gemini-up", "m1")
     assert told["pays"] == "config"
     assert told["estimate"]["input"] > 0
-    assert told["estimate"]["output_most"] == 4096
+    assert told["estimate"]["max_output"] == 4096
     assert told["estimate"]["cost"] is None
     assert len(made.upstream.requests) == before
 

@@ -43,8 +43,8 @@ TANGLED = {"deep": DEEP, "strings": STRINGS, "members": MEMBERS}
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "CONTAINERS_MOST", PARTS)
-    monkeypatch.setattr(bodies, "VALUES_MOST", VALUES)
+    monkeypatch.setattr(bodies, "MAX_CONTAINERS", PARTS)
+    monkeypatch.setattr(bodies, "MAX_VALUES", VALUES)
 
 
 def most_of(work: Callable[[], T]) -> tuple[T, int]:
@@ -116,7 +116,7 @@ def test_credentials_are_not_looked_for_in_one_and_none_of_it_is_kept(name: str)
 
 
 def test_one_is_recorded_and_looked_at_beside_others() -> None:
-    parts = b",".join([b"[]"] * (bodies.CONTAINERS_MOST + 1))
+    parts = b",".join([b"[]"] * (bodies.MAX_CONTAINERS + 1))
     turn = b'{"role":"user","content":"x"}'
     with stage() as made:
         body = b'{"model":"anthropic-up/m1","max_tokens":5,"messages":[%b],"x":[%b]}' % (turn, parts)

@@ -24,7 +24,7 @@ _HIDDEN: Final = 2
 _LAST: Final = request("GET", "/healthz")
 """Behind all else: it is answered where the connection goes on, and ends it."""
 _WAIT_SECONDS: Final = 0.3
-_PIECES_MOST: Final = 7
+_MAX_PIECES: Final = 7
 _OTHERS_EVERY: Final = 4
 
 Task = tuple[int, Vector, list[bytes]]
@@ -59,7 +59,7 @@ def _tasks(chance: random.Random) -> Iterator[Task]:
             for who in (_FRONT, _HIDDEN):  # all marks are of one length
                 sent = sent.replace(mark(who, 0).encode(), mark(who, number).encode())
             named = vector._replace(name=f"{client}: {vector.name}")
-            yield number, named, _cut(sent, (1, 2, _PIECES_MOST)[number % 3], chance)
+            yield number, named, _cut(sent, (1, 2, _MAX_PIECES)[number % 3], chance)
 
 
 def _pieces(client: DialectName, number: int) -> Pieces:

@@ -51,7 +51,7 @@ def look_at_configuration(case: DoctorCase) -> Iterator[DoctorFinding]:
         return
     settings = case.loaded
     if case.path is None:
-        yield note("there is no wireglot.toml: keys of the environment decide who is on", "wireglot init")
+        yield note("no wireglot.toml: providers are enabled by API keys in the environment", "wireglot init")
     else:
         told = [count(len(settings.providers), "provider")]
         told += [count(len(settings.rules), "rule")] if settings.rules else []
@@ -88,7 +88,7 @@ def _misspelt(case: DoctorCase) -> Iterator[DoctorFinding]:
         if name.startswith(_OURS) and name not in known:
             nearest = near(name.removeprefix(_OURS), meant)
             if nearest:
-                yield warning(f"{name} is set, and nobody reads it", f"did you mean {meant[nearest]}?")
+                yield warning(f"{name} is set but unused", f"did you mean {meant[nearest]}?")
 
 
 def _wrong(case: DoctorCase, each: ConfigProblem) -> DoctorFinding:
@@ -97,7 +97,7 @@ def _wrong(case: DoctorCase, each: ConfigProblem) -> DoctorFinding:
         return problem(text, f"set the variable {each.path} to that, or unset it")
     if each.expected == "a file that can be read":
         return problem(text, "wireglot init, or name another file with --config")
-    return problem(text, f"correct it in {case.file}; `wireglot config check` tells when it is right")
+    return problem(text, f"correct it in {case.file}; `wireglot config check` shows whether it is valid")
 
 
 def _of_note(text: str) -> DoctorFinding:
@@ -221,7 +221,7 @@ def _secrets(case: DoctorCase) -> Iterator[DoctorFinding]:
         )
     if not is_loopback(server.host) and not server.admin_secret.value:
         yield note(
-            "there is no admin secret: keys can be made and revoked on this machine only",
+            "no admin secret: keys can be created and revoked on this machine only",
             f'export WIREGLOT_ADMIN_SECRET="$({_MAKE_SECRET})"',
         )
     for provider in case.loaded.providers.values():

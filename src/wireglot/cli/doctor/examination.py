@@ -75,7 +75,7 @@ class DoctorReport:
         """What is about to be sent, to whom."""
         if asked and not self._json:
             hosts = ", ".join(dict.fromkeys(host_of(provider.spec.base_url) for provider in asked))
-            text = f"Asking {hosts}: no tokens are spent, --offline asks nobody."
+            text = f"Asking {hosts}: no tokens are spent, --offline sends nothing."
             for line in textwrap.wrap(one_line(text), self._columns, break_long_words=False):
                 self._print(self._paint(line, "dim"))
 

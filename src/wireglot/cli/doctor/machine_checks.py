@@ -109,7 +109,7 @@ def look_at_port(case: DoctorCase) -> Iterator[DoctorFinding]:
         else:
             reason = os.strerror(fault.errno) if fault.errno else str(fault)
             fix = f'[server] in {case.file}: host = "127.0.0.1", or an address of this machine'
-            yield problem(f"nobody can listen on {place}: {reason}", fix)
+            yield problem(f"cannot listen on {place}: {reason}", fix)
     gone = left_over(case.environ)
     if gone:
 

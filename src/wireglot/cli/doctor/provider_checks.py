@@ -105,7 +105,7 @@ def look_at_network(case: DoctorCase) -> Iterator[DoctorFinding]:
         )
         return
     if case.offline:
-        yield ok("nobody was asked (--offline)")
+        yield ok("not checked (--offline)")
         return
     seen: set[tuple[str, str]] = set()
     for answered in case.answers:
@@ -125,7 +125,7 @@ def _judged_host(case: DoctorCase, provider: Provider, answered: ProviderAnswer)
     if answered.outcome == "failing":
         return warning(
             f"{name}: {host} answers with status {answered.status}: {answered.words}",
-            "try again later; a fallback in [models] goes on without it",
+            "try again later; a fallback in [models] replaces it",
         )
     if answered.outcome == "other":
         return problem(

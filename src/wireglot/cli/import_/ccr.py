@@ -105,7 +105,7 @@ class Providers:
     def _key(self, name: str, node: SourceNode, fields: dict[str, Any]) -> str:
         entry = catalog.provider(fields["catalog"]) if "catalog" in fields else None
         if entry is not None and entry.auth == "none" and not fields.get("auth"):
-            self._report.default(node, "a server of one's own, which asks for no key")
+            self._report.default(node, "a custom server without a key")
             return ""
         usual = key_name(name, fields.get("catalog", ""))
         found = secret(node, self._draft.secrets, usual)
@@ -336,7 +336,7 @@ def _client_key(node: SourceNode, draft: Draft, report: ImportReport) -> None:
         draft.server["require_key"] = True
         draft.hints.append("no client key was carried over: make one with wireglot keys create NAME")
         report.left(
-            node, f"its hash would stand in [keys]: {reason}, or make a key with wireglot keys create NAME"
+            node, f"its hash would be in [keys]: {reason}, or make a key with wireglot keys create NAME"
         )
         return
     draft.keys[_KEY] = "sha256:" + hashlib.sha256(value.encode()).hexdigest()

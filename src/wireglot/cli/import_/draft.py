@@ -22,7 +22,7 @@ from wireglot.providers import spec as catalog
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _TAKEN: Final = frozenset({"discover", "demo"})
-_MODEL_LETTERS_MOST: Final = 256
+_MAX_MODEL_LETTERS: Final = 256
 
 
 class DraftProvider(msgspec.Struct):
@@ -77,7 +77,7 @@ class Draft:
 
 def is_model_name(name: str) -> bool:
     """Whether [models] takes it."""
-    return bool(name) and name.isprintable() and " " not in name and len(name) <= _MODEL_LETTERS_MOST
+    return bool(name) and name.isprintable() and " " not in name and len(name) <= _MAX_MODEL_LETTERS
 
 
 Fate = Literal["carried", "default", "left"]
@@ -244,7 +244,7 @@ def told_counts(report: ImportReport) -> str:
     carried, default, left = (len(report.of(fate)) for fate in ("carried", "default", "left"))
     return (
         f"{count(carried + default + left, 'setting')}: {carried} carried over, {default} so by default, "
-        f"{left} not carried over (told at the end)."
+        f"{left} not carried over (listed at the end)."
     )
 
 

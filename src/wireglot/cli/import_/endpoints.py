@@ -130,7 +130,7 @@ def _plain(url: str) -> str:
 
 
 _NOT_A_NAME: Final = re.compile(r"[^A-Z0-9]+")
-_NAME_LETTERS_MOST: Final = 60
+_MAX_NAME_LETTERS: Final = 60
 _SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie|password|signature", re.IGNORECASE)
 PLACEHOLDERS: Final = frozenset(
     {
@@ -219,7 +219,7 @@ def is_secret_header(name: str, value: str) -> bool:
 
 
 def _names(wish: str) -> Iterator[str]:
-    plain = _NOT_A_NAME.sub("_", wish.upper()).strip("_")[:_NAME_LETTERS_MOST] or "KEY"
+    plain = _NOT_A_NAME.sub("_", wish.upper()).strip("_")[:_MAX_NAME_LETTERS] or "KEY"
     name = f"K_{plain}" if plain[0].isdigit() else plain
     yield name
     yield from (f"{name}_{number}" for number in count(2))

@@ -22,7 +22,7 @@ from wireglot.cli.terminal import FAILED, OK, Unusable, one_line, say
 from wireglot.gateway.config import ConfigError, load
 from wireglot.gateway.config.kept_keys import keep, kept_file, read_kept
 
-_SOURCE_BYTES_MOST: Final = 4 * 1024 * 1024
+_MAX_SOURCE_BYTES: Final = 4 * 1024 * 1024
 _STANDARD: Final = "-"
 _KEEPABLE_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 _KEEPABLE: Final = re.compile(r"[\x21-\x7e]+")
@@ -73,14 +73,14 @@ _CONVERTERS: Final[dict[str, Callable[[str, Mapping[str, str]], tuple[Draft, Imp
 def _text(source: str) -> str:
     try:
         if source == _STANDARD:
-            content = sys.stdin.buffer.read(_SOURCE_BYTES_MOST + 1)
+            content = sys.stdin.buffer.read(_MAX_SOURCE_BYTES + 1)
         else:
             with open(source, "rb") as file:
-                content = file.read(_SOURCE_BYTES_MOST + 1)
+                content = file.read(_MAX_SOURCE_BYTES + 1)
     except (OSError, ValueError) as fault:  # ValueError: a name that no file can have
         reason = fault.strerror if isinstance(fault, OSError) else "a name that no file can have"
         raise UnreadableSource(reason or "cannot be read") from None
-    if len(content) > _SOURCE_BYTES_MOST:
+    if len(content) > _MAX_SOURCE_BYTES:
         raise UnreadableSource("too large for a configuration")
     try:
         return content.decode("utf-8-sig")

@@ -160,7 +160,7 @@ _MASTER: Final = "litellm-master"
 _MASTER_VARIABLE: Final = "LITELLM_MASTER_KEY"
 _TIMEOUTS: Final = {"litellm_settings": "request_timeout", "router_settings": "timeout"}
 _CALLBACKS: Final = ("callbacks", "success_callback", "failure_callback")
-_RETRIES_MOST: Final = 100
+_MAX_RETRIES: Final = 100
 _PROBE_CAP_SECONDS: Final = 10.0
 """The breaker's own, where a cool-down is not longer."""
 
@@ -266,7 +266,7 @@ def _put_defaults(root: SourceNode, deployments: Sequence[Deployment], report: I
             _put(deployments, "timeouts", {"first_byte": timeout.number, "idle": timeout.number})
             report.carried(timeout, "first_byte and idle of every provider's timeouts")
         if retries is not None and retries.number is not None:
-            _put(deployments, "retry", {"retries": int(min(_RETRIES_MOST, max(0, retries.number)))})
+            _put(deployments, "retry", {"retries": int(min(_MAX_RETRIES, max(0, retries.number)))})
             report.carried(retries, "retries of every provider's retry")
     router = root.get("router_settings")
     fails = router.get("allowed_fails") if router is not None else None
@@ -339,7 +339,7 @@ def _master_key(root: SourceNode, draft: Draft, report: ImportReport) -> None:
         )
         report.left(
             node,
-            "its hash would stand in [keys], and the variable is not set here: clients need a key all the "
+            "its hash would be in [keys], and the variable is not set here: clients need a key all the "
             "same (require_key); make one with wireglot keys create NAME",
         )
 
@@ -352,7 +352,7 @@ def _callbacks(root: SourceNode, draft: Draft, report: ImportReport) -> None:
         for item in (node.items or [node]) if node is not None else []:
             if item.text == "prometheus":
                 report.default(
-                    item, "GET /metrics is there anyway; where clients need keys, set server.metrics_key"
+                    item, "GET /metrics is always served; if clients need keys, set server.metrics_key"
                 )
             elif item.text == "otel":
                 draft.server["telemetry"] = True

@@ -282,7 +282,7 @@ def _vertex(
 def _key_file(node: SourceNode, secrets: Secrets) -> str:
     if node.fields or plain(node, secrets).lstrip().startswith("{"):
         raise NotCarried(
-            "the key of its service account stands in the file itself: save it as a file, and name that"
+            "the key of its service account is in the file itself: save it as a file and use its path"
         )
     return plain(node, secrets)
 
@@ -311,7 +311,7 @@ _FORMS: Final[
 
 _TABLES: Final = ("extra_headers", "headers", "vertex_credentials", "vertex_ai_credentials")
 """Parameters that may hold a table."""
-_RETRIES_MOST: Final = 100
+_MAX_RETRIES: Final = 100
 _ORGANIZATION: Final = "OpenAI-Organization"
 _MODEL: Final = "the model of its line in [models]"
 _COSTS: Final = {
@@ -377,7 +377,7 @@ class Entries:
         if row is None:
             known = f"no provider of LiteLLM that is known here has the prefix {one_line(prefix)}/"
             raise NotCarried(
-                known if prefix else f"whose model {one_line(name)} is cannot be told without a prefix"
+                known if prefix else f"whose model {one_line(name)} is cannot be determined without a prefix"
             )
         if "refused" in row:
             raise NotCarried(row["refused"])
@@ -403,7 +403,9 @@ class Entries:
         if params is None or params.get("model") is None or not params.fields["model"].text:
             raise NotCarried("it has no litellm_params with a model")
         if not is_model_name(name.text):
-            raise NotCarried("a name with spaces, control characters or more than 256 letters is none here")
+            raise NotCarried(
+                "a name with spaces, control characters or more than 256 characters is not supported"
+            )
         return name.text, params
 
     def _refuse_unserved(self, entry: SourceNode, params: SourceNode) -> None:
@@ -492,7 +494,7 @@ class Entries:
             fields["timeouts"] = {"first_byte": seconds, "idle": seconds}
         for name in ("max_retries", "num_retries"):
             if name in given and given[name].number is not None:
-                fields["retry"] = {"retries": int(min(_RETRIES_MOST, max(0, given[name].number or 0)))}
+                fields["retry"] = {"retries": int(min(_MAX_RETRIES, max(0, given[name].number or 0)))}
                 self._report.carried(given[name], "retries of its provider's retry")
         return fields
 

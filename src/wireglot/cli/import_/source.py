@@ -202,7 +202,7 @@ class _Walker:
         if source.tag.startswith("!"):
             line = source.start_mark.line + 1
             raise UnreadableSource(
-                f"line {line}: not YAML: the tag {source.tag}, which nobody can read safely"
+                f"line {line}: not YAML: the tag {source.tag}, which cannot be read safely"
             )
         value = self._loader.construct_object(source)
         plain = value is None or isinstance(value, str | int | float | bool)
@@ -265,7 +265,7 @@ class _Reader:
             key = self._key()
             self._skip()
             if self._peek() != ":":
-                self._fail("a name without a colon behind it")
+                self._fail("a name without a colon after it")
             self._at += 1
             node = self._value(child_path(path, key), depth + 1)
             if key in found:

@@ -19,7 +19,7 @@ def can_ask() -> bool:
 
 
 def ask_key(whose: str, variable: str) -> str:
-    """A key for which nothing is shown; empty where none is given, or nobody is there to ask."""
+    """A key for which nothing is shown; empty where none is given, or no server to ask."""
     if not can_ask():
         return ""
     complain(f"{one_line(whose)} wants a key, and {variable} is not set.")

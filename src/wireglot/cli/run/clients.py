@@ -51,7 +51,7 @@ def plugin_files(base: str, models: Sequence[str]) -> dict[str, str]:
 
 FOLDER: Final = "{folder}"
 """Stands in a value for the folder with a client's files."""
-_MODELS_MOST: Final = 300
+_MAX_MODELS: Final = 300
 _CLAUDE_CONTEXT: Final = 200_000
 """Tokens that every Claude model takes without a request for more."""
 _GEMINI_LOGINS: Final = ("gemini-api-key", "oauth-personal")
@@ -251,7 +251,7 @@ def _plain(node: SourceNode) -> Any:
 
 
 def _opencode(door: Door, environ: Mapping[str, str]) -> Pointing:
-    models: dict[str, Any] = {name: {"name": name} for name in (door.model, *door.models[:_MODELS_MOST])}
+    models: dict[str, Any] = {name: {"name": name} for name in (door.model, *door.models[:_MAX_MODELS])}
     if door.context:
         # It wants both figures or none; a fifth of the context is more than most models answer.
         models[door.model]["limit"] = {"context": door.context, "output": min(32_000, door.context // 5)}
@@ -303,7 +303,7 @@ def _in_quotes(value: str) -> str:
 
 def _llm(door: Door, environ: Mapping[str, str]) -> Pointing:
     """Its models are in a file of its home or in plug-ins: for this run it finds one more of those."""
-    names = (door.model, *(name for name in door.models[:_MODELS_MOST] if name != door.model))
+    names = (door.model, *(name for name in door.models[:_MAX_MODELS] if name != door.model))
     found = [FOLDER, *filter(None, [environ.get("PYTHONPATH", "")])]
     return Pointing(
         {"PYTHONPATH": ":".join(found), "WIREGLOT_KEY": door.key, "LLM_MODEL": f"wireglot/{door.model}"},

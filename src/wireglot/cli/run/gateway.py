@@ -276,6 +276,6 @@ class _Teller:
         writing, self._writing = self._writing, -1
         if writing < 0:
             return
-        with contextlib.suppress(OSError):  # nobody is there to hear it
+        with contextlib.suppress(OSError):  # no server to hear it
             os.write(writing, msgspec.json.encode(told))
         os.close(writing)

@@ -249,7 +249,7 @@ def join(url: str, ask_key: Callable[[str], str]) -> Joined:
     `ask_key` asks a person, and gives "" if it cannot."""
     joined = Joined(address_of(url))
     if not joined.is_wireglot():
-        raise Failed(f"{joined.url}: what answers there is no gateway: start one with `wireglot serve`")
+        raise Failed(f"{joined.url}: the server is not a Wireglot gateway: start one with `wireglot serve`")
     kept = read_kept(kept_file(os.environ), [])
     for key in (usable_key(os.environ.get(KEY, ""), KEY), kept[KEY].value if KEY in kept else ""):
         if not joined.wants_key():
@@ -289,8 +289,8 @@ class Launch(msgspec.Struct, frozen=True):
         known = ", ".join(CLIENTS)
         if self.families:
             if self.client:
-                return "--env is for a command behind a --, and needs no CLIENT"
-            return "" if self.arguments or self.print_env else "--env needs a command behind a --"
+                return "--env is for a command after --, without a CLIENT"
+            return "" if self.arguments or self.print_env else "--env needs a command after --"
         if not self.client:
             return f"name a client ({known}), or a command with --env"
         if self.client not in CLIENTS:

@@ -107,7 +107,7 @@ class AnswerBlocks:
     def call(self, part: ToolCall, path: str) -> Block:
         identifier = call_id(part.id, self.response_id, self._context)
         if identifier != part.id:
-            detail = "the provider's id has letters this dialect refuses"
+            detail = "the provider's id has characters this dialect rejects"
             self.losses.append(Loss(f"{path}.id", "tool_call.id", "emulated", detail))
         block: Block = {"type": "tool_use", "id": identifier, "name": part.name}
         arguments = render_input(part, path, self.losses)
@@ -151,7 +151,7 @@ class AnswerBlocks:
         match part:
             case Text():
                 if part.refusal:
-                    self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "told as text"))
+                    self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "sent as text"))
                 if part.logprobs:
                     self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
             case ToolCall():

@@ -126,7 +126,7 @@ class RequestBlocks:
         if part.cache is not None:
             block["cache_control"] = render_cache(part.cache, path, self.losses)
         if part.refusal:
-            self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "told as text"))
+            self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "sent as text"))
         if part.logprobs:
             self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
         if part.signature is not None:
@@ -179,7 +179,7 @@ class RequestBlocks:
             )
         if part.kind == "custom":
             self.losses.append(
-                Loss(f"{path}.kind", "tool.custom", "approximated", "told as the result of a function")
+                Loss(f"{path}.kind", "tool.custom", "approximated", "sent as the result of a function")
             )
         if part.cache is not None:
             block["cache_control"] = render_cache(part.cache, path, self.losses)
@@ -206,9 +206,7 @@ class RequestBlocks:
 def render_input(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     """The `input` object; None to leave it out or null as it came."""
     if part.kind == "custom":
-        losses.append(
-            Loss(f"{path}.arguments", "tool.custom", "emulated", 'the text stands in {"input": ...}')
-        )
+        losses.append(Loss(f"{path}.arguments", "tool.custom", "emulated", 'the text is in {"input": ...}'))
         return {"input": part.arguments}
     if part.extra is not None and part.extra.dialect == NAME:
         said = part.extra.form.get("input")

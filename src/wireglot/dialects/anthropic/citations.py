@@ -66,7 +66,7 @@ def _render(citation: Citation, path: str, losses: list[Loss], echoable: bool) -
         return None
     if citation.start is not None or citation.end is not None:
         losses.append(
-            Loss(path, "citations", "approximated", "where the cited stretch begins and ends is not told")
+            Loss(path, "citations", "approximated", "start and end of the cited text are not reported")
         )
     absent = own_form(citation.extra, NAME).get("absent", ())
     block: dict[str, Any] = {"type": _WEB}

@@ -67,7 +67,7 @@ def are_carried(servers: dict[str, dict[str, Any]], tools: tuple[AnyTool, ...], 
 
 def render_toolset(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if tool.server is not None and tool.server.approval:
-        losses.append(Loss(path, "hosted_tool", "dropped", "nobody can be asked to approve its calls here"))
+        losses.append(Loss(path, "hosted_tool", "dropped", "no one can approve its calls here"))
         return None
     server = server_of(tool, path, "as an mcp_toolset and its server", losses)
     if server is None:

@@ -139,7 +139,7 @@ def _source(
         }
     if media.mime:
         losses.append(
-            Loss(f"{path}.mime", feature, "approximated", "a reference does not tell its media type")
+            Loss(f"{path}.mime", feature, "approximated", "a reference does not state its media type")
         )
     if media.url is not None:
         return {"type": "url", "url": media.url, **beside}

@@ -93,9 +93,8 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
         raw = SPELT.get(stop.reason, "end_turn")
         if stop.reason not in SPELT:
             said = f" ({stop.raw})" if stop.raw else ""
-            losses.append(
-                Loss(f"{path}.reason", "stop_reason", "approximated", f"{stop.reason}{said} is told as {raw}")
-            )
+            detail = f"{stop.reason}{said} is reported as {raw}"
+            losses.append(Loss(f"{path}.reason", "stop_reason", "approximated", detail))
     fields: dict[str, Any] = {"stop_reason": raw, "stop_sequence": stop.sequence}
     if stop.dialect != NAME:
         fields["stop_details"] = None  # required, and null where there is nothing to say

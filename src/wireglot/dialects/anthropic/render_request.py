@@ -173,7 +173,7 @@ def _results_first(content: list[Block], losses: list[Loss]) -> list[Block]:
     results = [block for block in content if block["type"] == "tool_result"]
     if content[: len(results)] == results:
         return content
-    losses.append(Loss("$.messages", "content.position", "approximated", "results stand first in a turn"))
+    losses.append(Loss("$.messages", "content.position", "approximated", "results come first in a turn"))
     return results + [block for block in content if block["type"] != "tool_result"]
 
 

@@ -335,7 +335,7 @@ class MessageWriter(AnswerWriter):
                 declare_arguments(waiting.arguments.form, waiting.path, self.losses)
         else:
             whole = "".join(waiting.pieces)
-            detail = 'the text stands in {"input": ...}'
+            detail = 'the text is in {"input": ...}'
             self.losses.append(Loss(f"{waiting.path}.arguments", "tool.custom", "emulated", detail))
             rest = encode({"input": whole}).decode()
         if rest:

@@ -179,7 +179,7 @@ def grounding_metadata(
         for index, citation in enumerate(citations):
             place = f"{path}.citations[{index}]"
             if citation.native is not None or not citation.url:
-                out.append(Loss(place, "citations", "dropped", "only web sources can be told"))
+                out.append(Loss(place, "citations", "dropped", "only web sources are supported"))
                 continue
             losses_of_extra(citation.extra, OWN, place, out, "citations")
             source = (citation.url, citation.title)
@@ -210,7 +210,9 @@ def _segment(part: int, text: str, citation: Citation, path: str, out: list[Loss
         segment["text"] = citation.quote
     exact = citation.start is not None and citation.end is not None and 0 <= start <= end <= len(text)
     if not exact or (citation.extra is not None and citation.extra.fields):
-        out.append(Loss(path, "citations", "approximated", "a source is told by bytes of the answer only"))
+        out.append(
+            Loss(path, "citations", "approximated", "a source is identified by bytes of the answer only")
+        )
     return segment
 
 

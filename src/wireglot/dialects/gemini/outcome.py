@@ -136,7 +136,7 @@ def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str,
     kept = own_fields(stop.extra, OWN)
     if stop.sequence is not None:
         out.append(
-            Loss(f"{path}.sequence", "stop_sequence", "dropped", "the sequence that matched is not told")
+            Loss(f"{path}.sequence", "stop_sequence", "dropped", "the matching sequence is not reported")
         )
     if stop.dialect == OWN and not stop.raw and own_form(stop.extra, OWN).get("finishReason") == "absent":
         return dict(kept)

@@ -249,7 +249,7 @@ class PartRenderer:
                     assert_never(never)
         if misplaced:
             self.losses.append(
-                Loss(f"{path}.content", "content.position", "approximated", "text stands before media")
+                Loss(f"{path}.content", "content.position", "approximated", "text comes before media")
             )
         return texts, media
 

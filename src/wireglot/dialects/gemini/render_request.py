@@ -172,7 +172,7 @@ def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss])
     moved = [new for new, old in zip(arranged, turn.pieces, strict=True) if new is not old]
     if moved:
         index, (_, position, _) = moved[0]
-        detail = "results stand first, in the order of the calls"
+        detail = "results come first, in the order of the calls"
         path = f"$.messages[{index}].content[{position}]"
         out.append(Loss(path, "content.position", "approximated", detail))
     turn.pieces = arranged

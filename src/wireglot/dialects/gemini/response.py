@@ -232,7 +232,7 @@ def render_response(
     if response.usage is not None:
         body["usageMetadata"] = write_usage(response.usage, response.service_tier, "$.usage", out)
     elif response.service_tier:
-        out.append(Loss("$.service_tier", "service_tier", "dropped", "told only beside the usage"))
+        out.append(Loss("$.service_tier", "service_tier", "dropped", "reported only with the usage"))
     if response.model:
         body["modelVersion"] = response.model
     if response.id:

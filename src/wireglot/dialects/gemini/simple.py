@@ -175,7 +175,7 @@ def _render_part(
         return
     if type(part) is ToolResult:
         if texts:
-            out.append(Loss(path, "content.position", "approximated", "results stand first"))
+            out.append(Loss(path, "content.position", "approximated", "results come first"))
         if rendered["functionResponse"].pop("id", None) is not None:
             out.append(Loss(f"{path}.call_id", "tool_call.id", "dropped", "results are paired by name"))
         results.append(rendered)

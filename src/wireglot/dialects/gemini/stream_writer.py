@@ -290,7 +290,7 @@ class GeminiWriter(AnswerWriter):
             chunk["usageMetadata"] = write_usage(usage, tier, "$.usage", self.losses)
         elif tier:
             self.losses.append(
-                Loss("$.service_tier", "service_tier", "dropped", "told only beside the usage")
+                Loss("$.service_tier", "service_tier", "dropped", "reported only with the usage")
             )
         merge(chunk, {key: item for key, item in fields.items() if not key.startswith(FIRST)})
         out.append(self._framed(chunk, form))

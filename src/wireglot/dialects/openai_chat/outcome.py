@@ -98,10 +98,10 @@ def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> s
         name = "stop"  # the model's own words; `content_filter` is said where there are none
     if stop.sequence is not None:
         losses.append(
-            Loss("$.stop.sequence", "stop_sequence", "dropped", "Chat does not tell which one matched")
+            Loss("$.stop.sequence", "stop_sequence", "dropped", "Chat does not report which one matched")
         )
     if stop.reason not in _EXACT or parse_stop(name, calls, refusal).reason != stop.reason:
-        losses.append(Loss("$.stop", "stop_reason", "approximated", f"{stop.reason} is told as {name}"))
+        losses.append(Loss("$.stop", "stop_reason", "approximated", f"{stop.reason} is reported as {name}"))
     return name
 
 

@@ -212,9 +212,9 @@ class PartWriter:
         losses = self._losses
         if part.kind == "audio" and part.data is not None:
             if part.mime:
-                losses.append(Loss(f"{path}.mime", "audio", "dropped", "answers do not tell the format"))
+                losses.append(Loss(f"{path}.mime", "audio", "dropped", "answers do not state the format"))
             known = own_form(part.extra, NAME).get("audio", {})
-            native = {key: item for key, item in known.items() if key != "transcript"}  # told as text
+            native = {key: item for key, item in known.items() if key != "transcript"}  # sent as text
             identifier = self._context.new_id("audio", part.data[:64])
             out.append(self._chunks.chunk({"audio": {"id": identifier, **native, "data": part.data}}))
         elif part.kind != "image":
@@ -320,7 +320,7 @@ class PartWriter:
         if self._custom is None or part.name in self._custom:
             self._entry(sink, part, {"name": part.name, "input": text}, out)
             return
-        why = "the SDK's stream helper cannot read custom calls: told as a function of one string"
+        why = "the SDK's stream helper cannot read custom calls: sent as a function of one string"
         self._losses.append(Loss(path, "tool.custom", "emulated", why))
         arguments = encode_text({"input": text})
         self._entry(sink, replace(part, kind="function"), {"name": part.name, "arguments": arguments}, out)

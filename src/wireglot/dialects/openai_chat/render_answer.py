@@ -293,7 +293,7 @@ class Answer:
             losses_of_extra(part.extra, NAME, path, self._losses)
             if part.mime:
                 self._losses.append(
-                    Loss(f"{path}.mime", "audio", "dropped", "answers do not tell the format")
+                    Loss(f"{path}.mime", "audio", "dropped", "answers do not state the format")
                 )
             native = own_form(part.extra, NAME).get("audio")
             rest = native if native is not None else self._new_audio(part)

@@ -77,7 +77,7 @@ def render_result(
     _put_name(out, part, call, native, path=path, losses=losses)
     entries, moved, plain = _entries(part, path, losses)
     if part.is_error:
-        losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "told in the text"))
+        losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "stated in the text"))
         entries = _as_error(entries)
     if is_of_message(part.cache):
         put_message_cache(out, part.cache)
@@ -124,7 +124,7 @@ def _put_name(
     elif part.name and (call is None or call.name != part.name):
         losses.append(Loss(f"{path}.name", "tool_result.name", "dropped", "the id says it"))
     if part.kind != ("function" if call is None else call.kind):
-        losses.append(Loss(path, "tool.custom", "approximated", "results do not tell their kind"))
+        losses.append(Loss(path, "tool.custom", "approximated", "results do not state their kind"))
 
 
 def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any], list[Any], bool]:

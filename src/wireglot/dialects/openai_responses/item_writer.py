@@ -350,7 +350,7 @@ class ItemWriter:
             self.first_delta(part, Delta(-1, call.arguments))
         if end.signature is not None:
             self.losses.append(
-                Loss(f"{part.path}.signature", "reasoning.signature", "dropped", "it came behind its call")
+                Loss(f"{part.path}.signature", "reasoning.signature", "dropped", "it came after its call")
             )
         place = self._place(part, "")
         value = render_call(call, item.value["id"], "in_progress")

@@ -73,7 +73,12 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
         losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
     if stop.sequence is not None:
         losses.append(
-            Loss("$.stop.sequence", "stop_sequence", "dropped", "which one matched is not told here")
+            Loss(
+                "$.stop.sequence",
+                "stop_sequence",
+                "dropped",
+                "this dialect does not report which one matched",
+            )
         )
     if stop.dialect == NAME and stop.raw:
         status, _, why = stop.raw.partition("/")

@@ -324,7 +324,7 @@ class _Input(TurnWriter):
             case Foreign():
                 return render_foreign(part, path, self.losses)
             case Text():
-                raise AssertionError("texts stand inside messages")
+                raise AssertionError("texts are inside messages")
 
     def call(self, part: ToolCall, path: str) -> dict[str, Any]:
         self.calls[part.id] = part.name

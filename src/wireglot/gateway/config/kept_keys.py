@@ -93,7 +93,7 @@ def _from_keyring(name: str, notes: list[str]) -> str | None:
         notes.append(f"{name} is in the keyring, which cannot be read: {type(problem).__name__}")
         return None
     if not found:
-        notes.append(f"{name} was kept in the keyring and is there no more")
+        notes.append(f"{name} was stored in the keyring and is missing now")
     return found or None
 
 

@@ -99,7 +99,7 @@ def read_expiry(table: Table, default: int = 0) -> int:
 
 
 def moment(value: object) -> int | None:
-    """A date (its beginning) or a time; UTC where it does not say otherwise."""
+    """A date (its beginning) or a time; UTC by default otherwise."""
     if type(value) is str:
         try:
             value = datetime.fromisoformat(value)

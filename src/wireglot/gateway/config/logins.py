@@ -56,7 +56,7 @@ _AUTHORITIES: Final = frozenset(
     }
 )
 """Of Microsoft's clouds. https://learn.microsoft.com/entra/identity-platform/authentication-national-cloud"""
-_FILE_BYTES_MOST: Final = 64 * 1024
+_MAX_FILE_BYTES: Final = 64 * 1024
 
 
 class Surroundings(NamedTuple):
@@ -243,7 +243,7 @@ class _Fields:
         place = read.place(name, self._references.base)
         try:
             with place.open("rb") as file:
-                content = file.read(_FILE_BYTES_MOST)
+                content = file.read(_MAX_FILE_BYTES)
             document: Any = msgspec.json.decode(content)
             if not isinstance(document, dict) or document.get("type") != "service_account":
                 raise ValueError

@@ -19,7 +19,7 @@ class ProvidersTable(Struct, frozen=True):
 
     discover: Annotated[
         bool,
-        setting("whether providers that the file does not name are on if their keys are in the environment"),
+        setting("enable providers that are not in the file if their keys are in the environment"),
     ] = True
 
 
@@ -49,7 +49,7 @@ class LoginTable(Struct, frozen=True):
     token_file: Annotated[
         str,
         setting(
-            "`entra`: the file in which the platform keeps a token (workload identity); without "
+            "`entra`: the file with the platform's token (workload identity); without "
             "secret and file, the machine's managed identity",
             default="`$AZURE_FEDERATED_TOKEN_FILE`",
         ),
@@ -57,7 +57,7 @@ class LoginTable(Struct, frozen=True):
     authority: Annotated[
         str,
         setting(
-            "`entra`: who gives out tokens",
+            "`entra`: the token issuer",
             form="URL",
             default="`$AZURE_AUTHORITY_HOST`, or Microsoft's public one",
         ),
@@ -65,7 +65,7 @@ class LoginTable(Struct, frozen=True):
     metadata: Annotated[
         str,
         setting(
-            "`entra`: where a machine asks for its own identity",
+            "`entra`: the endpoint for managed identities",
             form="URL",
             default="`http://169.254.169.254`",
         ),
@@ -80,7 +80,7 @@ class LoginTable(Struct, frozen=True):
     ] = None
     session_token: Annotated[
         Secret | None,
-        setting("`aws`: goes with a key that was lent", default="`$AWS_SESSION_TOKEN`"),
+        setting("`aws`: the token of temporary credentials", default="`$AWS_SESSION_TOKEN`"),
     ] = None
     profile: Annotated[
         str,
@@ -101,18 +101,18 @@ class ProviderTable(Struct, frozen=True):
     """[providers.NAME], as it is written. What is not said is the entry's. More of its fields, those that no
     catalog knows, are in `settings.Provider`."""
 
-    catalog: Annotated[str, setting("the entry to start from, where the name is not one itself")] = ""
+    catalog: Annotated[str, setting("the catalog entry to use, if the name is not one")] = ""
     dialect: Annotated[
         str,
         setting(
             "what it speaks: `anthropic`, `openai-chat`, `openai-responses`, `gemini`, "
-            "`code-assist`, or one that is registered from outside"
+            "`code-assist`, or one of an installed package"
         ),
     ] = ""
     dialects: Annotated[
         tuple[str, ...],
         setting(
-            "the same, where it speaks several; preferred first",
+            "the same for several dialects; preferred first",
             expected="a list of dialects",
             default=_ENTRY,
         ),
@@ -120,7 +120,7 @@ class ProviderTable(Struct, frozen=True):
     base_url: Annotated[
         str,
         setting(
-            "what stands before the path of a request: without `/v1` for `anthropic`, with it "
+            "what precedes the path of a request: without `/v1` for `anthropic`, with it "
             "for OpenAI's dialects, with the version for `gemini`",
             form="URL",
             default=_ENTRY,
@@ -139,8 +139,8 @@ class ProviderTable(Struct, frozen=True):
     api_key: Annotated[
         Secret | None,
         setting(
-            "its key. Without, the catalog's variable is looked for, unless `base_url` was "
-            "changed: a key goes to no other host unasked"
+            "its key. Default: the catalog's variable, unless `base_url` was changed, so that a key is "
+            "never sent to another host"
         ),
     ] = None
     api_keys: Annotated[
@@ -160,7 +160,7 @@ class ProviderTable(Struct, frozen=True):
     models: Annotated[
         tuple[str, ...],
         setting(
-            "the names it serves, and no others are looked for there; patterns are allowed",
+            "the only models it serves; patterns are allowed",
             expected="a list of model names",
             default=_ENTRY,
         ),
@@ -170,8 +170,7 @@ class ProviderTable(Struct, frozen=True):
     streams: Annotated[
         Streams | None,
         setting(
-            "`only`: a whole answer is folded from a stream; `never`: a stream is unfolded from "
-            "a whole answer",
+            "`only`: it always streams; `never`: it never streams. The gateway converts",
             default=_ENTRY,
         ),
     ] = None
@@ -183,14 +182,14 @@ class ProviderTable(Struct, frozen=True):
     ] = ()
     limits: Annotated[
         dict[str, object],
-        setting("what it refuses, as in a catalog file", default=_ENTRY),
+        setting("what it rejects, as in a catalog file", default=_ENTRY),
     ] = {}
     home: Annotated[
         bool | None,
         setting(
-            "`true` for the dialect's own vendor: what clients say in it "
-            "[goes there as it is](gateway.md#forwarded-or-translated)",
+            "`true` for the dialect's own vendor: requests in it are [forwarded "
+            "unchanged](gateway.md#forwarded-or-translated)",
             default=_ENTRY,
         ),
     ] = None
-    title: Annotated[str, setting("how lists call it", default="the entry's, or the name")] = ""
+    title: Annotated[str, setting("display name", default="the entry's, or the name")] = ""

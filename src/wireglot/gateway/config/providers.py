@@ -55,7 +55,7 @@ def read_credentials(
             references.problems.add(path, "a key of ASCII characters without spaces", "another text")
         account = fingerprint(secret.value)
         if account in read:
-            references.problems.add(path, "each key of the pool once", "a key that is there already")
+            references.problems.add(path, "each key of the pool once", "a key that already exists")
         read[account] = Credential(secret, account)
     return tuple(read.values())
 

@@ -69,7 +69,7 @@ def _declared(struct: type[Struct], field: msgspec.structs.FieldInfo) -> Setting
     if not description:
         raise Undeclared(f"{place}: no description")
     if not extra.keys() <= _EXTRA:
-        raise Undeclared(f"{place}: nobody reads {', '.join(sorted(extra.keys() - _EXTRA))}")
+        raise Undeclared(f"{place}: unused variable {', '.join(sorted(extra.keys() - _EXTRA))}")
     if extra.get("computed"):
         return None
     default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()

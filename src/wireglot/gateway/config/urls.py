@@ -48,7 +48,7 @@ def _fault(text: str, dialect: str) -> tuple[str, str] | None:
         return "a plain path", "one with spaces, control characters or '..'"
     ending = _ENDPOINT.search(parts.path)
     if ending is not None:
-        return "a base URL: what stands before the path of the endpoint", f'one that ends in "{ending[0]}"'
+        return "a base URL: what precedes the path of the endpoint", f'one that ends in "{ending[0]}"'
     if dialect == "anthropic" and parts.path.rstrip("/").endswith("/v1"):
         return "an Anthropic base URL, which has no /v1 at its end", 'one that ends in "/v1"'
     return None

@@ -170,7 +170,7 @@ def _referred(path: Path, content: bytes | None, before: tuple[Path, ...]) -> tu
 
 
 _LOCK: Final = "a client key in [keys], or require_key = true"
-_RESTART: Final = f"{_LOCK} (only a restart can let everybody in)"
+_RESTART: Final = f"{_LOCK} (only a restart can remove the key requirement)"
 
 
 def needs_key(settings: Settings) -> bool:

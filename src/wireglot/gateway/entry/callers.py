@@ -21,11 +21,11 @@ from wireglot.gateway.settings import ClientKey, Secret, ServerSettings, Setting
 from wireglot.http.application import Head
 
 _FAILURES_SECONDS = 60.0
-_PEERS_MOST = 10_000
-_KEY_LETTERS_MOST = 4096
+_MAX_PEERS = 10_000
+_MAX_KEY_LETTERS = 4096
 _NO_SECRET: Final = b"wireglot"
 """The library's own: a gateway that was given none, in tests."""
-_SEALINGS_MOST: Final = 1024
+_MAX_SEALINGS: Final = 1024
 _OWNER_LETTERS: Final = 16
 
 
@@ -174,7 +174,7 @@ class Gatekeeper:
         if (admin and _holds(secrets, [admin])) or self.is_operator(secrets):
             return ADMIN
         for offered in secrets:
-            if len(offered) <= _KEY_LETTERS_MOST:
+            if len(offered) <= _MAX_KEY_LETTERS:
                 key = self.key_of(hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest(), settings)
                 if key is not None:
                     return Caller(key.name, key)
@@ -210,7 +210,7 @@ class Gatekeeper:
         in_query = surface(asked.dialect).client.key_query
         if in_query:
             offered.append(query_value(head.query, in_query))
-        return [key for key in offered if key and len(key) <= _KEY_LETTERS_MOST]
+        return [key for key in offered if key and len(key) <= _MAX_KEY_LETTERS]
 
     def _is_good(self, key: ClientKey) -> bool:
         return not key.expires or key.expires > self._wall() * 1000
@@ -227,7 +227,7 @@ class Gatekeeper:
         if now - since > _FAILURES_SECONDS:
             since, count = now, 0
         self._failures[peer] = (since, count + 1)
-        if len(self._failures) > _PEERS_MOST:
+        if len(self._failures) > _MAX_PEERS:
             self._failures.popitem(last=False)
 
 
@@ -271,7 +271,7 @@ def sealing(server: ServerSettings, caller: Caller) -> Sealing:
     return _sealing(server.secret, server.old_secrets, "" if caller.name == LOCAL.name else caller.name)
 
 
-@lru_cache(maxsize=_SEALINGS_MOST)
+@lru_cache(maxsize=_MAX_SEALINGS)
 def _sealing(secret: Secret, old: tuple[Secret, ...], name: str) -> Sealing:
     # A hash: the envelope lies in the open in clients' histories, and a name may be a person's.
     owner = hashlib.sha256(f"caller {name}".encode()).hexdigest()[:_OWNER_LETTERS] if name else ""

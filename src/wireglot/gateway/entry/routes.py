@@ -40,7 +40,7 @@ def root_page(surfaces: Sequence[Surface]) -> Probe:
         {
             "name": "wireglot",
             "version": __version__,
-            "help": "point a client at this address: `wireglot run CLIENT` does, docs/clients.md tells how",
+            "help": "point a client at this address: `wireglot run CLIENT` does, see docs/clients.md",
             "endpoints": {
                 **endpoints,
                 "models": ["GET /v1/models", "GET /v1beta/models"],
@@ -168,7 +168,7 @@ SECOND_ROOT: Final = "/openai"
 
 _MAX_FIXED: Final = 256
 _MAX_PIECES: Final = 8
-_PATHS_ARE_TOLD: Final = "GET / tells what is served"
+_PATHS_ARE_TOLD: Final = "GET / lists the endpoints"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
 """SDKs write it where a model's name has a slash, a session may be named so; nobody needs it elsewhere."""
 

@@ -30,9 +30,9 @@ _COOKIE: Final = "wireglot-inspector"
 _SEALED_FOR: Final = "\0inspector"
 """No caller is called so: the sealing key is no caller's."""
 _KIND: Final = "session"
-_TOKEN_LETTERS_MOST: Final = 1024
-_COOKIES_TRIED_MOST: Final = 4
-_ENDED_MOST: Final = 10_000
+_MAX_TOKEN_LETTERS: Final = 1024
+_MAX_COOKIES_TRIED: Final = 4
+_MAX_ENDED: Final = 10_000
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
 _OPEN: Final = "open"
 _PASSING: Final = secrets.token_bytes(32)
@@ -69,7 +69,7 @@ class InspectorSessions:
     def read(self, cookies: str, host: str, settings: Settings) -> InspectorSession | None:
         """The session among the cookies of a request, as far as the token itself can tell."""
         name = cookie_name(host)
-        tried = [value for each, value in _pairs(cookies) if each == name][:_COOKIES_TRIED_MOST]
+        tried = [value for each, value in _pairs(cookies) if each == name][:_MAX_COOKIES_TRIED]
         for token in tried:
             session = self._opened(token, settings)
             if session is not None and self.holds(session, settings):
@@ -85,7 +85,7 @@ class InspectorSessions:
     def obey(self, command: PeerCommand, *, is_new: bool) -> None:
         if command.ends > self._wall():
             self._ended[command.ended] = command.ends
-            if len(self._ended) > _ENDED_MOST:
+            if len(self._ended) > _MAX_ENDED:
                 self._ended.popitem(last=False)
 
     def standing(self) -> list[PeerCommand]:
@@ -99,7 +99,7 @@ class InspectorSessions:
         return _print(settings, f"csrf {bound}")
 
     def _opened(self, token: str, settings: Settings) -> InspectorSession | None:
-        if len(token) > _TOKEN_LETTERS_MOST or not token.isascii():
+        if len(token) > _MAX_TOKEN_LETTERS or not token.isascii():
             return None
         try:
             sealed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
@@ -231,7 +231,7 @@ class Access:
         expected = self._sessions.csrf(seen.session, settings)
         if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
             raise RequestError(
-                "permission", f"{CSRF}: expected the token that GET /inspector/api/session tells",
+                "permission", f"{CSRF}: expected the token of GET /inspector/api/session",
                 code="csrf_token_wrong",
             )  # fmt: skip
 

@@ -36,7 +36,7 @@ By = Literal["model", "provider", "key"]
 BY: Final[tuple[By, ...]] = ("model", "provider", "key")
 _STEPS: Final = (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 7 * 86_400)
 _STEPS_USUAL: Final = 60
-STEPS_MOST: Final = 500
+MAX_STEPS: Final = 500
 GROUPS_SHOWN: Final = 30
 _PERCENTILES: Final = (50, 95, 99)
 _FAILED: Final = frozenset({"error", "gateway_abort", "crash"})
@@ -68,7 +68,7 @@ def usual_step(since: int, until: int) -> int:
     for step in _STEPS:
         if (until - since) / step <= _STEPS_USUAL * 2:
             return step
-    return max(_STEPS[-1], math.ceil((until - since) / STEPS_MOST))
+    return max(_STEPS[-1], math.ceil((until - since) / MAX_STEPS))
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float | None:
@@ -79,7 +79,7 @@ def percentile(ordered: Sequence[float], percent: int) -> float | None:
 
 
 def charted(
-    rows: Iterable[UsageRow], span: TimeSpan, by: By, groups_most: int = GROUPS_SHOWN
+    rows: Iterable[UsageRow], span: TimeSpan, by: By, max_groups: int = GROUPS_SHOWN
 ) -> dict[str, Any]:
     """The series of all rows together, and of the largest groups."""
     found = list(rows)
@@ -89,7 +89,7 @@ def charted(
     for row in found:
         groups.setdefault(name_of(row), []).append(row)
     largest = sorted(groups, key=lambda name: (-len(groups[name]), name))
-    shown = largest[:groups_most]
+    shown = largest[:max_groups]
     return {
         "times": span.times,
         "total": _summed(found),
@@ -190,7 +190,7 @@ def _number(value: float | None) -> str:
     return str(value) if type(value) is int else f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-ROWS_MOST: Final = 20_000
+MAX_ROWS: Final = 20_000
 """Newer ones first: percentiles need each value. What is left out is told."""
 _GROUPS_IN_CSV: Final = 1000
 _USUAL_FROM: Final = "1h"
@@ -198,7 +198,7 @@ _AT_ONCE_ROWS: Final = 500
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
 _LABEL: Final = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _FLUSH_SECONDS: Final = 0.5
-_WAITING_MOST: Final = 16
+_MAX_WAITING: Final = 16
 _WAITING_SECONDS: Final = 30.0
 
 
@@ -246,7 +246,7 @@ class DashboardPage:
         self._health = health
         self._scrape = scrape
         self._traces = traces
-        self._gate = Gate(1, _WAITING_MOST, _WAITING_SECONDS)
+        self._gate = Gate(1, _MAX_WAITING, _WAITING_SECONDS)
 
     async def dashboard(self, page: PageRequest, viewer: Viewer) -> None:
         span, by = span_of(page), _by(page)
@@ -275,19 +275,19 @@ class DashboardPage:
         page.send(told)
 
     async def _told(
-        self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, groups_most: int
+        self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, max_groups: int
     ) -> dict[str, Any]:
         query = query_of(page, span, viewer)
-        found = await self._ledger.rows(query, limit=ROWS_MOST + 1)
+        found = await self._ledger.rows(query, limit=MAX_ROWS + 1)
         # What machines of a fleet answered that keep books of their own, this one among them.
         if more := await self._traces.fleet.unbooked(span.since, span.until):
             known = {row.id for row in found}
             booked = (usage_of(self._traces.told(row)) for row in more if row.booked)
             found += [row for row in booked if row.id not in known and query.chooses(row)]
             found.sort(key=lambda row: -row.started)
-        is_cut = len(found) > ROWS_MOST
-        rows = found[:ROWS_MOST]
-        work = partial(charted, rows, span, by, groups_most)
+        is_cut = len(found) > MAX_ROWS
+        rows = found[:MAX_ROWS]
+        work = partial(charted, rows, span, by, max_groups)
         return {
             "from": span.since,
             "to": span.until,
@@ -362,8 +362,8 @@ def span_of(page: PageRequest) -> TimeSpan:
     if until <= since:
         raise invalid_value("to", "a time after from")
     step = page.number("step", usual_step(since, until), 1, 366 * 86_400)
-    if (until - since) / step > STEPS_MOST:
-        raise invalid_value("step", f"one that makes at most {STEPS_MOST} of it")
+    if (until - since) / step > MAX_STEPS:
+        raise invalid_value("step", f"one that makes at most {MAX_STEPS} of it")
     return TimeSpan(since, until, step)
 
 

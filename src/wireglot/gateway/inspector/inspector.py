@@ -167,7 +167,7 @@ def _is_known(tags: str, tag: str) -> bool:
     return tag in known or "*" in known
 
 
-_SECRET_LETTERS_MOST: Final = 4096
+_MAX_SECRET_LETTERS: Final = 4096
 
 
 Command = Callable[[PeerCommand], Awaitable[str]]
@@ -195,7 +195,7 @@ class SignInPages:
     async def begin(self, page: PageRequest, seen: SeenVisitor) -> None:
         """Whoever has no session yet has no token to send: the secret itself is what no other page knows."""
         secret = page.document().get("secret")
-        if type(secret) is not str or not secret.strip() or len(secret) > _SECRET_LETTERS_MOST:
+        if type(secret) is not str or not secret.strip() or len(secret) > _MAX_SECRET_LETTERS:
             raise invalid_value("secret", "the admin secret or a client key")
         try:
             who = self._gatekeeper.known(page.head.peer, [secret.strip()], page.settings)
@@ -219,9 +219,7 @@ class SignInPages:
         gone = set_cookie(host, "", secure=is_behind_tls(page.head), seconds=0)
         told = {"access": "none"}
         if unreached:
-            told["unreached"] = (
-                f"signed out on this machine; the others are told once the store is back: {unreached}"
-            )
+            told["unreached"] = f"signed out on this machine; on others once the store is back: {unreached}"
         page.send(told, more=[gone])
 
     async def _ended(self, session: InspectorSession) -> str:
@@ -244,15 +242,15 @@ class SignInPages:
         return told
 
 
-_BODY_BYTES_MOST: Final = 4 * MIB
-_STRANGERS_BODY_BYTES_MOST: Final = 16 * KIB
+_MAX_BODY_BYTES: Final = 4 * MIB
+_MAX_STRANGERS_BODY_BYTES: Final = 16 * KIB
 """Of whoever may not look yet: a secret is short."""
 _OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "session.end"})
 """What is answered to whoever may not look yet."""
 
 
-def body_bytes_most(asked: Asked) -> int:
-    return _STRANGERS_BODY_BYTES_MOST if asked.verb in _OPEN else _BODY_BYTES_MOST
+def max_body_bytes(asked: Asked) -> int:
+    return _MAX_STRANGERS_BODY_BYTES if asked.verb in _OPEN else _MAX_BODY_BYTES
 
 
 class Inspector:

@@ -25,8 +25,8 @@ from wireglot.wire.json import BadJson, decode, encode
 
 Kind = Literal["request", "answer", "stream"]
 KINDS: Final[tuple[Kind, ...]] = ("request", "answer", "stream")
-_LOSSES_MOST: Final = 500
-_LINES_MOST: Final = 100
+_MAX_LOSSES: Final = 500
+_MAX_LINES: Final = 100
 """Losses of a stream whose lines are looked for: each is looked at anew behind every event."""
 _END_OF_STREAM: Final = "[DONE]"
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -43,7 +43,7 @@ class ToTranslate(msgspec.Struct, frozen=True):
     """Where the document itself names none."""
 
 
-def asked_of(document: dict[str, Any], letters_most: int) -> ToTranslate:
+def asked_of(document: dict[str, Any], max_letters: int) -> ToTranslate:
     known = {"dialect", "kind", "text", "request", "model"}
     for name in document:
         if name not in known:
@@ -52,8 +52,8 @@ def asked_of(document: dict[str, Any], letters_most: int) -> ToTranslate:
         value = document.get(name, "")
         if type(value) is not str:
             raise invalid_value(name, "text")
-        if len(value) > letters_most:
-            raise invalid_value(name, f"at most {letters_most} letters")
+        if len(value) > max_letters:
+            raise invalid_value(name, f"at most {max_letters} letters")
     try:
         spoken = dialect_name(document.get("dialect", ""))
     except UnknownDialect:
@@ -153,11 +153,11 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
     for line, event in _events(asked.text):
         last = line or last
         written += translator.feed(event.encode("utf-8", "replace"))
-        if len(lines) < _LINES_MOST:
+        if len(lines) < _MAX_LINES:
             for loss in translator.losses:
                 lines.setdefault(loss, last)
     written += translator.close()
-    for loss in translator.losses[:_LINES_MOST]:  # what is known at its end only
+    for loss in translator.losses[:_MAX_LINES]:  # what is known at its end only
         lines.setdefault(loss, last)
     told = {"text": written.decode("utf-8", "replace"), **_told_losses(translator.losses, lines)}
     return {**told, "broken": True} if translator.failed else told
@@ -186,7 +186,7 @@ def _told_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None
             "reason": loss.reason,
             **({"line": line} if lines and (line := lines.get(loss)) else {}),
         }
-        for loss in found[:_LOSSES_MOST]
+        for loss in found[:_MAX_LOSSES]
     ]
     more = len(found) - len(told)
     return {"losses": told, "more_losses": more} if more else {"losses": told}
@@ -206,7 +206,7 @@ def _at(text: str, bad: BadJson) -> dict[str, Any]:
     return told | {"line": line, "column": len(before) - before.rfind("\n"), "offset": len(before)}
 
 
-LETTERS_MOST: Final = MIB
+MAX_LETTERS: Final = MIB
 _AT_ONCE_LETTERS: Final = 8 * KIB
 """A few milliseconds for all dialects together."""
 
@@ -216,7 +216,7 @@ class TranslatePage:
         self._turn = Limiter(1, aside)
 
     async def translate(self, page: PageRequest, viewer: Viewer) -> None:
-        asked = asked_of(page.document(), LETTERS_MOST)
+        asked = asked_of(page.document(), MAX_LETTERS)
         if len(asked.text) + len(asked.request) <= _AT_ONCE_LETTERS:
             page.send(translated(asked))
         else:

@@ -241,7 +241,7 @@ def _estimate(
         "key": page.caller.name,
         "estimate": {
             "input": usage.input,
-            "output_most": usage.output,
+            "max_output": usage.output,
             "cost": cost(price, usage) if price is not None else None,
             "currency": settings.currency,
         },

@@ -122,7 +122,7 @@ def filled(text: str, *, url: str, key: str, model: str) -> str:
 
 
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_MODELS_MOST: Final = 2000
+_MAX_MODELS: Final = 2000
 _OFF: Final = "provider {} is off: "
 _NO_KEY_NEEDED: Final = "none"
 _YOUR_KEY: Final = "YOUR_KEY"
@@ -139,7 +139,7 @@ async def setup(page: PageRequest, viewer: Viewer) -> None:
         "version": __version__,
         "needs_key": viewer.access != "open",
         "demo": DEMO in settings.providers,
-        "models": named[:_MODELS_MOST],
+        "models": named[:_MAX_MODELS],
         "model_count": len(named),
         "clients": [
             {
@@ -211,5 +211,5 @@ def _why_off(spec: ProviderSpec, settings: Settings) -> str:
     if spec.api_key_env:
         return f"{' or '.join(spec.api_key_env)} is not set"
     if spec.login:
-        return f"it is signed in to: [providers.{spec.name}.login], docs/clouds.md tells how"
+        return f"it is signed in to: [providers.{spec.name}.login], see docs/clouds.md"
     return f"[providers.{spec.name}] turns it on"

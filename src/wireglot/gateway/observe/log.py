@@ -46,13 +46,13 @@ AGENT_MAX: Final = 256
 TEXT_MAX: Final = 512
 _NAME_MAX: Final = 256
 _ITEMS_MAX: Final = 64
-LOSSES_MOST: Final = 24
+MAX_LOSSES: Final = 24
 """Told whole in one line; those of a request are kept elsewhere for an hour."""
-_NAMES_KNOWN_MOST: Final = 1024
-_COMMON_MOST: Final = 512
+_MAX_NAMES_KNOWN: Final = 1024
+_MAX_COMMON: Final = 512
 _COMMON_LETTERS: Final = 1024
 """Longer names are cleaned for each line anew: clients choose them."""
-_LOSSES_KNOWN_MOST: Final = 512
+_MAX_LOSSES_KNOWN: Final = 512
 _LOSSES_KNOWN_LETTERS: Final = 4096
 """Of all losses of one request: longer ones are not remembered."""
 
@@ -101,7 +101,7 @@ class Cleaner:
         if clean is None:
             clean = self.text(text, limit)
             if len(text) <= MODEL_MAX and len(clean) <= MODEL_MAX:  # within every limit
-                if len(self._known) >= _NAMES_KNOWN_MOST:
+                if len(self._known) >= _MAX_NAMES_KNOWN:
                     self._known.clear()
                 self._known[text] = clean
         return clean
@@ -198,7 +198,7 @@ class JsonLines:
             common["stop"] = name(record.stop)
         written = level_of(record).encode(), _encode(common)[1:-1]
         if sum(len(text) for text in alike if type(text) is str) <= _COMMON_LETTERS:
-            if len(self._commons) >= _COMMON_MOST:
+            if len(self._commons) >= _MAX_COMMON:
                 self._commons.clear()
             self._commons[alike] = written
         return written
@@ -212,16 +212,16 @@ class JsonLines:
         worst = worst_first(losses)
         details = [
             {**loss.told(), "path": name(loss.path, PATH_MAX), "detail": name(loss.detail)}
-            for loss in worst[:LOSSES_MOST]
+            for loss in worst[:MAX_LOSSES]
         ]
         told = {
             "losses": list(dict.fromkeys([loss.feature for loss in worst])),
             "loss_details": msgspec.Raw(_encode(details)),
         }
-        if len(worst) > LOSSES_MOST:
-            told["losses_untold"] = sum_of(worst[LOSSES_MOST:])
+        if len(worst) > MAX_LOSSES:
+            told["losses_untold"] = sum_of(worst[MAX_LOSSES:])
         if sum(len(loss.path) + len(loss.detail) for loss in losses) <= _LOSSES_KNOWN_LETTERS:
-            if len(self._losses_told) >= _LOSSES_KNOWN_MOST:
+            if len(self._losses_told) >= _MAX_LOSSES_KNOWN:
                 self._losses_told.clear()
             self._losses_told[losses] = told
         return told

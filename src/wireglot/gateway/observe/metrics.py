@@ -1,7 +1,7 @@
 """Counters of one process, in Prometheus's text format.
 
 Labels stay few whatever clients send: a model's name becomes a label only if the configuration knows it or a
-provider has answered it, and only MODELS_MOST of them; of client keys the first KEYS_MOST that ask. The rest
+provider has answered it, and only MAX_MODELS of them; of client keys the first MAX_KEYS that ask. The rest
 is "other". Keys and models never stand in one series: it would be one for each pair of them.
 """
 
@@ -16,9 +16,9 @@ from wireglot.ir.usage import KINDS
 from wireglot.stores.records import MICRO
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-MODELS_MOST: Final = 200
-KEYS_MOST: Final = 100
-_CELLS_MOST: Final = 4096
+MAX_MODELS: Final = 200
+MAX_KEYS: Final = 100
+_MAX_CELLS: Final = 4096
 OTHER: Final = "other"
 
 SECONDS: Final = (
@@ -153,7 +153,7 @@ class Histogram:
 class ModelNames:
     """Which models, or client keys, have a label of their own."""
 
-    def __init__(self, known: Iterable[str], clean: Callable[[str], str], limit: int = MODELS_MOST) -> None:
+    def __init__(self, known: Iterable[str], clean: Callable[[str], str], limit: int = MAX_MODELS) -> None:
         self._clean = clean
         self._left = limit
         self._names = {name: clean(name) for name in known}
@@ -179,7 +179,7 @@ class Metrics:
         self, models: Iterable[str] = (), clean: Callable[[str], str] = str, version: str = ""
     ) -> None:
         self.models = ModelNames(models, clean)
-        self.keys = ModelNames((), clean, KEYS_MOST)
+        self.keys = ModelNames((), clean, MAX_KEYS)
         self._currency = ""
         self.requests = Counter(
             "wireglot_requests_total",
@@ -232,16 +232,18 @@ class Metrics:
         self.in_flight = Counter("wireglot_requests_in_flight", "Requests being answered.", (), "gauge")
         self.retries = Counter("wireglot_retries_total", "Further attempts at a target.", ("provider",))
         self.fallbacks = Counter(
-            "wireglot_fallbacks_total", "Requests that went on from this provider to the next.", ("provider",)
+            "wireglot_fallbacks_total",
+            "Requests that fell back from this provider to the next.",
+            ("provider",),
         )
         self.losses = Counter(
-            "wireglot_losses_total", "Requests in which a feature was bent.", ("feature", "grade")
+            "wireglot_losses_total", "Requests with a loss of this feature.", ("feature", "grade")
         )
         self.upstream_errors = Counter(
             "wireglot_upstream_errors_total", "Attempts that a provider failed.", ("provider", "kind")
         )
         self.reload_failures = Counter(
-            "wireglot_config_reload_failures_total", "New configurations that were refused."
+            "wireglot_config_reload_failures_total", "New configurations that were rejected."
         )
         self.sink_failures = Counter(
             "wireglot_sink_failures_total",
@@ -296,7 +298,7 @@ class Metrics:
             caller = self.keys.label(record.caller, True)
             cells = _Cells(self, record, model, caller)
             if OTHER not in (model, caller):  # what has no label of its own may have one later
-                if len(self._cells) >= _CELLS_MOST:
+                if len(self._cells) >= _MAX_CELLS:
                     self._cells.clear()
                 self._cells[alike] = cells
         cells.count(record)

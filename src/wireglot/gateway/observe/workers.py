@@ -21,7 +21,7 @@ from typing import Final, cast
 from wireglot.gateway.observe.metrics import number_text
 
 TIMEOUT_SECONDS: Final = 1.0
-_ANSWER_BYTES_MOST: Final = 16 * 1024 * 1024
+_MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
 _DIRECTORY_MOST_BYTES: Final = 84
 """With a socket's name behind it: the address of one may have 104 bytes, on Linux 108."""
@@ -83,7 +83,7 @@ class Siblings:
     async def _ask(self, path: Path) -> bytes | None:
         try:
             async with asyncio.timeout(self._timeout):
-                reader, writer = await asyncio.open_unix_connection(str(path), limit=_ANSWER_BYTES_MOST)
+                reader, writer = await asyncio.open_unix_connection(str(path), limit=_MAX_ANSWER_BYTES)
                 try:
                     text = await reader.readuntil(_END)
                 finally:

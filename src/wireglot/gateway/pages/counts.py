@@ -29,7 +29,7 @@ from wireglot.wire.splice import splice
 _PATIENCE_SECONDS = 15.0
 """An estimate is better than a client that waits."""
 _WITHOUT_SECONDS = 600.0
-_WITHOUT_MOST = 1000
+_MAX_WITHOUT = 1000
 
 
 class Counting:
@@ -116,7 +116,7 @@ class Counting:
 
     def _remember_without(self, target: Target) -> None:
         """For a while: it may be the model that is not there, and not the counter."""
-        if len(self._without) >= _WITHOUT_MOST:
+        if len(self._without) >= _MAX_WITHOUT:
             self._without.clear()
         self._without[target.name, target.dialect] = time.monotonic() + _WITHOUT_SECONDS
 

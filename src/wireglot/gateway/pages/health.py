@@ -74,7 +74,7 @@ def publish(observer: Observer, gates: Gates, health: Health, at_providers: Call
     read("queue", "Requests waiting for their turn.", lambda: {(): gates.waiting + at_providers()})
     read(
         "breaker_open",
-        "Routes (a provider's model) that are given a rest.",
+        "1 while the circuit breaker of the route (a provider's model) is open.",
         lambda: {(observer.redactor.text(name)[:128],): 1 for name in health.open_breakers()[:_ROUTES_SHOWN]},
         ("route",),
     )

@@ -31,8 +31,8 @@ KEPT_SECONDS: Final = 3600.0
 RETRY_SECONDS: Final = 15.0
 WAIT_SECONDS: Final = 2.0
 """The most that a page waits; the answer that comes later is for the next one."""
-MODELS_MOST: Final = 5000
-_BYTES_MOST: Final = 16 * 2**20
+MAX_MODELS: Final = 5000
+_MAX_BYTES: Final = 16 * 2**20
 _TIMEOUTS: Final = Timeouts(first_byte=5.0, total=10.0)
 
 
@@ -129,7 +129,7 @@ class UpstreamLists:
             if answer.status != 200:
                 answer.abort()
                 return None
-            return read_list(decode(await answer.read(_BYTES_MOST)), MODELS_MOST)
+            return read_list(decode(await answer.read(_MAX_BYTES)), MAX_MODELS)
         except BadJson:
             return None
         except BaseException:
@@ -155,7 +155,7 @@ class ModelPages:
         spoken = surface(page.asked.dialect)
         theirs = await self._upstreams.of(page.settings.providers.values())
         for silent in theirs.silent:
-            page.record.noted(f"{silent} has told no list of models")
+            page.record.noted(f"{silent} has returned no list of models")
         try:
             document = self._document(page, spoken, theirs)
         except ClientFault as fault:

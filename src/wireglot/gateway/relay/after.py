@@ -74,7 +74,7 @@ def resting(route: str, seconds: float) -> AttemptFailed:
     return AttemptFailed(
         ApiError(
             "server",
-            f"{route} has failed repeatedly and is given a rest",
+            f"circuit breaker open for {route} after repeated failures",
             status=503,
             code="upstream_unavailable",
             retry_after=seconds,

@@ -28,7 +28,7 @@ from wireglot.translate import Plan, plan
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
-_NAMED_MOST: Final = 4
+_MAX_NAMED: Final = 4
 """Losses that an error names beside the worst."""
 LOSS_REFUSED: Final = "loss_refused"
 _WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
@@ -140,7 +140,7 @@ def _not_as_is(target: Target) -> RequestError:
     how = "" if target.provider.spec.streams == "both" else f", streams: {target.provider.spec.streams}"
     return RequestError(
         "bad",
-        f"{target.provider.name} speaks {spoken}{how}: the request cannot be passed to it as it is "
+        f"{target.provider.name} speaks {spoken}{how}: the request cannot be forwarded unchanged "
         "(x-wireglot-loss-policy, or losses of the key, route or provider)",
         code="as_is_impossible",
     )
@@ -289,8 +289,8 @@ def _refuse_losses(exchange: Exchange, losses: tuple[Loss, ...]) -> None:
 
 
 def _named(losses: list[Loss]) -> str:
-    shown = [f"{loss.feature} at {_place(loss)}" for loss in losses[:_NAMED_MOST]]
-    return ", ".join(shown) + (", ..." if len(losses) > _NAMED_MOST else "")
+    shown = [f"{loss.feature} at {_place(loss)}" for loss in losses[:_MAX_NAMED]]
+    return ", ".join(shown) + (", ..." if len(losses) > _MAX_NAMED else "")
 
 
 def _place(loss: Loss) -> str:

@@ -42,7 +42,7 @@ from wireglot.ir.stream import unfold
 from wireglot.ir.verdict import Accepted, accept
 from wireglot.providers.carried import with_minter
 from wireglot.providers.unasked import Unasked
-from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, exceeds_depth
+from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, exceeds_depth
 
 _OPENING_BYTES: Final = 64
 
@@ -124,7 +124,7 @@ class Delivery:
             seen = target.surface.glance(body)
         except BadJson as fault:
             raise _unread(fault) from None
-        if exceeds_depth(body, DEPTH_MOST):
+        if exceeds_depth(body, MAX_DEPTH):
             raise _unread(TooDeep())
         if not body.isascii() and not _is_utf8(body):
             raise failures.unreadable("the upstream's answer is not UTF-8")

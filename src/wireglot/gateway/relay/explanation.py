@@ -22,7 +22,7 @@ _VERBATIM: Final = frozenset({"context_overflow", "content_policy"})
 """Clients heal by the exact wording of these."""
 _MASKED_KEY: Final = re.compile(r"\S*\*{3,}\S*")
 """Providers repeat the ends of a key that they refuse: `sk-ab***********yz`."""
-_SAID_LETTERS_MOST: Final = 300
+_MAX_SAID_LETTERS: Final = 300
 
 
 def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFailed:
@@ -42,7 +42,7 @@ def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFa
     message = error.message
     match failed.blame:
         case "quota":
-            message = f"{name}: {message} (whoever runs this gateway must see to its account there)"
+            message = f"{name}: {message} (the operator of this gateway must check the account)"
             failed.fix = f"{_key_of(provider)}; asked at {host}"
         case "connection" | "timeout":
             message = f"{name}: {message}"
@@ -65,18 +65,18 @@ def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
     said = own_words(failed.error)
     says = f" (it says: {said})" if said else ""
     if failed.error.code == SIGN_IN_FAILED:
-        told = f"this gateway cannot sign in to {name}{says}: whoever runs it must see to that"
+        told = f"this gateway cannot sign in to {name}{says}: its operator must fix that"
     elif failed.error.kind == "permission":
-        told = f"{name} does not let this gateway's key do that{says}: whoever runs it can change that"
+        told = f"{name} does not let this gateway's key do that{says}: its operator can change that"
     else:
-        told = f"{name} does not accept this gateway's key{says}: whoever runs it must set a valid one"
+        told = f"{name} does not accept this gateway's key{says}: its operator must set a valid one"
     message = legible(f"upstream credential rejected: {told}")
     return AttemptFailed(ApiError("server", message, status=502, code="upstream_auth_failed"), "credential")
 
 
 def own_words(error: ApiError) -> str:
     """What a provider says, as it may be told: one line, and nothing of a key."""
-    return _MASKED_KEY.sub("[redacted]", legible(error.message, _SAID_LETTERS_MOST))
+    return _MASKED_KEY.sub("[redacted]", legible(error.message, _MAX_SAID_LETTERS))
 
 
 def _key_of(provider: Provider) -> str:

@@ -17,7 +17,7 @@ from wireglot.logins.login import AwsLogin, Grant, Login, LoginFailed
 from wireglot.logins.renewal import Renewal, obtain
 
 SIGN_IN_FAILED: Final = "sign_in_failed"
-_LOGINS_MOST: Final = 1000
+_MAX_LOGINS: Final = 1000
 """Each reload may bring others."""
 
 Note = Callable[[str, LoginFailed | None], None]
@@ -70,7 +70,7 @@ class SignIns:
         entry = self._entries.get(credential.account)
         if entry is None:
             assert credential.login is not None, "only a login is signed in with"
-            if len(self._entries) >= _LOGINS_MOST:
+            if len(self._entries) >= _MAX_LOGINS:
                 self._entries.clear()
             told = partial(self._tell, credential.account)
             work = partial(self._obtained, credential.account, credential.login)

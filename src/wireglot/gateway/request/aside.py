@@ -21,13 +21,13 @@ LARGE_BYTES: Final = 128 * 1024
 """Work on less is done at once: even 650 turns of a conversation take the loop for only some 30 milliseconds,
 and most bodies of this size for one or two."""
 
-_KNOWN_BYTES_MOST: Final = 2 * 1024 * 1024
+_MAX_KNOWN_BYTES: Final = 2 * 1024 * 1024
 """Up to here to compare what is known and to write it again takes a fraction of a millisecond."""
 _TURN_BYTES: Final = 200
 """As much work as so many bytes that are new: the shortest turns are the most work for their size."""
 
 THREAD_NAME: Final = "large-body"
-_THREADS_MOST: Final = 4
+_MAX_THREADS: Final = 4
 """So many large bodies share the interpreter with the loop at once; any more wait. With one thread, all would
 wait for the largest."""
 _SWITCH_SECONDS: Final = 0.001
@@ -36,20 +36,20 @@ _SWITCH_SECONDS: Final = 0.001
 
 def weight(body: bytes, grown: Grown | None) -> int:
     """How much work a body is, in bytes of one that nobody knows."""
-    if grown is None or len(body) > _KNOWN_BYTES_MOST:
+    if grown is None or len(body) > _MAX_KNOWN_BYTES:
         return len(body)
     return min(len(body), grown.fresh + _TURN_BYTES * (len(grown.turns) + len(grown.rest)))
 
 
 def known_of(body: bytes, memory: Memory | None, turns: str) -> Grown | None:
     """What is known of a large body, where so little of it is new that it is read at once."""
-    if memory is None or not turns or len(body) > _KNOWN_BYTES_MOST:
+    if memory is None or not turns or len(body) > _MAX_KNOWN_BYTES:
         return None
     grown = compare(body, memory, turns, LARGE_BYTES)
     return grown if weight(body, grown) <= LARGE_BYTES else None
 
 
-_threads: Final = ThreadPoolExecutor(_THREADS_MOST, thread_name_prefix=THREAD_NAME)  # each starts when needed
+_threads: Final = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=THREAD_NAME)  # each starts when needed
 
 
 async def aside(work: Callable[[], T]) -> T:

@@ -33,7 +33,7 @@ _SESSION_HEADERS: Final = ("x-session-affinity", "x-session-id", "session-id", "
 """They group requests, and no more: agents send whole histories, and side questions, under one such name."""
 _NAME_MAX: Final = 256
 _TIMEOUT_HEADER: Final = "x-wireglot-timeout"
-_TIMEOUT_SECONDS_MOST: Final = 24 * 3600
+_MAX_TIMEOUT_SECONDS: Final = 24 * 3600
 
 
 def read(
@@ -129,7 +129,7 @@ def _check_repeated(outline: Outline, spoken: Surface) -> None:
     decisive = {spoken.model_field or "model", "stream", thread.field if thread is not None else "stream"}
     for key in outline.repeated:
         if key in decisive:
-            raise RequestError("bad", f"{key}: stands twice in the body", code="duplicate_key", param=key)
+            raise RequestError("bad", f"{key}: appears twice in the body", code="duplicate_key", param=key)
 
 
 def _check_size(body: bytes, most: int) -> None:
@@ -172,9 +172,9 @@ def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
         seconds = float(asked) if not isinstance(asked, bool) else -1.0
     except (ValueError, TypeError):
         seconds = -1.0
-    if not 0 < seconds <= _TIMEOUT_SECONDS_MOST:
+    if not 0 < seconds <= _MAX_TIMEOUT_SECONDS:
         raise RequestError(
-            "bad", f"{name}: expected seconds, more than 0 and at most {_TIMEOUT_SECONDS_MOST}", param=name
+            "bad", f"{name}: expected seconds, more than 0 and at most {_MAX_TIMEOUT_SECONDS}", param=name
         )
     return seconds
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
 from wireglot.wire.growing_body import Grown
-from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode
+from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode
 from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
 
@@ -27,7 +27,7 @@ class ClientBody:
     def __init__(
         self,
         body: bytes,
-        depth: int = DEPTH_MOST,
+        depth: int = MAX_DEPTH,
         memory: Memory | None = None,
         turns: str = "",
         *,
@@ -120,7 +120,7 @@ def _outlined(body: bytes, memory: Memory | None, turns: str, grown: Grown | Non
         raise bad_json(problem, body) from None
 
 
-def read_json(body: bytes, depth: int = DEPTH_MOST) -> Any:
+def read_json(body: bytes, depth: int = MAX_DEPTH) -> Any:
     """The value of a body. Raises a RequestError that tells what is wrong with it, and where."""
     try:
         return decode(body, depth)

@@ -43,7 +43,7 @@ _OPENING_BYTES: Final = 1024
 _MESSAGE_BYTES: Final = 200
 """Of a stored history only its messages are counted: the shortest ones are the most work for their size."""
 
-LOSSES_TOLD_MOST: Final = 128
+MAX_LOSSES_TOLD: Final = 128
 """Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
 
 
@@ -166,7 +166,7 @@ class Exchange(msgspec.Struct, eq=False):
         places = self._own_places() if losses else None
         if places is None:
             return losses
-        if len(losses) > LOSSES_TOLD_MOST:
+        if len(losses) > MAX_LOSSES_TOLD:
             losses = _some_of_each(losses)
         return places.located(losses, asked)
 
@@ -302,7 +302,7 @@ def _some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
     """The worst of very many, and one at least of everything that happened."""
     worst = worst_first(losses)
     firsts = {(loss.feature, loss.action): loss for loss in reversed(worst)}.values()
-    return tuple(dict.fromkeys([*reversed(firsts), *worst]))[:LOSSES_TOLD_MOST]
+    return tuple(dict.fromkeys([*reversed(firsts), *worst]))[:MAX_LOSSES_TOLD]
 
 
 class Answerer(Protocol):

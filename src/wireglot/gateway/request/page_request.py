@@ -16,7 +16,7 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.wire.json import BadJson, decode, encode
 
 _PAGE_USUAL: Final = 20
-_PAGE_MOST: Final = 100
+_MAX_PAGE: Final = 100
 
 
 class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def unavailable(what: str) -> RequestError:
 
 
 def page_size(page: PageRequest) -> int:
-    return page.number("limit", _PAGE_USUAL, 1, _PAGE_MOST)
+    return page.number("limit", _PAGE_USUAL, 1, _MAX_PAGE)
 
 
 def order_of(page: PageRequest) -> Literal["asc", "desc"]:

@@ -29,7 +29,7 @@ from wireglot.wire.json import encode
 
 TOKEN: Final = 1000
 
-ESTIMATED: Final = Loss("$.usage", "usage.detail", "invented", "estimated: the upstream does not tell it")
+ESTIMATED: Final = Loss("$.usage", "usage.detail", "invented", "estimated: the upstream does not report it")
 
 LETTER: Final = 300
 """A letter of English or code: 3.3 to a token; the newest tokenizers make more tokens than older ones."""

@@ -25,10 +25,10 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
 HEADER: Final = "idempotency-key"
-KEY_LETTERS_MOST: Final = 255
+MAX_KEY_LETTERS: Final = 255
 PATIENCE_SECONDS: Final = 10.0
 """For the store to take an answer. The client has waited long enough for its end by then."""
-ANSWER_BYTES_MOST: Final = 8 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Of an answer that is kept."""
 
 _CLOSING_SECONDS: Final = 2.0
@@ -125,12 +125,12 @@ class Idempotency:
         note: Note,
         pace: Pace,
         *,
-        answer_bytes_most: int = ANSWER_BYTES_MOST,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self.documents = documents
         self.note = note
         self.pace = pace
-        self.answer_bytes_most = answer_bytes_most
+        self.max_answer_bytes = max_answer_bytes
         self._hours = settings.store.keep.idempotency_hours
         self._settling: set[asyncio.Task[None]] = set()
 
@@ -159,7 +159,7 @@ class Idempotency:
         own = _Record(digest, nonce=secrets.token_bytes(12))
         for _ in range(_TRIES):
             if await self._put(document, own):
-                recorder = Recorder(exchange.reply, self.answer_bytes_most)
+                recorder = Recorder(exchange.reply, self.max_answer_bytes)
                 exchange.reply = recorder
                 return Claim(self, document, recorder, own)
             found = await self.documents.get(job.caller.name, IDEMPOTENT, [name])
@@ -229,9 +229,9 @@ class IdempotentReplay:
 
 
 def _check(key: str) -> None:
-    if not key or len(key) > KEY_LETTERS_MOST or not key.isprintable():
+    if not key or len(key) > MAX_KEY_LETTERS or not key.isprintable():
         raise RequestError(
-            "bad", f"Idempotency-Key: expected 1 to {KEY_LETTERS_MOST} printable characters", param=HEADER
+            "bad", f"Idempotency-Key: expected 1 to {MAX_KEY_LETTERS} printable characters", param=HEADER
         )
 
 

@@ -122,7 +122,7 @@ class LossPages:
             # The same words for the requests of others: that there are any is nobody's business.
             raise RequestError(
                 "not_found",
-                f"no losses of {id[:_ID_LONGEST]}: it had none, was sent by somebody else, or is long ago",
+                f"no losses of {id[:_ID_LONGEST]}: it had none, belongs to another caller, or has expired",
                 code="losses_not_found",
             )
         page.send(decode(found))

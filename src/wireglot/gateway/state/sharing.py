@@ -139,7 +139,7 @@ class Sharing:
             return
         if self.down:
             self.down = False
-            self._note("info", "sharing goes on")
+            self._note("info", "sharing resumed")
 
     def _pause(self) -> float:
         return self._hear_seconds * (2 / 3 + 2 / 3 * random.random())

@@ -224,18 +224,18 @@ class State:
         self.quotas.budgets.publish(metrics)
         metrics.read(
             "store_down",
-            "1 while the store, or what is shared, does not answer or does not take what it is given.",
+            "1 while the store or Redis does not answer or rejects writes.",
             lambda: {(): int(bool(self.trouble))},
         )
         metrics.read(
             "store_breaker_open",
-            "Calls to the store, or to what is shared, that no request waits for: those before them failed.",
+            "1 while the circuit breaker for these calls to the store or Redis is open.",
             lambda: {names: 1 for names, breaker in self._breakers() if breaker.why},
             ("part", "calls"),
         )
         metrics.read(
             "store_refused_total",
-            "Calls to the store that were not made, since those before them failed.",
+            "Calls to the store that were skipped while its circuit breaker was open.",
             lambda: {names: breaker.refused for names, breaker in self._breakers() if breaker.refused},
             ("part", "calls"),
             "counter",

@@ -30,7 +30,7 @@ LOSSES: Final = "losses"
 HISTORY: Final = (RESPONSE, CONVERSATION, ITEM)
 """What a conversation is made of: where one of these cannot be read, it is not told without it."""
 
-_KEY_MOST: Final = 200
+_MAX_KEY: Final = 200
 
 
 class KeptResponse(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,7 +88,7 @@ def key_of(id: str) -> str:
     """The name of a client's or provider's item in a store, whose names must not be long. Some providers' ids
     are whole sealed documents."""
     return (
-        id if len(id) <= _KEY_MOST else f"#{hashlib.sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        id if len(id) <= _MAX_KEY else f"#{hashlib.sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()}"
     )
 
 

@@ -31,7 +31,7 @@ _KEEP_ALIVES: Final = (b":", b"event: ping", b"\n", b"\r\n")
 _GAPS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _USUAL_GAPS: Final = (b"\n\n", b"\r\n\r\n")
 _BEHIND_GAP: Final = re.compile(rb"(?<=\n\n)")
-_GAP_BYTES_MOST: Final = 3
+_MAX_GAP_BYTES: Final = 3
 """Bytes at the end that may be the beginning of a gap."""
 _ESCAPED: Final = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|/)")
 """Letters that JSON may spell otherwise, of those that keys are made of."""
@@ -213,7 +213,7 @@ class Passthrough:
         held, frames, came = self._buffer, data, data
         if held or not data.endswith(_USUAL_GAPS):
             # A large frame arrives in many reads: no byte is looked at twice, and it is put together once.
-            edge = bytes(held[-_GAP_BYTES_MOST:])
+            edge = bytes(held[-_MAX_GAP_BYTES:])
             end = _last_frame_end(edge + data)
             frames = bytes(held) + data[: end - len(edge)] if end else b""
         good = readable(frames, self._is_end) if frames else 0

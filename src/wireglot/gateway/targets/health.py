@@ -20,8 +20,8 @@ QUARANTINE_SECONDS: Final = 60.0
 _ADVICE_LEAST_SECONDS: Final = 1.0
 _ADVICE_MOST_SECONDS: Final = 30.0
 _ADVICE_JITTER: Final = 0.5
-_REMEMBERED_MOST: Final = 50_000
-_RECENT_MOST: Final = 1000
+_MAX_REMEMBERED: Final = 50_000
+_MAX_RECENT: Final = 1000
 
 
 class Breaker:
@@ -110,7 +110,7 @@ class Breaker:
     def _note(self, policy: BreakerPolicy, now: float, caller: str, ok: bool) -> None:
         recent = self._recent
         recent.append((now, caller, ok))
-        while recent and (recent[0][0] < now - policy.window or len(recent) > _RECENT_MOST):
+        while recent and (recent[0][0] < now - policy.window or len(recent) > _MAX_RECENT):
             recent.popleft()
 
     def _fails_for_all(self, policy: BreakerPolicy) -> bool:
@@ -189,7 +189,7 @@ class Health:
         """One for each model of a provider: a model that fails takes no other down."""
         found = self._breakers.get(route)
         if found is None:
-            if len(self._breakers) >= _REMEMBERED_MOST:  # model names come from clients
+            if len(self._breakers) >= _MAX_REMEMBERED:  # model names come from clients
                 self._breakers = {name: each for name, each in self._breakers.items() if each.is_open}
             found = self._breakers[route] = Breaker()
         return found
@@ -209,7 +209,7 @@ class Health:
 
     def heard_cool(self, provider: str, account: str, model: str, until: float) -> None:
         """As another process found it."""
-        if len(self._cool) >= _REMEMBERED_MOST:  # model names come from clients
+        if len(self._cool) >= _MAX_REMEMBERED:  # model names come from clients
             self._cool.clear()
         key = (provider, account, model)
         self._cool[key] = max(until, self._cool.get(key, 0.0))

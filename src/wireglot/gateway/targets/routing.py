@@ -93,8 +93,8 @@ class Retired(Unroutable):
 
 
 _ASKED_OF_MODELS: Final[tuple[Operation, ...]] = ("generate", "stream", "compact", "count")
-_MODEL_LETTERS_MOST = 256
-_ROUTES_MOST = 4096
+_MAX_MODEL_LETTERS = 256
+_MAX_ROUTES = 4096
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -120,7 +120,7 @@ class Router:
         found = self._routes.get(key)
         if found is None:
             found = _told_route(settings, model, dialect, effort)
-            if len(self._routes) >= _ROUTES_MOST:  # model names are clients' words
+            if len(self._routes) >= _MAX_ROUTES:  # model names are clients' words
                 self._routes.clear()
             self._routes[key] = found
         return found
@@ -139,8 +139,8 @@ def route(settings: Settings, model: str, dialect: str, effort: str = "") -> tup
     """The upstreams for a model, in the order they are to be tried."""
     if not model:
         raise Unroutable("no model was named")
-    if len(model) > _MODEL_LETTERS_MOST or _CONTROL.search(model):
-        raise Unroutable("a model name has no spaces or control characters and at most 256 letters")
+    if len(model) > _MAX_MODEL_LETTERS or _CONTROL.search(model):
+        raise Unroutable("a model name has no spaces or control characters and at most 256 characters")
     rule, named = _rule_for(settings, model, effort)
     if rule is not None:
         return tuple(_target(settings, name, dialect, rule.losses) for name in named)

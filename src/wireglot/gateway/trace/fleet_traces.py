@@ -35,14 +35,14 @@ ORDERS: Final = "orders"
 """The names of the logs."""
 KEPT_SECONDS: Final = 24 * 3600.0
 """Of both: a log's entries all stay for the same time."""
-_ROW_ENTRIES_MOST: Final = 10_000
-_ORDERS_MOST: Final = 1_000
+_MAX_ROW_ENTRIES: Final = 10_000
+_MAX_ORDERS: Final = 1_000
 ROWS_AT_ONCE: Final = 100
 """In one entry: so the log takes 100 MB at most, and mostly a tenth of it."""
 _SEALED_FOR: Final = "\0fleet"
 _ERRORS: Final = "row-errors"
 _FORM: Final = b"\x01"
-_BYTES_MOST: Final = 4 * 1024 * 1024
+_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 class RowsTold(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -79,7 +79,7 @@ def packed(value: RowsTold | PeerCommand) -> bytes:
 
 async def tell(log: FleetLog, value: RowsTold | PeerCommand) -> None:
     """Raises StoreDown."""
-    name, most = (ROWS, _ROW_ENTRIES_MOST) if type(value) is RowsTold else (ORDERS, _ORDERS_MOST)
+    name, most = (ROWS, _MAX_ROW_ENTRIES) if type(value) is RowsTold else (ORDERS, _MAX_ORDERS)
     await log.tell(name, packed(value), seconds=KEPT_SECONDS, most=most)
 
 
@@ -106,7 +106,7 @@ def _unpacked(body: bytes) -> bytes:
     if body[:1] != _FORM:
         raise ValueError("of another version")
     reading = zlib.decompressobj()
-    unpacked = reading.decompress(body[1:], _BYTES_MOST)
+    unpacked = reading.decompress(body[1:], _MAX_BYTES)
     if not reading.eof:
         raise ValueError("longer than anything that is told")
     return unpacked
@@ -126,7 +126,7 @@ def _with_errors(told: RowsTold, sealer: Sealer) -> RowsTold:
     return msgspec.structs.replace(told, rows=rows)
 
 
-ROWS_MOST: Final = 20_000
+MAX_ROWS: Final = 20_000
 _PAGE: Final = 250
 _FRESH_SECONDS: Final = 0.5
 _CALL_SECONDS: Final = 3.0
@@ -231,7 +231,7 @@ class FleetRows:
         """The newest, as many as are held."""
         found: list[LogEntry] = []
         count, before, until = 0, "", time.monotonic() + _BEGIN_SECONDS
-        while count < ROWS_MOST and time.monotonic() < until:
+        while count < MAX_ROWS and time.monotonic() < until:
             entries = await self._log.last(ROWS, before, _PAGE)
             found += entries
             if len(entries) < _PAGE:
@@ -259,7 +259,7 @@ class FleetRows:
         self._dropped[told.worker] = told.dropped
         for row in told.rows:
             self._rows[row.id] = _pack(row)
-            if len(self._rows) > ROWS_MOST:
+            if len(self._rows) > MAX_ROWS:
                 self._rows.popitem(last=False)
             if self._is_begun and told.machine != self._own.machine:  # its own workers tell one another
                 for tell in self._listeners:
@@ -294,7 +294,7 @@ class FleetRows:
 
 
 MAX_WAITING_BODIES: Final = 1_000
-BODY_BYTES_MOST: Final = 16 * 1024 * 1024
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """Of one exchange, sealed and compressed."""
 _BODY_CALL_SECONDS: Final = 10.0
 
@@ -363,11 +363,11 @@ class FleetBodies:
         data = await asyncio.to_thread(self._shelf.sealed, name)
         if data is None:
             return  # swept, or wiped, meanwhile
-        if len(data) > min(BODY_BYTES_MOST, settings.fleet_bytes):
+        if len(data) > min(MAX_BODY_BYTES, settings.fleet_bytes):
             self.dropped += 1
             return
         seconds = settings.keep_hours * 3600
-        await self._log.keep(key, id, data, seconds=seconds, bytes_most=settings.fleet_bytes)
+        await self._log.keep(key, id, data, seconds=seconds, max_bytes=settings.fleet_bytes)
         if name not in self._waiting:  # its caller was wiped while it was under way
             await self._log.forget(key)
 
@@ -462,7 +462,7 @@ _LOOK_SECONDS: Final = 2.0
 """Between two looks for orders."""
 _FOLLOW_SECONDS: Final = 1.0
 """Between two looks for rows, while somebody follows them."""
-_UNSAID_MOST: Final = 100
+_MAX_UNSAID: Final = 100
 
 
 class FleetTraces(Peers):
@@ -482,7 +482,7 @@ class FleetTraces(Peers):
         self._log = own.log
         self._shelf = shelf
         self._settings = settings
-        self._unsaid: deque[PeerCommand] = deque(maxlen=_UNSAID_MOST)
+        self._unsaid: deque[PeerCommand] = deque(maxlen=_MAX_UNSAID)
         """Orders that the store has not got yet."""
         self._place = ""
         self._is_caught_up = False

@@ -135,7 +135,7 @@ def picture(trace: Trace, part: str, pointer: str) -> tuple[str, bytes]:
                 found = resolve(decode(message.body) if not message.base64 else None, pointer)
                 if isinstance(found, str):
                     return _raster(found)
-    raise NoPicture("there is no text at that place")
+    raise NoPicture("there is no text at that path")
 
 
 def _messages(trace: Trace, part: str) -> list[TraceMessage]:
@@ -154,20 +154,20 @@ def _raster(text: str) -> tuple[str, bytes]:
     try:
         data = base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None, validate=True)
     except (binascii.Error, ValueError):
-        raise NoPicture("what is there is no base64") from None
+        raise NoPicture("not base64") from None
     for beginning, kind in _KINDS:
         if data.startswith(beginning):
             return kind, data
     if data[:4] == _RIFF and data[8:12] == _WEBP:
         return "image/webp", data
-    raise NoPicture("what is there is no picture that is shown: PNG, JPEG, GIF or WebP")
+    raise NoPicture("not a supported picture: PNG, JPEG, GIF or WebP")
 
 
 _PAGE_USUAL: Final = 100
-_PAGE_MOST: Final = 1000
+_MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
-_CONVERSATIONS_MOST: Final = 200
-_MINUTES_MOST: Final = 24 * 60
+_MAX_CONVERSATIONS: Final = 200
+_MAX_MINUTES: Final = 24 * 60
 _FILTERS: Final = ("client", "dialect", "model", "provider", "status", "loss", "key", "session")
 _FILTER_LETTERS: Final = 256
 
@@ -198,7 +198,7 @@ class TracePages:
     # Many.
 
     async def _list(self, page: PageRequest, viewer: Viewer) -> None:
-        limit = page.number("limit", _PAGE_USUAL, 1, _PAGE_MOST)
+        limit = page.number("limit", _PAGE_USUAL, 1, _MAX_PAGE)
         given: dict[str, Any] = {name: page.query(name)[:_FILTER_LETTERS] for name in _FILTERS}
         wanted = _seen_by(viewer, Wanted(**given, limit=limit + 1, before=await self._before(page, viewer)))
         text = page.query("q")[:_FILTER_LETTERS].lower()
@@ -234,7 +234,7 @@ class TracePages:
             each for each in told.values() if each["turns"] > 1 or not each["session"].startswith(BEGINS)
         )
         newest = sorted(found, key=lambda each: each["last_at"], reverse=True)
-        page.send({"conversations": newest[:_CONVERSATIONS_MOST]})
+        page.send({"conversations": newest[:_MAX_CONVERSATIONS]})
 
     # One.
 
@@ -305,14 +305,12 @@ class TracePages:
     async def _record(self, page: PageRequest, viewer: Viewer) -> None:
         viewer.need_all("recording")
         minutes: Any = page.document().get("minutes")
-        if type(minutes) not in (int, float) or not 0 <= minutes <= _MINUTES_MOST:
-            raise invalid_value("minutes", f"a number from 0 to {_MINUTES_MOST}")
+        if type(minutes) not in (int, float) or not 0 <= minutes <= _MAX_MINUTES:
+            raise invalid_value("minutes", f"a number from 0 to {_MAX_MINUTES}")
         unreached = await self._traces.record_for(minutes * 60)
         status = await self._traces.status()
         if unreached:
-            status["unreached"] = (
-                f"only this machine until the store is back, by which others are told: {unreached}"
-            )
+            status["unreached"] = f"only this machine until the store is back: {unreached}"
         page.send(status)
 
 

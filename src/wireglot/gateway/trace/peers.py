@@ -20,7 +20,7 @@ from wireglot.gateway.trace.wanted import Wanted
 from wireglot.traces.trace import Row, Trace
 
 _TIMEOUT_SECONDS: Final = 2.0
-_LINE_BYTES_MOST: Final = 64 * 1024 * 1024
+_MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _GONE: Final = "the worker that answered it has gone"
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for workers that have come or gone, while somebody listens."""
@@ -136,7 +136,7 @@ class SiblingWorkers(Peers):
         self._streams: set[asyncio.Task[Any]] = set()
 
     async def start(self, obey: Obey) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, str(self._own), limit=_LINE_BYTES_MOST)
+        self._server = await asyncio.start_unix_server(self._serve, str(self._own), limit=_MAX_LINE_BYTES)
         for said in await self._ask_all(PeerRequest()):
             for command in said.standing:
                 await obey(command, False)
@@ -263,7 +263,7 @@ async def _write(writer: asyncio.StreamWriter, told: PeerResponse) -> None:
 
 @contextlib.asynccontextmanager
 async def _line(path: Path, question: PeerRequest) -> AsyncIterator[asyncio.StreamReader]:
-    reader, writer = await asyncio.open_unix_connection(str(path), limit=_LINE_BYTES_MOST)
+    reader, writer = await asyncio.open_unix_connection(str(path), limit=_MAX_LINE_BYTES)
     try:
         writer.write(_encode(question) + b"\n")
         yield reader

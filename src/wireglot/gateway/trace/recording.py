@@ -281,7 +281,7 @@ class RecordedReply(PassedReply):
         self.behind.write(data)
 
 
-WAITING_MOST: Final = 1_000
+MAX_WAITING: Final = 1_000
 _THREAD_NAME: Final = "traces"
 
 
@@ -294,7 +294,7 @@ class Writer:
         write: Callable[[Recording], None],
         through: Callable[[Recording], None],
         note: Note,
-        most: int = WAITING_MOST,
+        most: int = MAX_WAITING,
     ) -> None:
         self._write = write
         self._through = through

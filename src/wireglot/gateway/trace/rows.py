@@ -24,8 +24,8 @@ from wireglot.ir.usage import KINDS
 from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, traced
 from wireglot.wire.json import mend_text
 
-ROWS_MOST: Final = 10_000
-_UNHEARD_MOST: Final = 500
+MAX_ROWS: Final = 10_000
+_MAX_UNHEARD: Final = 500
 """Rows that wait for a listener."""
 _LOOK_SECONDS: Final = 0.25
 """Between two looks at what has become of running exchanges, while anybody listens."""
@@ -34,7 +34,7 @@ _UNLISTED_PATHS: Final = ("/inspector", "/metrics", "/health", "/readyz", "/v1/a
 _NAME_LETTERS: Final = 128
 _TEXT_LETTERS: Final = 256
 _ERROR_LETTERS: Final = 500
-_FEATURES_MOST: Final = 24
+_MAX_FEATURES: Final = 24
 _GRADES: Final = ("serious", "degraded", "harmless")
 _BEGINNING_LETTERS: Final = 16
 BEGINS: Final = "begins-"
@@ -61,7 +61,7 @@ class Listener:
 
     def tell(self, row: Row) -> None:
         news = self._news
-        if row.id not in news and len(news) >= _UNHEARD_MOST:
+        if row.id not in news and len(news) >= _MAX_UNHEARD:
             news.popitem(last=False)
             self.dropped += 1
         news[row.id] = row
@@ -91,7 +91,7 @@ class Listener:
 class ExchangeRows:
     """Implements the observer's `RowSink`. All of it belongs to the loop."""
 
-    def __init__(self, worker: str, most: int = ROWS_MOST) -> None:
+    def __init__(self, worker: str, most: int = MAX_ROWS) -> None:
         self._worker = worker
         self._most = most
         self._running: dict[str, Record] = {}
@@ -158,7 +158,7 @@ class ExchangeRows:
         for id in seen.keys() - self._running.keys():
             del seen[id]
         found = []
-        for record in islice(reversed(list(self._running.values())), _UNHEARD_MOST):
+        for record in islice(reversed(list(self._running.values())), _MAX_UNHEARD):
             matters = _what_matters(record)
             if seen.get(record.id) != matters:
                 seen[record.id] = matters
@@ -310,7 +310,7 @@ def _counted(losses: Sequence[Loss]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """How many there are of each grade, and of which features: the worst first."""
     grades = tuple(sum_of(loss for loss in losses if loss.grade == grade) for grade in _GRADES)
     features = dict.fromkeys([str(loss.feature) for loss in worst_first(losses)])
-    return grades, tuple(features)[:_FEATURES_MOST]
+    return grades, tuple(features)[:_MAX_FEATURES]
 
 
 def mended(row: Row) -> Row:
@@ -362,10 +362,10 @@ _CLIENTS: Final[tuple[tuple[str, str], ...]] = (
 """How the user agents of known programs begin, in small letters."""
 
 _FIRST_WORD: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
-_NAMES_MOST: Final = 512
+_MAX_NAMES: Final = 512
 
 
-@lru_cache(_NAMES_MOST)
+@lru_cache(_MAX_NAMES)
 def client_name(agent: str) -> str:
     """`claude-code`, `codex`, `openai-python`; of others the agent's first word, "" where it has none."""
     small = agent[:200].lower()

@@ -17,7 +17,7 @@ from wireglot.traces.trace import Row
 
 T = TypeVar("T")
 
-_WAITING_MOST: Final = 8
+_MAX_WAITING: Final = 8
 _WAITING_SECONDS: Final = 10.0
 
 
@@ -30,7 +30,7 @@ class Limiter:
 
     def __init__(self, at_once: int, run: Run = asyncio.to_thread) -> None:
         """`run`: does it in a thread."""
-        self._gate = Gate(at_once, _WAITING_MOST * at_once, _WAITING_SECONDS)
+        self._gate = Gate(at_once, _MAX_WAITING * at_once, _WAITING_SECONDS)
         self._run = run
 
     async def do(self, work: Callable[[], T]) -> T:
@@ -47,8 +47,8 @@ class Limiter:
             task.exception()  # told to whoever still waits, and to nobody else
 
 
-_ROWS_MOST: Final = 2000
-_BODIES_MOST: Final = 500
+_MAX_ROWS: Final = 2000
+_MAX_BODIES: Final = 500
 _SECONDS: Final = 3.0
 
 
@@ -89,7 +89,7 @@ class Search:
 
     async def find(self, wanted: Wanted, text: str, limit: int) -> SearchResult:
         """Whose words hold the text, or whose bodies do."""
-        rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_ROWS_MOST))
+        rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_MAX_ROWS))
         look = await self._turn.do(lambda: self._here(rows, text, limit))
         # A time of its own: rows of two machines alternate, and the first distant one would end all of it.
         look.until = time.monotonic() + _SECONDS
@@ -100,7 +100,7 @@ class Search:
             await self._elsewhere(row, text, look)
         looked = rows[: look.looked]
         found = [row for row in looked if row.id in look.found]
-        next = None if len(looked) == len(rows) < _ROWS_MOST else looked[-1].id
+        next = None if len(looked) == len(rows) < _MAX_ROWS else looked[-1].id
         if len(found) > limit:
             found, next = found[:limit], found[limit - 1].id
             looked = looked[: looked.index(found[-1]) + 1]
@@ -110,7 +110,7 @@ class Search:
         look = _Look(time.monotonic() + _SECONDS)
         read = self._traces.reader()
         for place, row in enumerate(rows):
-            if len(look.found) > limit or look.bodies == _BODIES_MOST or (place > 0 and look.is_late):
+            if len(look.found) > limit or look.bodies == _MAX_BODIES or (place > 0 and look.is_late):
                 break
             look.looked = place + 1
             if holds(row, text):

@@ -36,9 +36,9 @@ _LENGTH: Final = struct.Struct(">I")
 _NAME: Final = re.compile(r"(\d{13})-([0-9a-f]{16})-([A-Za-z0-9_-]{1,64})\.trace")
 _ROW_KIND: Final = "trace-row"
 _TRACE_KIND: Final = "trace"
-_ROW_BYTES_MOST: Final = 64 * 1024
-_ROWS_KNOWN_MOST: Final = 5_000
-_TOLD_MOST: Final = 100
+_MAX_ROW_BYTES: Final = 64 * 1024
+_MAX_ROWS_KNOWN: Final = 5_000
+_MAX_TOLD: Final = 100
 _UNREADABLE: Final = (OSError, Unreadable, ValueError, zlib.error, msgspec.MsgspecError)
 _DRAFT_SECONDS: Final = 3600.0
 """After which a file that was never finished is nobody's."""
@@ -217,12 +217,12 @@ class TraceShelf:
     def _know(self, name: str, row: Row) -> None:
         with self._lock:
             self._rows[name] = row
-            if len(self._rows) > _ROWS_KNOWN_MOST:
+            if len(self._rows) > _MAX_ROWS_KNOWN:
                 self._rows.popitem(last=False)
 
     def _tell(self, kept: Kept, fault: Exception) -> None:
         """A file that is damaged, or another's, is told once and otherwise not there."""
-        if isinstance(fault, FileNotFoundError) or kept.name in self._told or len(self._told) >= _TOLD_MOST:
+        if isinstance(fault, FileNotFoundError) or kept.name in self._told or len(self._told) >= _MAX_TOLD:
             return
         self._told.add(kept.name)
         reason = str(fault) if isinstance(fault, OSError) else "sealed with another secret, or damaged"
@@ -233,6 +233,6 @@ def _row_length(head: bytes) -> int:
     if len(head) < len(_MARK) + _LENGTH.size or not head.startswith(_MARK):
         raise ValueError("not a recorded exchange")
     (length,) = _LENGTH.unpack_from(head, len(_MARK))
-    if length > _ROW_BYTES_MOST:
+    if length > _MAX_ROW_BYTES:
         raise ValueError("not a recorded exchange")
     return int(length)

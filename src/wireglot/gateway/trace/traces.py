@@ -109,13 +109,13 @@ class Traces:
     def publish(self, metrics: Metrics) -> None:
         metrics.read(
             "traces_dropped_total",
-            "Exchanges that were to be recorded and were not: too many at once, or not to be written.",
+            "Exchanges that could not be recorded: too many at once, or a write failed.",
             lambda: {(): self.dropped},
             kind="counter",
         )
         metrics.read(
             "fleet_rows_dropped_total",
-            "Exchanges that other machines of a fleet cannot list: too many at once, or the store was away.",
+            "Exchanges that other machines of a fleet cannot list: too many at once, or the store was down.",
             lambda: {(): self.fleet.unsent} if self.fleet.unsent is not None else {},
             kind="counter",
         )

@@ -219,7 +219,7 @@ def _field(line: str) -> tuple[str, str]:
         raise Malformed(400, "invalid_header", "a header line that is not `name: value`")
     if name in _FRAMING and ("\t" in value or value.endswith(" ")):
         # Legal, and no client writes it. Who stands before us may read it otherwise and see another body.
-        raise Malformed(400, "invalid_framing", f"white space behind or a tab in {name}")
+        raise Malformed(400, "invalid_framing", f"white space after or a tab in {name}")
     value = value.strip(" \t")
     if name == "host" and not _HOST.fullmatch(value):
         raise Malformed(400, "invalid_host", "the Host header is not a host name and a port")

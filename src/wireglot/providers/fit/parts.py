@@ -150,14 +150,14 @@ class _PartFitter:
             text = document_text(part)
             if text is not None:
                 return self._told(part, text)
-            return self._left_out(part, "a note stands in its place")
+            return self._left_out(part, "replaced by a note")
         if (
             part.kind == "audio"
             and part.data is not None
             and self.fitting.foreign
             and not self._is_heard(part)
         ):
-            return self._left_out(part, f"{part.mime} is not taken; a note stands in its place")
+            return self._left_out(part, f"{part.mime} is not accepted; replaced by a note")
         if self.limits.media_urls:
             return part
         if part.url is not None and part.url.startswith(("http://", "https://")):
@@ -174,7 +174,7 @@ class _PartFitter:
         return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
 
     def _told(self, part: Media, text: str, path: str = "") -> Text:
-        self.fitting.lose(path or self.trail.of(part), "document", "approximated", "told as text")
+        self.fitting.lose(path or self.trail.of(part), "document", "approximated", "sent as text")
         return Text(text, cache=part.cache)
 
     def _reasoning(self, part: Reasoning) -> Part | None:
@@ -250,7 +250,7 @@ class _PartFitter:
         media = [item for item in part.content if type(item) is Media]
         if not media:
             return part
-        detail = "moved out of the result, behind the results of this turn"
+        detail = "moved out of the result, after the results of this turn"
         self.fitting.lose(self.trail.of(part), "tool_result.media", "approximated", detail)
         kept: list[ResultPart] = [item for item in part.content if type(item) is not Media]
         kinds = ", ".join(item.kind for item in media)

@@ -194,7 +194,7 @@ def without_files(request: Request, fitting: Fitting) -> Request:
 
 
 def _note(media: Media, path: str, fitting: Fitting) -> Text:
-    detail = "only its own provider can open it; a note stands in its place"
+    detail = "only its own provider can open it; replaced by a note"
     fitting.lose(path, "file_reference", "dropped", detail)
     return Text(f"[{media.kind} left out: only another provider can open it]", cache=media.cache)
 

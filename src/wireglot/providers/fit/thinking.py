@@ -159,7 +159,7 @@ def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
     caller = next((message for message in reversed(request.messages) if message.role == "assistant"), None)
     if caller is None or type(caller.content[0]) is Reasoning:
         return request
-    detail = "the thinking behind the running tool calls is lost; without it this model cannot think on"
+    detail = "the thinking of the running tool calls is lost; without it this model cannot continue thinking"
     _lose(losses, "mode", "dropped", detail)
     return msgspec.structs.replace(request, thinking=Thinking("off", extra=request.thinking.extra))
 
@@ -355,7 +355,7 @@ def _clamped(
     if limits.budget_min:
         budget = max(budget, limits.budget_min)
     if limits.max_tokens_default and limits.budget_min and 0 < max_tokens <= limits.budget_min:
-        detail = f"{max_tokens} tokens leave no room for the least budget, {limits.budget_min}"
+        detail = f"{max_tokens} tokens are less than the minimum budget, {limits.budget_min}"
         _lose(losses, "mode", "dropped", detail)
         return Thinking("off", extra=fitted.extra)
     if limits.max_tokens_default and max_tokens and budget >= max_tokens:

@@ -58,7 +58,7 @@ def _with_system_placed(messages: tuple[Message, ...], fitting: Fitting) -> tupl
         behind = next((other.role for other in reversed(placed) if not _is_wordless(other, dialect)), None)
         before = _next_speaker(messages, index)
         if after_user and before == "user":
-            detail = "moved behind the next user turn"
+            detail = "moved after the next user turn"
             fitting.lose(fitting.trail.of(message), "system.position", "approximated", detail)
             held.append(message)
         elif after_user and behind in ("user", "system"):
@@ -101,7 +101,7 @@ def fit_beginning(request: Request, fitting: Fitting) -> Request:
         fitting.lose(fitting.trail.of(messages[first]), "message.role", "invented", detail)
         return msgspec.structs.replace(request, messages=(*messages[:first], begin, *messages[first:]))
     if first is None and messages:
-        detail = "a user turn was put behind the system text: nobody else had spoken"
+        detail = "a user turn was added after the system text: there was no other turn"
         fitting.lose("$.messages", "message.role", "invented", detail)
         return msgspec.structs.replace(request, messages=(*messages, begin))
     return request

@@ -80,15 +80,15 @@ def _result(result: ToolResult, dialect: str, path: str, losses: list[Loss]) -> 
 
 
 def _told(part: Foreign, path: str, losses: list[Loss]) -> Text:
-    losses.append(Loss(path, "foreign_part", "approximated", f"{part.type} of {part.dialect} told as text"))
+    losses.append(Loss(path, "foreign_part", "approximated", f"{part.type} of {part.dialect} sent as text"))
     for name, feature in _OPAQUE.items():
         if part.value.get(name):
             detail = f"only {part.dialect} can read it"
             losses.append(Loss(f"{path}.{name}", feature, "dropped", detail))
     if _holds_image(part.value):
-        losses.append(Loss(f"{path}.source", "image", "dropped", "only its words are told"))
+        losses.append(Loss(f"{path}.source", "image", "dropped", "only its text is sent"))
     if part.value.get("cache_control"):
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "told as text, without its marker"))
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "sent as text, without its marker"))
     return Text(part.text)
 
 

@@ -62,7 +62,7 @@ _REQUEST: Final = struct.Struct("<QIiHhIQQqQII")
 reserved, how it tells, whom."""
 _EVENT: Final = struct.Struct("<QQqq")
 """struct io_event: data, request, result, second result."""
-FILES_MOST: Final = 32
+MAX_FILES: Final = 32
 """Of one sync: more than a journal begins between two of them."""
 
 
@@ -80,16 +80,16 @@ class KernelSync:
         self._syscall.restype = ctypes.c_long
         self._numbers = [ctypes.c_long(number) for number in numbers]
         self._context = ctypes.c_ulong(0)
-        self._requests = ctypes.create_string_buffer(FILES_MOST * _REQUEST.size)
-        self._events = ctypes.create_string_buffer(FILES_MOST * _EVENT.size)
+        self._requests = ctypes.create_string_buffer(MAX_FILES * _REQUEST.size)
+        self._events = ctypes.create_string_buffer(MAX_FILES * _EVENT.size)
         first = ctypes.addressof(self._requests)
-        self._list = (ctypes.c_void_p * FILES_MOST)(
-            *(first + number * _REQUEST.size for number in range(FILES_MOST))
+        self._list = (ctypes.c_void_p * MAX_FILES)(
+            *(first + number * _REQUEST.size for number in range(MAX_FILES))
         )
         self._under_way = 0
         self._problem = 0
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        room = ctypes.c_long(FILES_MOST)
+        room = ctypes.c_long(MAX_FILES)
         if self._syscall(self._numbers[_IO_SETUP], room, ctypes.byref(self._context)) < 0:
             problem = _last_error()
             os.close(self.descriptor)
@@ -109,7 +109,7 @@ class KernelSync:
     def submit(self, files: Sequence[int]) -> None:
         """Begin to sync these. Which a kernel or a file system may refuse: then nothing has begun."""
         count = len(files)
-        if count > FILES_MOST:
+        if count > MAX_FILES:
             raise OSError("too many files for one sync")
         for number, fd in enumerate(files):
             _REQUEST.pack_into(
@@ -132,7 +132,7 @@ class KernelSync:
             return None
         done = self._syscall(
             self._numbers[_IO_GETEVENTS],
-            *(self._context, ctypes.c_long(0), ctypes.c_long(FILES_MOST), self._events, None),
+            *(self._context, ctypes.c_long(0), ctypes.c_long(MAX_FILES), self._events, None),
         )
         if done < 0:
             raise _last_error()

@@ -34,7 +34,7 @@ from wireglot.stores.records import (
 Clock = Callable[[], int]
 """Unix milliseconds."""
 
-_LACKING_MOST: Final = 4096
+_MAX_LACKING: Final = 4096
 """Callers."""
 
 
@@ -177,7 +177,7 @@ class MemoryVault:
         now = self._clock()
         shelf = self.shelves.get(caller)
         if shelf is None:
-            if len(self.lacking) >= _LACKING_MOST:
+            if len(self.lacking) >= _MAX_LACKING:
                 self.lacking.clear()
             self.lacking.add(caller)
             return {}

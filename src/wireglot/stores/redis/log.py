@@ -60,9 +60,9 @@ class RedisLog:
         if places:
             await self._pool.run(lambda: self._pool.client.xdel(self._log(log), *places))
 
-    async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, bytes_most: int) -> None:
+    async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, max_bytes: int) -> None:
         now = int(time.time() * 1000)
-        values: list[Any] = [now, int(seconds * 1000), bytes_most, len(body), body]
+        values: list[Any] = [now, int(seconds * 1000), max_bytes, len(body), body]
         await self._pool.script(scripts.KEEP, [*self._shelf(), self._start(caller) + id], values)
 
     async def find(self, caller: str, id: str) -> bytes | None:

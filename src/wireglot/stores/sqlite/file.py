@@ -1,4 +1,4 @@
-"""Opening a file with care: what is not ours, damaged or newer is told and left as it is."""
+"""Opening a file with care: a foreign, damaged or newer file is reported and not changed."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def explain(error: Exception, path: Path) -> str:
             return f"{path}: cannot be opened ({error})"
         case apsw.NotADBError():
             return (
-                f"{path}: is not a SQLite database; it is left as it is. Name another file, or move this one"
+                f"{path}: is not a SQLite database; it was not changed. Name another file, or move this one"
             )
         case _ if is_damage(error):
             return (
-                f"{path}: is damaged; it is left as it is. Stop the gateway and rescue what can be read:"
+                f"{path}: is damaged; it was not changed. Stop the gateway and rescue what can be read:"
                 f" sqlite3 {path} .recover | sqlite3 recovered.db"
             )
         case apsw.IOError():
@@ -171,8 +171,8 @@ def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connectio
             raise StoreUnusable(f"{path}: is empty, though it held {form.what} before")
         if empty and not path.stat().st_size:
             raise StoreUnusable(
-                f"{path}: is empty (0 bytes): {form.what} was lost or never written there. It is left as it"
-                " is: bring it back, or remove the file to begin anew without its keys and records"
+                f"{path}: is empty (0 bytes): {form.what} was lost or never written there. It was not"
+                " changed: restore it, or remove the file to start without its keys and records"
             )
         if connection.readonly("main"):
             raise StoreUnusable(f"{path}: cannot be written (read-only)")
@@ -203,7 +203,7 @@ def recognise(connection: apsw.Connection, path: Path, form: Format) -> bool:
     if application_id == version == tables == 0:
         return True
     if application_id != form.application_id:
-        raise StoreUnusable(f"{path}: is not {form.what} but another program's database; it is left as it is")
+        raise StoreUnusable(f"{path}: is not {form.what} but another program's database; it was not changed")
     _refuse_newer(version, path, form)
     if path.stat().st_size <= form.checked_bytes and (found := connection.pragma("quick_check", 1)) != "ok":
         raise apsw.CorruptError(str(found))
@@ -214,7 +214,7 @@ def _refuse_newer(version: int, path: Path, form: Format) -> None:
     if version > len(form.steps):
         raise StoreUnusable(
             f"{path}: was written by a newer wireglot (schema {version}, this one knows {len(form.steps)});"
-            " it is left as it is. Update wireglot, or name another file"
+            " it was not changed. Update wireglot, or name another file"
         )
 
 

@@ -93,7 +93,7 @@ def _place(caller: str) -> int:
 
 LACKING_SECONDS: Final = 60.0
 """A version from before the words keeps without a word."""
-_LACKING_MOST: Final = 4096
+_MAX_LACKING: Final = 4096
 """Callers: about 1 MB."""
 
 
@@ -140,7 +140,7 @@ class SqliteVault:
 
         held, seen = await self._database.read(read)
         if seen is not None:
-            if len(self._lacking) >= _LACKING_MOST:
+            if len(self._lacking) >= _MAX_LACKING:
                 self._lacking.clear()
             self._lacking[caller] = (self._clock() + LACKING_SECONDS, seen)
         return held

@@ -141,7 +141,7 @@ def answer_for(request: Recorded, behaviour: Behaviour) -> Served:
     target = target_of(request.path, request.query, request.headers)
     name = target.dialect if target is not None else "openai-chat"
     if behaviour.error:
-        message = f"The scripted upstream was told to fail with status {behaviour.error}."
+        message = f"The scripted upstream was instructed to fail with status {behaviour.error}."
         kind = kind_of_status(behaviour.error)
         return _with(
             refused(name, ApiError(kind, message, behaviour.error, retry_after=behaviour.retry_after)),

@@ -18,9 +18,9 @@ from wireglot.stores.base import Ledger
 from wireglot.stores.records import Session, UsageQuery
 
 _MAX_NEW_ITEMS: Final = 20
-_PAIRS_MOST: Final = 16
-_KEY_LETTERS_MOST: Final = 64
-_VALUE_LETTERS_MOST: Final = 512
+_MAX_PAIRS: Final = 16
+_MAX_KEY_LETTERS: Final = 64
+_MAX_VALUE_LETTERS: Final = 512
 
 
 class ConversationPages:
@@ -172,20 +172,20 @@ def _metadata(value: Any) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise RequestError("bad", "metadata: expected an object", code="invalid_type", param="metadata")
-    if len(value) > _PAIRS_MOST:
+    if len(value) > _MAX_PAIRS:
         raise RequestError(
             "bad",
-            f"metadata: at most {_PAIRS_MOST} pairs, got {len(value)}",
+            f"metadata: at most {_MAX_PAIRS} pairs, got {len(value)}",
             code="object_above_max_properties",
             param="metadata",
         )
     for key, said in value.items():
         if not isinstance(said, str):
             raise RequestError("bad", "metadata: values are strings", code="invalid_type", param="metadata")
-        if len(key) > _KEY_LETTERS_MOST or len(said) > _VALUE_LETTERS_MOST:
+        if len(key) > _MAX_KEY_LETTERS or len(said) > _MAX_VALUE_LETTERS:
             raise RequestError(
                 "bad",
-                f"metadata: keys have at most {_KEY_LETTERS_MOST} characters, values {_VALUE_LETTERS_MOST}",
+                f"metadata: keys have at most {_MAX_KEY_LETTERS} characters, values {_MAX_VALUE_LETTERS}",
                 code="string_above_max_length",
                 param="metadata",
             )

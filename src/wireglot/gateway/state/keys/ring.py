@@ -23,7 +23,7 @@ PREFIX: Final = "wg-"
 _RANDOM_BYTES: Final = 32
 _SHOWN_LETTERS: Final = 6
 _TRIES: Final = 20
-OVERLAP_SECONDS_MOST: Final = 90 * 86400
+MAX_OVERLAP_SECONDS: Final = 90 * 86400
 """That a replaced key may still open; longer, and nobody would ever change it."""
 
 
@@ -99,8 +99,8 @@ class Keyring:
 
     async def rotate(self, name: str, overlap: object = 0) -> tuple[KeyRow, str]:
         """A new key for the same caller. The old one opens for `overlap` more seconds."""
-        if type(overlap) is not int or not 0 <= overlap <= OVERLAP_SECONDS_MOST:
-            expected = f"whole seconds from 0 to {OVERLAP_SECONDS_MOST}"
+        if type(overlap) is not int or not 0 <= overlap <= MAX_OVERLAP_SECONDS:
+            expected = f"whole seconds from 0 to {MAX_OVERLAP_SECONDS}"
             raise KeyRefused(f"overlap: expected {expected}, found {shown(overlap)}", "overlap")
         key = new_key()
         before = await self.get(name)
@@ -112,7 +112,7 @@ class Keyring:
             old_until=self._now() + overlap * 1000 if overlap else 0,
         )
         if not await self._keys.put(changed, over=before):
-            raise Taken(f"the key {name} was changed by somebody else at the same moment: look at it again")
+            raise Taken(f"the key {name} was changed by another caller at the same time: check it again")
         return changed, key
 
     async def _change(self, name: str, change: Callable[[KeyRow], KeyRow], *, tries: int = _TRIES) -> KeyRow:
@@ -122,7 +122,7 @@ class Keyring:
             changed = change(before)
             if changed == before or await self._keys.put(changed, over=before):
                 return changed
-        raise Taken(f"the key {name} is being changed by somebody else: try again")
+        raise Taken(f"the key {name} is being changed by another caller: try again")
 
     def _laid(self, row: KeyRow, fields: Mapping[str, Any]) -> KeyRow:
         problems = Problems()

@@ -142,7 +142,7 @@ class KeyTable:
         for row in sorted(filter(_is_unreadable, rows), key=lambda row: row.name):
             before = self._rows.get(row.name)
             if before is None or not _is_unreadable(before):
-                detail = "it opens nothing until it is fixed"
+                detail = "it authorizes nothing until it is fixed"
                 self._note("error", "key not readable", name=row.name, detail=detail)
 
     def _distrust(self, reason: str) -> None:

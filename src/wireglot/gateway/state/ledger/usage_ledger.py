@@ -35,14 +35,14 @@ from wireglot.stores.records import UsageRow
 FOLDER: Final = "journal"
 _PROMISED_BYTES: Final = 1024
 """Of the journal, that each open row has a right to: what was begun can be completed."""
-_PRICES_MOST: Final = 4096
+_MAX_PRICES: Final = 4096
 _HOUR_MS: Final = 3_600_000
 _TOLD_SECONDS: Final = 3600.0
 """Between two notes about the same flaw of the same provider."""
 
 _NAME_LETTERS: Final = 256
 """Names are clients' words: the ledger takes no more of them than a person could read."""
-_TOKENS_MOST: Final = 10**12
+_MAX_TOKENS: Final = 10**12
 """More than any request has; the ledger counts no more."""
 _NOTHING: Final = Usage()
 
@@ -101,23 +101,23 @@ class UsageLedger:
     def publish(self, metrics: Metrics) -> None:
         metrics.read(
             "usage_journal_bytes",
-            "Usage on the local disk that the store has not got yet.",
+            "Usage on the local disk that is not yet in the store.",
             lambda: {(): self.journal.pending},
         )
         metrics.read(
             "usage_journal_limit_bytes",
-            "What the journal holds at most; beyond it usage is dropped, or requests are refused.",
+            "Maximum size of the journal; beyond it usage is dropped, or requests are rejected.",
             lambda: {(): self.journal.limit},
         )
         metrics.read(
             "usage_dropped_total",
-            "Requests of which no usage was kept: the journal was full, or the store refused the row.",
+            "Requests without recorded usage: the journal was full, or the store rejected the row.",
             lambda: {(): self.dropped + self._drain.refused + self.journal.damaged},
             kind="counter",
         )
         metrics.read(
             "usage_unsynced_total",
-            "Requests that went on before the disk had the record of them: it failed, or took seconds.",
+            "Requests that continued before their record was on disk: the disk failed, or was slow.",
             lambda: {(): self.journal.unsynced},
             kind="counter",
         )
@@ -223,7 +223,7 @@ class UsageLedger:
         try:
             return self._prices[key]
         except KeyError:
-            if len(self._prices) >= _PRICES_MOST:
+            if len(self._prices) >= _MAX_PRICES:
                 self._prices.clear()
             found = self._prices[key] = known_price(settings, record.provider, record.upstream_model, started)
             return found
@@ -331,7 +331,7 @@ def completed(
 ) -> UsageRow:
     """`now` is monotonic, as the record's times are: a clock that is set meanwhile makes no time negative."""
     usage = record.usage or _NOTHING
-    if usage.total > _TOKENS_MOST:
+    if usage.total > _MAX_TOKENS:
         usage = _bounded(usage)
     # Rounded: the difference of two large clock readings may fall just short of a whole millisecond, and the
     # same duration must not depend on how long the machine has been up.
@@ -362,7 +362,7 @@ def completed(
 def _bounded(usage: Usage) -> Usage:
     """A provider may tell any number; a ledger must be able to add it up."""
     counts = {
-        name: min(value, _TOKENS_MOST)
+        name: min(value, _MAX_TOKENS)
         for name in usage.__struct_fields__
         if type(value := getattr(usage, name)) is int
     }

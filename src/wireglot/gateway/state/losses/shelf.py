@@ -26,14 +26,14 @@ from wireglot.stores.records import Document
 from wireglot.wire.json import encode
 
 KEPT_SECONDS: Final = 3600
-KEPT_MOST: Final = 10_000
+MAX_KEPT: Final = 10_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """Both of all processes that share a store."""
 ENTRY_BYTES: Final = 16 * 1024
 """Of one request. What is cut off is counted."""
 _TEXT_LONGEST: Final = 512
 _ROOM_FOR_THE_REST: Final = 48
-_WAITING_MOST: Final = 1_000
+_MAX_WAITING: Final = 1_000
 """That the store has not got yet. Where it is away for long, the oldest are forgotten."""
 _AT_ONCE: Final = 250
 _GATHER_SECONDS: Final = 0.05
@@ -89,7 +89,7 @@ class LossShelf:
         self._waiting[record.caller, id] = Document(
             record.caller, LOSSES, id, body, created=created, expires=created + KEPT_SECONDS * 1000
         )
-        while len(self._waiting) > _WAITING_MOST:
+        while len(self._waiting) > _MAX_WAITING:
             self._waiting.popitem(last=False)
         self._wake.set()
 
@@ -143,7 +143,7 @@ class LossShelf:
         now, peers = int(self._clock() * 1000), max(1, self._peers())
         gone: dict[str, list[str]] = {}
         while self._written and (
-            len(self._written) > max(1, KEPT_MOST // peers)
+            len(self._written) > max(1, MAX_KEPT // peers)
             or self._written_bytes > KEPT_BYTES // peers
             or self._written[0].expires <= now
         ):

@@ -212,7 +212,7 @@ class Quotas:
         if place and not await counters.enter(place, holder, reservation.most, _LEASE_SECONDS):
             raise RequestError(
                 "rate",
-                f"this key may have {reservation.most} requests answered at once, and has: "
+                f"this key may have {reservation.most} maximum concurrent requests, and has: "
                 "try again when one of them has ended",
                 retry_after=1,
             )

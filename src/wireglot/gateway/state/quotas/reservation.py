@@ -31,8 +31,8 @@ _LARGE_BYTES: Final = 32 * 1024
 """Smaller bodies hold no picture worth reading them for."""
 _UNSAID_TOKENS: Final = 1024
 """Reserved for an answer whose length the client does not limit."""
-_OUTPUT_TOKENS_MOST: Final = 128 * 1024
-_ANSWERS_MOST: Final = 128
+_MAX_OUTPUT_TOKENS: Final = 128 * 1024
+_MAX_ANSWERS: Final = 128
 
 
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
@@ -60,8 +60,8 @@ def _output(exchange: Exchange, target: Target) -> int:
     client = exchange.job.surface.client
     asked = client.asked_output(exchange.job)
     most = next((entry.output for entry in target.provider.spec.models if entry.covers(target.model)), 0)
-    tokens = min(asked if asked else _UNSAID_TOKENS, most or _OUTPUT_TOKENS_MOST)
-    return tokens * min(max(1, client.asked_answers(exchange.job)), _ANSWERS_MOST)
+    tokens = min(asked if asked else _UNSAID_TOKENS, most or _MAX_OUTPUT_TOKENS)
+    return tokens * min(max(1, client.asked_answers(exchange.job)), _MAX_ANSWERS)
 
 
 class Letters:
@@ -304,7 +304,7 @@ def _expected_cost(reservation: Reservation, target: Target, expected: Usage) ->
         why = why_unknown(settings, provider, target.model, reservation.at)
         raise RequestError(
             "permission",
-            f"this key has a budget of money, and nobody knows what {target.name} costs"
+            f"this key has a budget in money, and there is no price for what {target.name} costs"
             f"{f' ({why})' if why else ''}: name its price in [prices]",
             code="price_unknown",
             param="model",
@@ -318,7 +318,7 @@ def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
     return reservation.expected_cost if price is None else cost(price, usage)
 
 
-BUDGETS_MOST: Final = 400
+MAX_BUDGETS: Final = 400
 """Four for each of the keys that have a label of their own."""
 
 
@@ -349,9 +349,9 @@ class BudgetWatch:
                 continue
             if known is None:
                 self._forget_before(reservation.caller, limit)
-            if len(self._watched) >= BUDGETS_MOST:
+            if len(self._watched) >= MAX_BUDGETS:
                 self._forget_ended()
-            if known is not None or len(self._watched) < BUDGETS_MOST:
+            if known is not None or len(self._watched) < MAX_BUDGETS:
                 self._watched[claim.name] = _Watched(
                     reservation.caller, limit.unit, limit.span, claim.limit, claim.until
                 )
@@ -365,7 +365,7 @@ class BudgetWatch:
     def publish(self, metrics: Metrics) -> None:
         metrics.read(
             "key_budget_used_ratio",
-            "Part of a key's budget that is spent, or held by requests under way; 1 is all of it.",
+            "Share of a key's budget that is spent, or reserved by running requests.",
             lambda: self._ratios(metrics),
             ("key", "unit", "period"),
         )

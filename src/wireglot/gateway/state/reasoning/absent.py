@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
 ABSENT_SECONDS: Final = 60.0
-ABSENT_MOST: Final = 8192
+MAX_ABSENT: Final = 8192
 """Turns, of all callers: about 3 MB."""
 
 _Place = tuple[str, bytes, int]
@@ -22,7 +22,7 @@ _Place = tuple[str, bytes, int]
 
 
 class AbsentTurns:
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, most: int = ABSENT_MOST) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, most: int = MAX_ABSENT) -> None:
         self._clock = clock
         self._most = most
         self._count = 0

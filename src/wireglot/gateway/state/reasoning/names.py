@@ -39,9 +39,9 @@ _PLACE_BYTES: Final = 64
 _HISTORY: Final = "history"
 _SHORT_ID_LETTERS: Final = 5
 _COUNTED_ID: Final = re.compile(r"[.:_-]\d{1,6}\Z")
-_COUNT_LETTERS_MOST: Final = 7
+_MAX_COUNT_LETTERS: Final = 7
 
-_KNOWN_LETTERS_MOST: Final = 1024
+_MAX_KNOWN_LETTERS: Final = 1024
 
 _FLOAT: Final = re.compile(r"\d[.eE]")
 _sorted: Final = msgspec.json.Encoder(order="deterministic")
@@ -243,7 +243,7 @@ def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
 
 def _recurs(id: str) -> bool:
     """Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
-    return len(id) <= _SHORT_ID_LETTERS or _COUNTED_ID.search(id, len(id) - _COUNT_LETTERS_MOST) is not None
+    return len(id) <= _SHORT_ID_LETTERS or _COUNTED_ID.search(id, len(id) - _MAX_COUNT_LETTERS) is not None
 
 
 def _arguments(call: ToolCall) -> str:
@@ -251,7 +251,7 @@ def _arguments(call: ToolCall) -> str:
     if call.kind == "custom":
         return text
     # Whole files are written by calls: thousands of those are not held beside what is counted.
-    return _canonical_once(text) if len(text) <= _KNOWN_LETTERS_MOST else _canonical(text)
+    return _canonical_once(text) if len(text) <= _MAX_KNOWN_LETTERS else _canonical(text)
 
 
 def _canonical(text: str) -> str:

@@ -13,7 +13,7 @@ from wireglot.gateway.state.reasoning.names import Turn, call_key, may_be_same, 
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
-_TURN_BYTES_MOST: Final = 1 << 20
+_MAX_TURN_BYTES: Final = 1 << 20
 """Reasoning is far smaller; pictures are not."""
 
 
@@ -35,11 +35,11 @@ def pack(content: tuple[Part, ...]) -> bytes | None:
     """None: it is too large to be worth it."""
     try:
         body = _ENCODER.encode(KeptTurn(content))
-        if len(body) > _TURN_BYTES_MOST:
+        if len(body) > _MAX_TURN_BYTES:
             body = _ENCODER.encode(KeptTurn(tuple(part for part in content if type(part) is not Media)))
     except UnicodeEncodeError:  # half a character, which cannot be written
         return None
-    return body if len(body) <= _TURN_BYTES_MOST else None
+    return body if len(body) <= _MAX_TURN_BYTES else None
 
 
 def unpack(body: bytes) -> tuple[Part, ...] | None:

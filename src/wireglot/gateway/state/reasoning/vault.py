@@ -40,10 +40,10 @@ from wireglot.stores.base import StoreDown, Vault
 from wireglot.wire.search import holds_any
 
 _DAY_SECONDS: Final = 86_400
-_KEPT_SECONDS_MOST: Final = 3650 * _DAY_SECONDS
+_MAX_KEPT_SECONDS: Final = 3650 * _DAY_SECONDS
 """Where the settings say for ever."""
 _MAX_REFUSING: Final = 4096
-_MADE_MOST: Final = 8
+_MAX_MADE: Final = 8
 """Sessions of one client in which a remembered turn has its names."""
 _NOT_KEPT: Final = "reasoning not kept: the store is not available"
 _LOST: Final = Loss(
@@ -71,7 +71,7 @@ class ReasoningVault:
 
     def adopt(self, settings: Settings) -> None:
         days = settings.store.keep.vault_days
-        self._seconds = int(days * _DAY_SECONDS) or _KEPT_SECONDS_MOST
+        self._seconds = int(days * _DAY_SECONDS) or _MAX_KEPT_SECONDS
         server = settings.server
         self.absent.forget_all()
         in_memory = settings.store.url.value.startswith("memory:") and not settings.store.shared.value
@@ -312,7 +312,7 @@ def _named(turn: Turn, namers: list[Namer], scope: Hashable) -> _Named:
         ]
         exact = [namer.exact(turn.prefix, turn.shown) for namer in namers]
         names = _Names(exact, loose, dict.fromkeys((*exact, *loose)))
-        if len(turn.made) >= _MADE_MOST:
+        if len(turn.made) >= _MAX_MADE:
             turn.made.clear()
         turn.made[scope] = names
     return _Named(turn, names)

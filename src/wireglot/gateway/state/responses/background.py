@@ -42,7 +42,7 @@ from wireglot.stores.records import Document
 from wireglot.wire.json import encode
 
 MOST: Final = 1000
-MOST_OF_A_CALLER: Final = 64
+MAX_OF_A_CALLER: Final = 64
 
 _BEAT_LOOKS: Final = 5
 """Between two signs of life."""
@@ -65,7 +65,7 @@ class Background:
         self.grace = 1.5 * _BEAT_LOOKS * pace.background_look_seconds
         """Seconds for one more: a store that was away has only old ones of the living."""
         self._pace = pace
-        self.most_of_a_caller = MOST_OF_A_CALLER
+        self.most_of_a_caller = MAX_OF_A_CALLER
         self.full_bytes, self.held_bytes = FULL_BYTES, HELD_BYTES
         self._documents = documents
         self._responses = responses

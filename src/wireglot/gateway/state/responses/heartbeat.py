@@ -15,7 +15,7 @@ BEAT: Final = "beat"
 """One for each response that is being worked on, by the response's id: other bytes with every beat."""
 
 _KEPT_MS: Final = 24 * 3600 * 1000
-_SEEN_MOST: Final = 10_000
+_MAX_SEEN: Final = 10_000
 _NONCE_BYTES: Final = 8
 _TIME_BYTES: Final = 8
 _CLOCKS_APART_SECONDS: Final = 300.0
@@ -63,7 +63,7 @@ class Heartbeats:
         if known is None or known[0] != sign:
             known = (sign, now - self._surely_old(sign, began))
         self._seen[caller, id] = known
-        if len(self._seen) > _SEEN_MOST:
+        if len(self._seen) > _MAX_SEEN:
             self._seen.popitem(last=False)
         return now - known[1]
 

@@ -19,7 +19,7 @@ from wireglot.stores.records import Document
 _DECODER: Final = msgspec.json.Decoder(KeptResponse)
 _DAY_MS: Final = 24 * 3600 * 1000
 
-REMEMBERED_MOST: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 WHY: Final = "It was answered with store: false, because the gateway's store was not available."
 
 Name = tuple[str, str]
@@ -33,7 +33,7 @@ class Unstored:
     such response; so does this one, once it has forgotten.
     """
 
-    def __init__(self, most: int = REMEMBERED_MOST) -> None:
+    def __init__(self, most: int = MAX_REMEMBERED) -> None:
         self._most = most
         self._names: OrderedDict[Name, bool] = OrderedDict()
         """With whether something of it may lie in the store: a call that was given up may have happened."""

@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 from typing import get_args
 
-from tools.house import (
+from tools.structure import (
     SOURCES,
     Module,
     broad_excepts,
@@ -19,8 +19,8 @@ from wireglot.dialects.registry import NAMES
 from wireglot.ir.grades import GRADES
 from wireglot.ir.loss import Feature
 
-MOST_POSITIONAL = 5
-MOST_ARGUMENTS = 30
+MAX_POSITIONAL = 5
+MAX_ARGUMENTS = 30
 GATEWAY_MAY_IMPORT = (
     "wireglot.dialects.argument_stream",
     "wireglot.dialects.base",
@@ -128,7 +128,7 @@ def test_no_object_is_made_from_a_long_row_of_unnamed_values():
         f"{module.file}: {name}"
         for module in modules().values()
         for node in module.nodes
-        if isinstance(node, ast.Call) and len(node.args) > MOST_POSITIONAL
+        if isinstance(node, ast.Call) and len(node.args) > MAX_POSITIONAL
         if (name := _called(node.func)) in ours and name.lstrip("_")[:1].isupper()
     }
     assert not found
@@ -163,7 +163,7 @@ def test_what_is_called_for_a_request_is_called_with_few_names():
         for function in module.nodes
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for call in ast.walk(function)
-        if isinstance(call, ast.Call) and len(call.args) + 2 * len(call.keywords) > MOST_ARGUMENTS
+        if isinstance(call, ast.Call) and len(call.args) + 2 * len(call.keywords) > MAX_ARGUMENTS
     }
     assert found == set()
 
