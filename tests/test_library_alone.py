@@ -1,7 +1,9 @@
 """The library with msgspec and nothing else: `pip install --no-deps wireglot msgspec`."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,8 +20,11 @@ sys.meta_path.insert(0, OnlyMsgspec())
 """
 
 
-def alone(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, text=True, check=False)
+def alone(code: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home)} if home is not None else None
+    return subprocess.run(
+        [sys.executable, "-c", ALONE + code], capture_output=True, text=True, check=False, env=env
+    )
 
 
 def test_translation_histories_and_the_kimi_client_need_msgspec_only():
@@ -41,8 +46,9 @@ def test_commands_that_only_translate_need_msgspec_only(words):
 
 
 @pytest.mark.parametrize(("words", "package"), [(["serve"], "certifi"), (["usage"], "apsw")])
-def test_a_command_that_needs_more_says_what_in_one_line(words, package):
-    done = alone(f"from wireglot.cli import main; raise SystemExit(main({words!r}))")
+def test_a_command_that_needs_more_says_what_in_one_line(words, package, tmp_path):
+    """In a home without a running gateway, which would answer instead."""
+    done = alone(f"from wireglot.cli import main; raise SystemExit(main({words!r}))", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert (
         done.stderr
