@@ -299,7 +299,9 @@ class _WriterCache:
             texts = tuple([item if type(item) is msgspec.Raw else _as_json(item) for item in out])
             writer = self._writer
             losses = tuple(writer.losses[lost:])
-            row.settle(key, WrittenTogether(start, end, texts, dict(writer.calls), losses, writer.mark()))
+            row.settle(
+                key, WrittenTogether(start, end, texts, dict(writer.calls), losses, mark=writer.mark())
+            )
 
     def write(
         self, message: Message, index: int, state: Hashable, *, is_whole: bool
@@ -331,7 +333,7 @@ class _WriterCache:
             if type(part) is ToolCall and (call := known(part.id)) is not None
         ]
         key = (self._scope, state, index) if losses else (self._scope, state)
-        turn = WrittenTurn(key, tuple(items), tuple(calls), tuple(answers), losses, writer.mark())
+        turn = WrittenTurn(key, tuple(items), tuple(calls), tuple(answers), losses, mark=writer.mark())
         self.memory.keep(message, key, turn, sum(map(len, items)) if is_whole else 0)
         return items, turn
 

@@ -346,7 +346,7 @@ class Conversation:
         call = self._calls.get(identifier)
         kind = call.kind if call is not None else "function"
         self.messages.append(
-            Message("user", (ToolResult(identifier, content, False, name, kind, mark, extra),))
+            Message("user", (ToolResult(identifier, content, False, name, kind, cache=mark, extra=extra),))
         )
 
 
