@@ -50,7 +50,7 @@ _KINDS: Final[dict[Verdict, str]] = {
     "inconclusive": "undecided",
     "not run": "undecided",
 }
-_REPORTED: Final = re.compile(r"refused in good order|the answer says that it left out")
+_REPORTED: Final = re.compile(r"rejected with a proper error|the answer says that it left out")
 _TIMES = Timeouts(connect=5.0, tls=5.0, first_byte=30.0, idle=30.0, total=60.0)
 
 
@@ -127,7 +127,7 @@ def one_run(
 
 
 def counted(recipe: Recipe, findings: Sequence[ProbeFinding]) -> dict[str, Any]:
-    """What works; what does not and is reported (refused in good order, or named as left out), or is not;
+    """What works; what does not and is reported (rejected with a proper error, or named as left out), or is not;
     what the endpoint does not have; what cannot be decided."""
     apart: dict[str, str] = {}
     kinds: dict[str, dict[str, str]] = {

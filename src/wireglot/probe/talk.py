@@ -116,14 +116,14 @@ class Talk:
         return reply
 
     def optional(self, question: ProbeQuestion, what: str, value: str = "") -> ProbeReply:
-        """The same for what an endpoint need not have: refused in good order, the case does not apply."""
+        """The same for what an endpoint need not have: rejected with a proper error, the case does not apply."""
         try:
             reply = self.stream(question) if question.stream else self.ask(question)
         except Refused as refused:
             if refused.status not in _REFUSALS:
                 raise
             self.learn(what, value, False, str(refused))
-            raise NotApplicable(f"it is refused in good order: {refused}") from None
+            raise NotApplicable(f"it is rejected with a proper error: {refused}") from None
         self.learn(what, value, True, "it was answered")
         return reply
 
@@ -148,7 +148,7 @@ class Talk:
         if reply is not None:
             return reply
         self.learn("thinking", "", False, str(refused))
-        raise NotApplicable(f"thinking is refused in good order: {refused}")
+        raise NotApplicable(f"thinking is rejected with a proper error: {refused}")
 
     def send(self, question: ProbeQuestion) -> Got:
         operation = "stream" if question.stream else "generate"
