@@ -127,8 +127,8 @@ def one_run(
 
 
 def counted(recipe: Recipe, findings: Sequence[ProbeFinding]) -> dict[str, Any]:
-    """What works; what does not and is reported (rejected with a proper error, or named as left out), or is not;
-    what the endpoint does not have; what cannot be decided."""
+    """What works; what does not and is reported (rejected with a proper error, or named as left out), or is
+    not; what the endpoint does not have; what cannot be decided."""
     apart: dict[str, str] = {}
     kinds: dict[str, dict[str, str]] = {
         name: {} for name in ("reported", "failed", "warned", "none", "undecided")
