@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from wireglot.dialects.registry import surface
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.steps import Pipeline, RequestKind, StepParts, StepSequence, steps_of
 
 BARE = ["Admission", "Routing", "Queue", "Account"]
@@ -115,6 +116,20 @@ def test_steps_are_taken_in_their_order_and_told_how_the_answer_ended(problem: E
         with pytest.raises(RuntimeError):
             asyncio.run(chain.answer(exchange))
     assert taken == ["first", "waited", "answered", problem]
+
+
+def test_a_step_that_fails_at_the_end_keeps_no_other_from_its_end() -> None:
+    """Or the budget that one of them reserved is never released."""
+    problem, ended = RuntimeError("no"), list[Any]()
+
+    def fails(given: Any) -> None:
+        raise problem
+
+    exchange: Any = SimpleNamespace(gates=[], at_end=[ended.append, fails, ended.append])
+    with pytest.raises(RuntimeError):
+        Exchange.leave(exchange, None)
+    assert ended == [None, problem]
+    assert not exchange.at_end
 
 
 def test_what_a_step_refuses_no_later_one_sees() -> None:

@@ -116,7 +116,7 @@ class Talk:
         return reply
 
     def optional(self, question: ProbeQuestion, what: str, value: str = "") -> ProbeReply:
-        """The same for what an endpoint need not have: rejected with a proper error, the case does not apply."""
+        """The same for an optional feature: rejected with a proper error, the case does not apply."""
         try:
             reply = self.stream(question) if question.stream else self.ask(question)
         except Refused as refused:

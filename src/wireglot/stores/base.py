@@ -219,8 +219,9 @@ class Keys(Protocol):
 
     @call("reads")
     async def changed(self, since: int) -> list[KeyRow] | None:
-        """The keys written after the version was `since`; None where they cannot be told apart from the
-        others: one was deleted, or written by a program that does not number its changes."""
+        """The key whose write made the version `since`, and those written after it, in this order. None where
+        that is not known: one of them was written again or deleted, or written by a program that does not
+        number its changes."""
         ...
 
     @call("writes")

@@ -205,8 +205,9 @@ def read_key(name: str, body: bytes) -> KeyRow:
 
 
 def are_all_changes(revisions: Iterable[int], since: int, version: int) -> bool:
-    """Whether the keys of these revisions are all that changed after `since`. A deletion leaves none."""
-    return 0 < version - since == len(set(revisions))
+    """Whether these revisions are `since` and all that followed. A deletion leaves a gap, and so does a key
+    that was written again."""
+    return 0 < version - since == len(set(revisions)) - 1
 
 
 class Session(msgspec.Struct, frozen=True):

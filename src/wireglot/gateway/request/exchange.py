@@ -262,8 +262,15 @@ class Exchange(msgspec.Struct, eq=False):
         for gate in self.gates:
             gate.leave()
         self.gates.clear()
+        raised: Exception | None = None
         while self.at_end:
-            self.at_end.pop()(problem)
+            try:
+                self.at_end.pop()(problem)
+            except Exception as fault:  # one step that fails must not keep another from its end
+                raised = raised or fault
+                problem = problem or fault
+        if raised is not None:
+            raise raised
 
     def leave_provider(self) -> None:
         """The provider has answered: another request may have its place."""

@@ -67,7 +67,12 @@ class Memories:
     def finder(self, caller: str) -> Callable[[bytes], Memory | None]:
         """`for_body` of the caller, while the settings are those of now."""
         settings = self._settings
-        return lambda body: self.for_body(caller, body) if self._settings == settings else None
+
+        def find(body: bytes) -> Memory | None:
+            with self._lock:
+                return self.for_body(caller, body) if self._settings == settings else None
+
+        return find
 
     def of(self, caller: str) -> Memory | None:
         """The caller's own; None where nothing is to be remembered."""

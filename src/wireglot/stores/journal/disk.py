@@ -145,7 +145,10 @@ class KernelSync:
 
     def close(self) -> None:
         """When nothing is under way. In a thread, because the kernel takes tens of milliseconds for it."""
-        threading.Thread(target=self._destroy, name="wireglot-journal-close", daemon=True).start()
+        try:
+            threading.Thread(target=self._destroy, name="wireglot-journal-close", daemon=True).start()
+        except RuntimeError:  # no thread can be started
+            self._destroy()
 
     def _destroy(self) -> None:
         syscall = ctypes.CDLL(None, use_errno=True).syscall  # one that lets others run meanwhile

@@ -259,11 +259,11 @@ class Syncer:
 
     def _leave_kernel(self) -> None:
         """From here on the thread syncs."""
-        if self._kernel is not None:
-            self._loop.remove_reader(self._kernel.descriptor)
-            self._kernel.close()
-            self._kernel = None
+        kernel, self._kernel = self._kernel, None
+        if kernel is not None:
+            self._loop.remove_reader(kernel.descriptor)
             self.ask()
+            kernel.close()
 
     # The thread.
 

@@ -222,10 +222,10 @@ class MemoryKeys:
         return self.rows.get(name)
 
     async def changed(self, since: int) -> list[KeyRow] | None:
-        revisions = {name: revision for name, revision in self._revisions.items() if revision > since}
-        if not are_all_changes(revisions.values(), since, self._version):
+        revisions = {revision: name for name, revision in self._revisions.items() if revision >= since}
+        if not are_all_changes(revisions, since, self._version):
             return None
-        return [self.rows[name] for name in revisions]
+        return [self.rows[revisions[revision]] for revision in sorted(revisions)]
 
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         there = self.rows.get(row.name)

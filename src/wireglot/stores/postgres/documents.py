@@ -300,7 +300,9 @@ class PostgresKeys:
 
     async def changed(self, since: int) -> list[KeyRow] | None:
         found = await self._pool.fetch(
-            "SELECT name, body, revision, version FROM keys, keys_version WHERE revision > $1", since
+            "SELECT name, body, revision, version FROM keys, keys_version"
+            " WHERE revision >= $1 ORDER BY revision",
+            since,
         )
         if not found or not are_all_changes((row["revision"] for row in found), since, found[0]["version"]):
             return None

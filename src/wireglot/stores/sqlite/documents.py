@@ -307,7 +307,9 @@ class SqliteKeys:
 
 _NEXT_REVISION: Final = "UPDATE revisions SET value = value + 1 WHERE name = 'keys'"
 _REVISION: Final = "(SELECT value FROM revisions WHERE name = 'keys')"
-_CHANGED_KEYS: Final = f"SELECT name, body, revision, {_REVISION} FROM keys WHERE revision > ?"
+_CHANGED_KEYS: Final = (
+    f"SELECT name, body, revision, {_REVISION} FROM keys WHERE revision >= ? ORDER BY revision"
+)
 
 
 def put_key(connection: apsw.Connection, row: KeyRow, *, new: bool, over: KeyRow | None = None) -> bool:

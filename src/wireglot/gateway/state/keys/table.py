@@ -117,7 +117,8 @@ class KeyTable:
 
     async def _read_changes(self) -> None:
         rows = None if self._version is None else await self._keys.changed(self._version)
-        if rows is not None and len(rows) <= _CHANGES_AT_ONCE:
+        if rows is not None and len(rows) <= _CHANGES_AT_ONCE and self._is_continued(rows[0]):
+            del rows[0]
             self._report_unreadable(rows)
             for row in rows:
                 for digest, (key, _) in _opens(self._rows.get(row.name)):
@@ -136,6 +137,11 @@ class KeyTable:
         self._found = await asyncio.to_thread(build) if len(rows) > _CHANGES_AT_ONCE else build()
         self._rows = {row.name: row for row in rows}
         self.required = bool(rows)
+
+    def _is_continued(self, last: KeyRow) -> bool:
+        """Whether the last change that was read is still in the store. One restored from a backup, or a
+        replica that took over, has other changes under the same numbers."""
+        return self._rows.get(last.name) == last
 
     def _report_unreadable(self, rows: list[KeyRow]) -> None:
         """Those that could still be read before, or were not there."""
