@@ -337,8 +337,8 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "broken pipe": "it writes nothing to standard output; its log may be closed or left (tests/cli/test_serve.py)",
         "ctrl-c": (
             *interrupted("serve --port 0", "wireglot.gateway.app"),
-            Case("serve --port 0 --log pretty", 0, "…draining…interrupted again: within …stopped…", note=True, how="process", until="asked for"),
-            Case("serve --port 0 --workers 2", 0, "…draining…stopped…", note=True, how="process", until="asked for", signal="SIGTERM"),
+            Case("serve --port 0 --log pretty", 0, "…draining…interrupted again: within …stopped…", note=True, how="process", until="key required"),
+            Case("serve --port 0 --workers 2", 0, "…draining…stopped…", note=True, how="process", until="key required", signal="SIGTERM"),
         ),
     },
     "init": {
