@@ -121,7 +121,7 @@ def test_what_is_not_a_database_is_refused_and_kept(tmp_path, content):
     """FAULTS 97"""
     path = tmp_path / "store.db"
     path.write_bytes(content)
-    assert "left as it is" in refused(path)
+    assert "it was not changed" in refused(path)
 
 
 def test_a_damaged_file_is_refused_and_kept_with_a_hint(tmp_path):

@@ -153,7 +153,7 @@ def check_place(place: Path, *, force: bool) -> None:
     if place.is_dir():
         raise Unusable(f"{place} is a folder: name a file with --output")
     if place.exists() and not force:
-        raise Unusable(f"{place} already exists: --force overwrites it, --output FILE elsewhere")
+        raise Unusable(f"{place} already exists: --force overwrites it, --output FILE writes elsewhere")
     folder = place.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

@@ -237,7 +237,7 @@ def _import(program: str, typo: str, file: str, broken: str, says: str) -> dict[
             Case(f"import {program} {broken}", 2, says),
             Case(f"import {program} note.txt", 2, "note.txt: …"),
             Case(f"{line} --output folder", 2, "folder is a folder: name a file with --output"),
-            Case(f"{line} --output demo.toml", 2, "demo.toml already exists: --force overwrites it, --output FILE elsewhere"),
+            Case(f"{line} --output demo.toml", 2, "demo.toml already exists: --force overwrites it, --output FILE writes elsewhere"),
         ),
         "wrong key": "it sends no key; one that is missing is named as what to set before the start",
         "dead host": NO_HOSTS,
@@ -350,7 +350,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "missing file": (
             Case("init --offline --output note.txt/wireglot.toml", 2, "note.txt is no folder"),
             Case("init --offline --output folder", 2, "folder is a folder: name a file with --output"),
-            Case("init --offline --output demo.toml", 2, "demo.toml already exists: --force overwrites it, --output FILE elsewhere"),
+            Case("init --offline --output demo.toml", 2, "demo.toml already exists: --force overwrites it, --output FILE writes elsewhere"),
         ),
         "wrong key": "a key that is refused is part of what it finds: tests/cli/init",
         "dead host": "a provider that does not answer is part of what it finds: tests/cli/init",

@@ -205,7 +205,7 @@ def test_lines_of_the_file_fit_a_usual_editor(
 def test_a_file_that_is_there_is_not_written_over_and_nobody_is_asked(double: ProviderDouble) -> None:
     Path("wireglot.toml").write_text("mine\n")
     line = complaint(run("init"))
-    assert "wireglot.toml is there already" in line
+    assert "wireglot.toml already exists" in line
     assert "--force" in line
     assert Path("wireglot.toml").read_text() == "mine\n"
     assert double.requests == []
@@ -269,7 +269,7 @@ def test_the_file_on_standard_output_is_alone_there(double: ProviderDouble) -> N
     assert done.returncode == 0
     settings = config.load(Path("wireglot.toml"), create_secret=False, content=done.stdout)
     assert "ollama" in settings.providers
-    assert b"Each is asked once" in done.stderr
+    assert b"One request each" in done.stderr
     assert list(Path().iterdir()) == []
 
 

@@ -417,7 +417,7 @@ def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -
         (("claude", "-p", "hi"), "unknown option -p here: put the client's own arguments after --"),
         (("claude", "--modle", "x"), "unknown option --modle: did you mean --model?"),
         (("--env", "openai"), "--env needs a command after --"),
-        (("claude", "--env", "openai", "--", "x"), "--env is for a command behind a --"),
+        (("claude", "--env", "openai", "--", "x"), "--env is for a command after --"),
         (("claude", "--url", "x", "--private"), "--url and --private exclude each other"),
         (("claude", "--url", "ftp://x"), "--url: expected http://HOST:PORT"),
         (("claude", "--model", "kimmi/kimi-k3"), "there is no provider 'kimmi' here (did you mean kimi"),

@@ -131,7 +131,7 @@ EXPECTED = {
     "providers.two.base_url": 'https:// or http:// / the scheme "ftp"',
     "providers.three.base_url": "without a user name or password",
     "providers.four.base_url": "which has no /v1",
-    "providers.five.base_url": "what stands before the path of the endpoint",
+    "providers.five.base_url": "what precedes the path of the endpoint",
     "providers.six.base_url": "the URL of the provider's API / nothing",
     "providers.seven.variables.region": "a value for {region}",
     "providers.eight.api_key": "either api_key or api_keys / both",

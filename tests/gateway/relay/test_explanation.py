@@ -62,7 +62,7 @@ def test_a_rejected_key_names_the_provider_its_words_and_the_fix() -> None:
          "kimi: could not connect (try again later, or a model of another provider)", "base_url"),
         ("timeout", ApiError("timeout", "the upstream did not answer in time", status=504),
          "kimi: the upstream did not answer in time", "timeouts"),
-        ("quota", ApiError("billing", "no credit"), "kimi: no credit (whoever runs", "MOONSHOT_API_KEY"),
+        ("quota", ApiError("billing", "no credit"), "kimi: no credit (the operator", "MOONSHOT_API_KEY"),
         ("model", ApiError("not_found", "no such model"), "kimi: no such model (a list of models: GET /v1/models)", ""),
         ("rate", ApiError("rate_limit", "slow down"), "kimi: slow down", "api.moonshot.ai"),
         ("upstream", ApiError("server", "oops"), "kimi: oops", "api.moonshot.ai"),
