@@ -74,7 +74,7 @@ def test_a_refused_request_is_a_row_with_its_error(plain: Stage) -> None:
 
 def test_a_client_that_leaves_is_told_so(plain: Stage) -> None:
     gate = threading.Event()
-    plain.upstream.next(Behaviour(gate=gate, after=1))
+    plain.upstream.next(Behaviour(gate=gate, after=4))
     call = start(plain.gateway, A, "anthropic-up/left", stream=True)
     call.until(b"data:")
     call.leave(reset=True)
