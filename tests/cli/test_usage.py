@@ -202,6 +202,6 @@ def test_a_running_gateway_is_asked_and_its_store_can_be_read_meanwhile(
 
 
 def test_only_the_admin_secret_shows_the_usage_of_another_key(capsys: pytest.CaptureFixture[str]) -> None:
-    """REVIEW R8: without --admin a gateway would tell of the caller's own usage, as if it were that key's."""
+    """Without --admin a gateway would tell of the caller's own usage, as if it were that key's."""
     assert main(["usage", "--url", "http://127.0.0.1:9", "--api-key", "wg-mine", "--key", "other"]) == 2
     assert capsys.readouterr().err == "wireglot: --key: only --admin sees other keys' usage\n"

@@ -83,7 +83,7 @@ def test_a_budget_passes_while_anything_is_left(run, counters):
 
 
 def test_giving_back_more_than_was_spent_is_no_credit_for_a_budget(run, counters):
-    """REVIEW R8: a budget below zero would let through more than its limit."""
+    """A budget below zero would let through more than its limit."""
     until_then = later()
     assert run(counters.take([Budget("b", 10, 100, until_then)])) is None
     run(counters.settle([Budget("b", -60, 100, until_then)]))

@@ -128,7 +128,7 @@ def test_nothing_is_read_where_nothing_has_changed() -> None:
 
 
 def test_of_many_keys_only_the_one_that_changed_is_read() -> None:
-    """REVIEW V7: a new key among 100,000 stopped the loop for a third of a second."""
+    """A new key among 100,000 stopped the loop for a third of a second."""
 
     async def go() -> None:
         house = House()
