@@ -53,7 +53,6 @@ def test_json_lines_tell_the_same() -> None:
 
 
 def test_retired_models_are_listed_nowhere() -> None:
-    """REVIEW R8"""
     retired = {
         f"{name}/{entry.match}"
         for name in catalog.names()
