@@ -60,7 +60,7 @@ UNCLEAR = [
 @rows(("text", "meant"), MENDED)
 def test_what_was_plainly_meant_is_mended(text: str, meant: dict[str, Any]) -> None:
     """[X21] C10, R-DB-16"""
-    assert read_arguments(text) == (meant, "mended")
+    assert read_arguments(text) == (meant, "repaired")
 
 
 @rows("text", CUT)

@@ -58,7 +58,7 @@ def test_serious_ones_come_first():
 
 def test_a_loss_is_told_with_its_grade_and_its_document():
     loss = Loss("$.seed", "sampling.seed", "dropped", "no such parameter")
-    assert loss.told() == {
+    assert loss.as_dict() == {
         "path": "$.seed",
         "feature": "sampling.seed",
         "action": "dropped",

@@ -35,7 +35,7 @@ from wireglot.cli.terminal import (
 from wireglot.cli.trust import trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, told
+from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, described
 from wireglot.stores import open_engine
 
 _ROOT: Final = "/v1/admin/keys"
@@ -67,24 +67,24 @@ class InStore:
         self._wipe = wipe
 
     async def list(self) -> list[dict[str, Any]]:
-        return [told(row, time.time()) for row in await self._ring.all()]
+        return [described(row, time.time()) for row in await self._ring.all()]
 
     async def create(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
         row, key = await self._ring.create(name, fields)
-        return {**told(row, time.time()), "key": key}
+        return {**described(row, time.time()), "key": key}
 
     async def update(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
-        return told(await self._ring.update(name, fields), time.time())
+        return described(await self._ring.update(name, fields), time.time())
 
     async def revoke(self, name: str) -> dict[str, Any]:
-        return told(await self._ring.revoke(name), time.time())
+        return described(await self._ring.revoke(name), time.time())
 
     async def rotate(self, name: str, overlap: int) -> dict[str, Any]:
         row, key = await self._ring.rotate(name, overlap)
-        return {**told(row, time.time()), "key": key}
+        return {**described(row, time.time()), "key": key}
 
     async def delete(self, name: str) -> dict[str, Any]:
-        return told(await self._ring.delete(name, self._wipe), time.time())
+        return described(await self._ring.delete(name, self._wipe), time.time())
 
 
 class KeysAtGateway:

@@ -179,7 +179,7 @@ def _asked(arguments: argparse.Namespace) -> bytes | None:
 
 def _tell(losses: Sequence[Loss], arguments: argparse.Namespace) -> None:
     if arguments.losses is not None:
-        listed = msgspec.json.format(encode([loss.told() for loss in losses]), indent=2)
+        listed = msgspec.json.format(encode([loss.as_dict() for loss in losses]), indent=2)
         write_all(listed + b"\n", arguments.losses, "--losses")
     elif losses:
         paint = Paint(sys.stderr)

@@ -135,7 +135,7 @@ def _translated(identity: Any, case: Fields, defaults: Defaults) -> LineResult:
             answer["body"], losses = rendered.value, rendered.losses
     except UnknownProvider as unknown:
         raise BadLine(str(unknown), "$.provider") from None
-    answer["losses"] = [loss.told() for loss in losses]
+    answer["losses"] = [loss.as_dict() for loss in losses]
     return LineResult(encode(answer), True, bool(losses))
 
 

@@ -169,7 +169,7 @@ class _Author:
         self.request = request
         self.dialect = dialect
         self.turn = DemoTurn(request.messages)
-        self.told: Directives = parse_directives(self.turn.text)
+        self.directives: Directives = parse_directives(self.turn.text)
         self.seed = f"{seed}\x1f{len(request.messages)}\x1f{self.turn.text}"
         self.asked = "\n".join(user_texts(request.messages))
         self.reading = _reading(request.messages)
@@ -182,30 +182,35 @@ class _Author:
             said: list[Part] = [self._call(offered[0], 0, checked)] if offered else [Text(checked)]
             content, stop = self._limited(said, Stop("tool_calls" if offered else "end"))
             return Script(content, stop, self._usage(content))
-        told = self.told
-        if told.fail:
-            message = f"The demo model was instructed to fail with status {told.fail}."
+        directives = self.directives
+        if directives.fail:
+            message = f"The demo model was instructed to fail with status {directives.fail}."
             return Script(
-                error=ApiError(kind_of_status(told.fail), message, told.fail, retry_after=told.retry_after)
+                error=ApiError(
+                    kind_of_status(directives.fail),
+                    message,
+                    directives.fail,
+                    retry_after=directives.retry_after,
+                )
             )
         if "[[demo:strict]]" in self.asked and (changed := changed_signature(self.request.messages)):
             return Script(error=changed)
         limited, stop = self._limited(*self._content())
         content = self._signed(limited)
         ending: Ending = "complete"
-        if told.hang:
+        if directives.hang:
             ending = "silent"
-        elif told.hang_midstream:
+        elif directives.hang_midstream:
             ending = "hang"
-        elif told.cut:
+        elif directives.cut:
             ending = "cut"
-        elif told.fail_midstream:
+        elif directives.fail_midstream:
             ending = "fail"
-        return Script(content, stop, self._usage(content), ending=ending, gap=told.gap)
+        return Script(content, stop, self._usage(content), ending=ending, gap=directives.gap)
 
     def _content(self) -> tuple[list[Part], Stop]:
-        told = self.told
-        if told.refuse:
+        directives = self.directives
+        if directives.refuse:
             return [Text(_REFUSAL, refusal=True)], Stop("refused")
         calls = self._calls()
         thought = self._thought()
@@ -217,14 +222,14 @@ class _Author:
     # What it says
 
     def _text(self) -> str:
-        told, output = self.told, self.request.output
+        directives, output = self.directives, self.request.output
         if output is not None and output.kind == "schema":
             return encode_text(filled(output.schema, self._hints()))
         if output is not None and output.kind == "json":
             return encode_text({"answer": words.greeting(self.turn.prompt, self.request.model)})
-        if told.words:
-            return words.prose(told.words)
-        if told.echo:
+        if directives.words:
+            return words.prose(directives.words)
+        if directives.echo:
             return self.turn.prompt
         if (asked := _EXACTLY.search(self.turn.prompt)) and not self.turn.results:
             return asked[1]
@@ -278,7 +283,7 @@ class _Author:
         wants = (
             asked.mode in ("on", "auto") or asked.effort not in (None, "none") or asked.display == "summary"
         )
-        return self.told.think or self.reading.thinks or (wants and asked.mode != "off")
+        return self.directives.think or self.reading.thinks or (wants and asked.mode != "off")
 
     # What it calls
 
@@ -295,17 +300,17 @@ class _Author:
         if not chosen:
             return []
         hints = self._hints()
-        number = max(1, self.told.calls) if self.request.parallel_tools is not False else 1
+        number = max(1, self.directives.calls) if self.request.parallel_tools is not False else 1
         made = [chosen[n % len(chosen)] for n in range(number)]
         if number == 1 and (places := self._places(made[0])):
             each = [msgspec.structs.replace(hints, place=place) for place in places]
             return [self._call(made[0], n, arguments_for(made[0], hint)) for n, hint in enumerate(each)]
-        given = self.told.arguments if made[0].name == self.told.tool else ""
+        given = self.directives.arguments if made[0].name == self.directives.tool else ""
         return [self._call(tool, n, given or arguments_for(tool, hints)) for n, tool in enumerate(made)]
 
     def _places(self, tool: Tool) -> list[str]:
         """Several that a question for the weather names: each is asked for in a call of its own."""
-        if self.request.parallel_tools is False or self.told.tool or self.told.calls:
+        if self.request.parallel_tools is False or self.directives.tool or self.directives.calls:
             return []
         places = places_in(self.turn.prompt)[:CALLS_MAX]
         return places if len(places) > 1 and weather_tools([tool], self.turn.prompt) else []
@@ -315,7 +320,7 @@ class _Author:
 
     def _chosen(self, offered: list[Tool]) -> list[Tool]:
         """Tools to call now, in order; none if it is time to speak."""
-        named = [tool for tool in offered if tool.name == self.told.tool]
+        named = [tool for tool in offered if tool.name == self.directives.tool]
         if named and not self.turn.results:
             return named
         used = {call.name for call in calls_of(self.turn.before)}
@@ -330,7 +335,7 @@ class _Author:
             return []
         if self.turn.results:
             return [tool for tool in offered if tool.name not in used] or offered
-        if self.told.calls or self._must_call:
+        if self.directives.calls or self._must_call:
             return suitable_tools(offered, self.turn.prompt)
         # A question is no order: what is offered is called only where a directive or the choice says so.
         return weather_tools(offered, self.turn.prompt) if self.turn.said else []

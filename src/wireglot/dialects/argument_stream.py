@@ -122,7 +122,7 @@ class ArgumentStream:
                 if mended is None:
                     self._broken = True
                     break
-                self.form = "mended"
+                self.form = "repaired"
                 if self._place in _AFTER_COMMA:  # a character left out behind a comma, which still waits
                     text, size = text[:at] + text[at + 1 :], size - 1
                     continue
@@ -166,7 +166,7 @@ class ArgumentStream:
         if raw.strip() in ("", "null"):
             return ""
         if self._place == _DONE and (meant := mended_object(raw)) is not None:
-            self.form = "mended"
+            self.form = "repaired"
             return "}" if self._key_count else encode_text(meant)[1:]
         if self._comma:
             self._place = _NEXT  # it was not passed on
@@ -346,7 +346,7 @@ class MendedArguments:
         sent = raw[: self._sent].lstrip()
         if sent.rstrip() == whole:
             sent = whole  # blanks behind the last brace
-        if again.form != "mended" or not whole.startswith(sent):
+        if again.form != "repaired" or not whole.startswith(sent):
             return self.release()  # cannot be fixed any more
         self.form = again.form
         self._held.clear()

@@ -91,11 +91,11 @@ def _before_blanks(out: list[str], at: int) -> int:
 RAW = "_raw"
 PARSE_ERROR = "_parse_error"
 
-Form = Literal["", "mended", "wrapped"]
+Form = Literal["", "repaired", "wrapped"]
 """What became of a text: the object that it spells, the one that it was meant to spell, one around it."""
 
 _TOLD: dict[Form, tuple[Action, str]] = {
-    "mended": ("approximated", "invalid JSON, repaired: the meaning is clear"),
+    "repaired": ("approximated", "invalid JSON, repaired: the meaning is clear"),
     "wrapped": ("emulated", "not a JSON object: the raw text is in `_raw`"),
 }
 
@@ -112,7 +112,7 @@ def read_arguments(text: str) -> tuple[dict[str, Any], Form]:
     except BadJson as problem:
         meant = mended_object(text)
         if meant is not None:
-            return meant, "mended"
+            return meant, "repaired"
         return {PARSE_ERROR: f"invalid tool arguments JSON: {problem}", RAW: text}, "wrapped"
     if type(value) is dict:
         return value, "wrapped" if is_wrapped(value) else ""
@@ -138,7 +138,7 @@ def with_mended_calls(content: tuple[Part, ...], path: str, losses: list[Loss]) 
     for index, part in enumerate(content):
         if type(part) is ToolCall and part.kind == "function" and not is_json(part.arguments):
             meant, form = read_arguments(part.arguments)
-            if form == "mended":
+            if form == "repaired":
                 declare_arguments(form, f"{path}[{index}]", losses)
                 fixed.append(msgspec.structs.replace(part, arguments=encode_text(meant)))
                 continue

@@ -58,7 +58,7 @@ class RepeatedChunks(ABC):
         self._tries = _TRIES
 
     @abstractmethod
-    def told(self, document: dict[str, Any]) -> Place | None:
+    def text_place(self, document: dict[str, Any]) -> Place | None:
         """Where the one text of a frame stands, if it says nothing else that adds up from frame to frame."""
 
     @abstractmethod
@@ -172,8 +172,8 @@ class RepeatedChunks(ABC):
         document = decode(block[start:]) if start else None
         if type(document) is not dict:
             return None
-        told = self.told(document)
-        if told is None or told[0][told[1]] != text:
+        place = self.text_place(document)
+        if place is None or place[0][place[1]] != text:
             return None
         shape = Shape(block, self.varying)
         # A key may stand elsewhere in the frame, too: other values must change this text and what may differ.
@@ -182,14 +182,14 @@ class RepeatedChunks(ABC):
             b"?%d" % number if is_string else b"90%d" % number for number, is_string in enumerate(strings)
         ]
         changed = decode(shape.filled(probes)[start:])
-        found = self.told(changed)
+        found = self.text_place(changed)
         probe = found[0][found[1]].encode() if found is not None else b""
         if probe not in probes:
             return None
-        told[0][told[1]] = probe.decode()
+        place[0][place[1]] = probe.decode()
         for (holder, key), (other, _) in zip(self.beside(document), self.beside(changed), strict=False):
             holder[key] = other[key]
-        return (shape, probes.index(probe), strings, told[0]) if changed == document else None
+        return (shape, probes.index(probe), strings, place[0]) if changed == document else None
 
 
 def _may_stand(value: bytes, is_string: bool) -> bool:

@@ -45,19 +45,19 @@ class TurnReader(Protocol):
         """The last message has been read, and came to this."""
 
     def snapshot(self) -> Any:
-        """All of the reader but its messages, for `restore`; None if it cannot be told."""
+        """All of the reader but its messages, for `restore`; None if it cannot be saved."""
 
     def restore(self, snapshot: Any) -> None: ...
 
 
-def read_turns(reader: TurnReader, items: Sequence[Any], context: Context, *told: Hashable) -> None:
-    """`told`: the dialect, and all of the request that any of its turns may depend on."""
+def read_turns(reader: TurnReader, items: Sequence[Any], context: Context, *depends_on: Hashable) -> None:
+    """`depends_on`: the dialect, and all of the request that any of its turns may depend on."""
     memory = context.memory.for_turns(items) if context.memory is not None else None
     if memory is None:
         for index, item in enumerate(items):
             reader.read_message(item, index)
         return
-    scope = context.scope(*told)
+    scope = context.scope(*depends_on)
     messages = reader.messages
     leading = len(messages)
     start = 0
@@ -165,13 +165,13 @@ class WrittenTogether(msgspec.Struct, frozen=True, eq=False):
 
 
 def write_turns(
-    writer: TurnWriter, messages: tuple[Message, ...], start: int, context: Context, *told: Hashable
+    writer: TurnWriter, messages: tuple[Message, ...], start: int, context: Context, *depends_on: Hashable
 ) -> list[Any]:
-    """The items of the messages from `start` on, as JSON where they may come again. `told`: the dialect, and
-    all of the request that any of its turns may depend on."""
+    """The items of the messages from `start` on, as JSON where they may come again. `depends_on`: see
+    `read_turns`."""
     out: list[Any] = []
     index, count = start, len(messages)
-    cache = _cache(writer, messages, context, told)
+    cache = _cache(writer, messages, context, depends_on)
     if cache is None:
         while index < count:
             end = writer.turn_end(messages, index)
@@ -230,11 +230,11 @@ class JoinedTurn:
 
 
 def join_turns(
-    writer: JoiningWriter, messages: tuple[Message, ...], start: int, context: Context, *told: Hashable
+    writer: JoiningWriter, messages: tuple[Message, ...], start: int, context: Context, *depends_on: Hashable
 ) -> list[JoinedTurn]:
     """The turns of the messages from `start` on; see `write_turns`."""
     turns = writer.turns = []
-    cache = _cache(writer, messages, context, told)
+    cache = _cache(writer, messages, context, depends_on)
     for index in range(start, len(messages)):
         message = messages[index]
         known: WrittenTurn | None = None
@@ -258,10 +258,10 @@ def join_turns(
 
 
 def _cache(
-    writer: TurnWriter, messages: tuple[Message, ...], context: Context, told: tuple[Hashable, ...]
+    writer: TurnWriter, messages: tuple[Message, ...], context: Context, depends_on: tuple[Hashable, ...]
 ) -> _WriterCache | None:
     memory = context.memory.for_turns(messages) if context.memory is not None else None
-    return _WriterCache(memory, writer, context.scope("written", *told)) if memory is not None else None
+    return _WriterCache(memory, writer, context.scope("written", *depends_on)) if memory is not None else None
 
 
 class _WriterCache:
@@ -338,7 +338,7 @@ class _WriterCache:
         return items, turn
 
     def _find(self, message: Message, index: int, state: Hashable) -> WrittenTurn | None:
-        """What was written of it; its calls and losses are told as they were."""
+        """What was written of it; its calls and losses are reported as they were."""
         find, writer = self.memory.find, self._writer
         found: WrittenTurn | None = find(message, (self._scope, state))
         if found is None:

@@ -14,7 +14,7 @@ Counted = Mapping[str, frozenset[str] | None]
 """Fields that are counted, or say again what is; with the fields inside where it is an object."""
 
 
-def untold(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
+def uncounted(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
     """What the counts do not hold, by its path. Zeros and empties are nothing that could be told."""
     out: dict[str, Any] = {}
     for key, value in raw.items():

@@ -135,7 +135,7 @@ def refusal(
     return Refusal(status, headers, body, close)
 
 
-def told(action: Callable[[], T]) -> T:
+def with_request_errors(action: Callable[[], T]) -> T:
     """Run a translation; what is wrong with the request becomes an error that names the place."""
     try:
         return action()

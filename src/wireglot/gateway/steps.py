@@ -261,7 +261,7 @@ class StepSequence:
 
 
 class Pipeline:
-    """The relay, or whoever counts tokens, behind the steps that a request can need."""
+    """The steps that a request can need, and then the relay or the token counter."""
 
     def __init__(self, parts: StepParts) -> None:
         self._parts = parts

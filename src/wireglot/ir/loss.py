@@ -196,8 +196,8 @@ class Loss(msgspec.Struct, frozen=True):
         """Why it has this grade, in a sentence."""
         return grade_of(self.feature, self.action)[1]
 
-    def told(self) -> dict[str, Any]:
-        """As JSON tells it."""
+    def as_dict(self) -> dict[str, Any]:
+        """Its JSON document."""
         return {
             "path": self.path,
             "feature": self.feature,
@@ -207,14 +207,18 @@ class Loss(msgspec.Struct, frozen=True):
             "document": self.document,
         }
 
+    def told(self) -> dict[str, Any]:
+        """The former name of `as_dict`."""
+        return self.as_dict()
+
 
 class LossGroup(Loss, frozen=True, kw_only=True):
     """Several that are alike but for their places: `[*]` in its path stands where those differ."""
 
     count: int
 
-    def told(self) -> dict[str, Any]:
-        return {**Loss.told(self), "count": self.count}
+    def as_dict(self) -> dict[str, Any]:
+        return {**Loss.as_dict(self), "count": self.count}
 
 
 _PLACE = re.compile(r"\[\d+\]")

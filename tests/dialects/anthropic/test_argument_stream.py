@@ -82,7 +82,7 @@ def test_a_comma_waits_for_what_follows_it():
     assert stream.feed(",") == ""
     assert stream.feed("}") == ""
     assert stream.finish() == "}"
-    assert stream.form == "mended"
+    assert stream.form == "repaired"
 
 
 @given(
@@ -183,5 +183,5 @@ def test_a_stranger_anywhere_is_seen_as_a_decoder_sees_it(stranger):
             elif stream.form == "wrapped":
                 assert call_text(value or {}) == text
             elif text.strip() not in ("", "null"):
-                assert stream.form == "mended", text
+                assert stream.form == "repaired", text
                 assert type(value) is dict

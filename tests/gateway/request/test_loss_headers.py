@@ -4,7 +4,7 @@ import json
 
 from tests.gateway import kit
 from tests.tiers import rows
-from wireglot.gateway.request.headers import DETAILS_BYTES, NAMES_BYTES, told_losses
+from wireglot.gateway.request.headers import DETAILS_BYTES, NAMES_BYTES, loss_headers
 from wireglot.ir.loss import FEATURES, Loss
 
 USER = Loss("$.user", "user", "dropped", "end users are not named")
@@ -13,7 +13,7 @@ TOOL = Loss("$.tools[1]", "hosted_tool", "dropped", "no counterpart")
 
 
 def headers_of(*losses: Loss, details: bool = False) -> dict[str, str]:
-    return dict(told_losses(losses, details=details))
+    return dict(loss_headers(losses, details=details))
 
 
 def test_names_come_once_and_the_serious_ones_first():

@@ -16,7 +16,15 @@ from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
-from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, digest_of, new_key, told
+from wireglot.gateway.state.keys.ring import (
+    KeyRefused,
+    Keyring,
+    Taken,
+    Unknown,
+    described,
+    digest_of,
+    new_key,
+)
 from wireglot.gateway.state.keys.table import TRUSTED_SECONDS, KeyTable
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory.engine import MemoryKeys
@@ -93,8 +101,8 @@ def test_a_key_is_256_random_bits_and_only_its_digest_is_kept() -> None:
         (row,) = await house.keys.all()
         assert (row.digest, row.prefix) == (digest_of(key), key[:6])
         assert key not in repr(row)
-        assert key not in repr(told(row, 0))
-        assert row.digest not in repr(told(row, 0))
+        assert key not in repr(described(row, 0))
+        assert row.digest not in repr(described(row, 0))
 
     run(work())
 

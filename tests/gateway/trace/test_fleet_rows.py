@@ -15,8 +15,8 @@ from wireglot.gateway.trace.fleet_traces import (
     FleetMember,
     FleetRows,
     RowSender,
+    pack_rows,
     packed,
-    told_rows,
 )
 from wireglot.gateway.trace.rows import ExchangeRows
 from wireglot.gateway.trace.wanted import Wanted
@@ -142,7 +142,7 @@ def test_words_of_an_error_are_sealed_in_the_store_and_a_row_comes_without_them_
     async def trial() -> None:
         store = Away()
         row = Row(id="req_1", at=time.time(), state="failed", worker="one", error="you said: my diary")
-        body = packed(told_rows("one", "one", row.at, [row], SEALER))
+        body = packed(pack_rows("one", "one", row.at, [row], SEALER))
         await DocumentLog(store).tell(ROWS, body, seconds=KEPT_SECONDS, most=100)
         same, other = Process(store, "two"), Process(store, "three", sealer=Sealer(b"another secret"))
         await same.ids()

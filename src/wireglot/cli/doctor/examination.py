@@ -1,4 +1,4 @@
-"""All checks, what they found told, and fixed where that was asked for."""
+"""Runs all checks, reports their findings, and fixes what can be fixed on request."""
 
 from __future__ import annotations
 

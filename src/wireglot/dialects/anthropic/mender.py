@@ -127,7 +127,7 @@ class _GivenCall:
     def end(self) -> bytes:
         arguments = choose_arguments(self._given, "".join(self._pieces))
         meant, form = read_arguments(arguments)
-        if form == "mended":
+        if form == "repaired":
             arguments, self.form = encode_text(meant), form
         return _delta(self.index, arguments)
 

@@ -12,7 +12,7 @@ from wireglot.dialects.usage_checks import (
     UsageFields,
     losses_of_usage,
     split_output,
-    untold,
+    uncounted,
 )
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -35,13 +35,13 @@ _TIERS_REQUEST = {"auto": "auto", "standard": "standard_only"}
 _TIERS_RESPONSE = frozenset({"standard", "priority", "batch"})
 
 
-def _check_numbers(told: Numbers) -> list[str]:
+def _check_numbers(counts: Numbers) -> list[str]:
     """Its input holds nothing cached, and there is no total."""
     found = []
-    if told.get("reasoning", 0) > told.get("output", 0):
+    if counts.get("reasoning", 0) > counts.get("output", 0):
         found.append(REASONING)
     # A stream may tell the sum anew and not its parts, so parts that fall short mean nothing.
-    if "written" in told and told.get("short", 0) + told.get("long", 0) > told["written"]:
+    if "written" in counts and counts.get("short", 0) + counts.get("long", 0) > counts["written"]:
         found.append(WRITTEN)
     return found
 
@@ -135,7 +135,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
 def _untold(raw: dict[str, Any]) -> dict[str, Any]:
     if raw.keys() <= USAGE_FIELDS.counted.keys():
         return {}
-    rest = untold(raw, USAGE_FIELDS.counted)
+    rest = uncounted(raw, USAGE_FIELDS.counted)
     if rest.get("inference_geo") == _NOWHERE:
         del rest["inference_geo"]
     return rest

@@ -56,7 +56,7 @@ class MessageChunks(RepeatedChunks):
 
     varying = re.compile(rb'"(?:text|thinking|partial_json)"[ \t]*:[ \t]*"((?:[^"\\]|\\.)+)"')
 
-    def told(self, document: dict[str, Any]) -> Place | None:
+    def text_place(self, document: dict[str, Any]) -> Place | None:
         delta = document.get("delta")
         if document.get("type") != "content_block_delta" or type(delta) is not dict:
             return None

@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count
-from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields, losses_of_usage, untold
+from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields, losses_of_usage, uncounted
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -65,13 +65,15 @@ _AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(
 """What these mean after a text: it is kept, and the model was not done."""
 
 
-def _check_numbers(told: Numbers) -> list[str]:
+def _check_numbers(counts: Numbers) -> list[str]:
     """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
     found = []
-    if told.get("read", 0) > told.get("input", 0):
+    if counts.get("read", 0) > counts.get("input", 0):
         found.append(CACHED)
-    parts = told.get("input", 0) + told.get("output", 0) + told.get("reasoning", 0) + told.get("tools", 0)
-    if "total" in told and told["total"] != parts:
+    parts = (
+        counts.get("input", 0) + counts.get("output", 0) + counts.get("reasoning", 0) + counts.get("tools", 0)
+    )
+    if "total" in counts and counts["total"] != parts:
         found.append(TOTAL)
     return found
 
@@ -176,7 +178,7 @@ def read_usage(raw: dict[str, Any]) -> Usage:
 def _untold(given: dict[str, Any]) -> dict[str, Any]:
     if given.keys() <= _USAGE.counted.keys():
         return {}
-    rest = untold(given, _USAGE.counted)
+    rest = uncounted(given, _USAGE.counted)
     for key in _BY_MODALITY:
         details = rest.get(key)
         if details is not None and _is_text_alone(details):

@@ -62,7 +62,7 @@ class GeminiChunks(RepeatedChunks):
         super().__init__(most)
         self._texts = texts
 
-    def told(self, document: dict[str, Any]) -> Place | None:
+    def text_place(self, document: dict[str, Any]) -> Place | None:
         candidates = document.get("candidates")
         if type(candidates) is not list or len(candidates) != 1 or type(candidates[0]) is not dict:
             return None

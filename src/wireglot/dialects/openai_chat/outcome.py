@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_shared import check_numbers, parse_logprob
-from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, untold
+from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, uncounted
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -158,7 +158,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         cache_write=written,
         output=output,
         reasoning=reasoning,
-        raw=Extra(NAME, untold(raw, USAGE_FIELDS.counted), raw) if raw else None,
+        raw=Extra(NAME, uncounted(raw, USAGE_FIELDS.counted), raw) if raw else None,
     )
 
 

@@ -55,7 +55,7 @@ _LEGACY = -(1 << 40)  # stands for the one `function_call`; GLM counts real call
 class _Call:
     """A call being told. It starts when its name is known, and its id or the first of its arguments."""
 
-    __slots__ = ("custom", "extra", "form", "id", "index", "name", "said", "signature", "told", "waiting")
+    __slots__ = ("custom", "extra", "form", "id", "index", "name", "said", "sent", "signature", "waiting")
 
     def __init__(self) -> None:
         self.id = ""
@@ -66,7 +66,7 @@ class _Call:
         self.said: list[str] = []  # of its arguments, once it is open
         self.signature: Signature | None = None
         self.extra: dict[str, Any] = {}
-        self.told: dict[str, Any] = {}  # the part of extra that is out
+        self.sent: dict[str, Any] = {}  # the part of extra that is out
         self.form: dict[str, Any] = {}
 
 
@@ -371,7 +371,7 @@ class Assembly:
         extra = Extra(NAME, dict(call.extra), call.form) if call.extra or call.form else None
         part = ToolCall(call.id, call.name, "", signature=call.signature, extra=extra)
         out.append(PartStart(call.index, replace(part, kind="custom") if call.custom else part))
-        call.told = dict(call.extra)
+        call.sent = dict(call.extra)
         call.signature = None
         if call.waiting:
             out.append(Delta(call.index, call.waiting))
@@ -390,7 +390,7 @@ class Assembly:
                 self._open_call(call, out)
         for call in self._calls:
             if call.index >= 0:
-                extra = Extra(NAME, call.extra, call.form) if call.extra != call.told else None
+                extra = Extra(NAME, call.extra, call.form) if call.extra != call.sent else None
                 out.append(PartEnd(call.index, call.signature, extra=extra))
         signature = self._seal_details()
         if signature is not None:

@@ -63,7 +63,7 @@ class ChatChunks(RepeatedChunks):
         super().__init__(most)
         self._parts = parts
 
-    def told(self, document: dict[str, Any]) -> Place | None:
+    def text_place(self, document: dict[str, Any]) -> Place | None:
         choices = document.get("choices")
         if type(choices) is not list or len(choices) != 1 or document.get("usage") is not None:
             return None
@@ -72,16 +72,16 @@ class ChatChunks(RepeatedChunks):
             return None
         if choice.get("finish_reason") is not None or choice.get("usage") is not None:
             return None
-        told = [
+        fields = [
             key
             for key, value in delta.items()
             if value is not None and key not in ("role", _PADDING) and not (value == "" and key in _TEXTS)
         ]
-        if len(told) != 1:
+        if len(fields) != 1:
             return None
-        if told[0] in _TEXTS:
-            return (delta, told[0]) if type(delta[told[0]]) is str else None
-        return _told_of_call(delta["tool_calls"]) if told[0] == "tool_calls" else None
+        if fields[0] in _TEXTS:
+            return (delta, fields[0]) if type(delta[fields[0]]) is str else None
+        return _call_place(delta["tool_calls"]) if fields[0] == "tool_calls" else None
 
     def beside(self, document: dict[str, Any]) -> Iterable[Place]:
         """Padding, which says nothing."""
@@ -96,7 +96,7 @@ class ChatChunks(RepeatedChunks):
         return is_repeated(said, text)
 
 
-def _told_of_call(calls: Any) -> Place | None:
+def _call_place(calls: Any) -> Place | None:
     """A piece of arguments that says nothing else of its call, whose name was told before."""
     if type(calls) is not list or len(calls) != 1 or type(calls[0]) is not dict:
         return None

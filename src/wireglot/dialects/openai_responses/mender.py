@@ -70,7 +70,7 @@ class ArgumentsMender:
         for call in calls:
             text = call.get("arguments")
             meant, form = read_arguments(text) if type(text) is str else ({}, "")
-            if form == "mended" and call.get("type") in (_DONE, "function_call"):
+            if form == "repaired" and call.get("type") in (_DONE, "function_call"):
                 call["arguments"] = encode_text(meant)
                 changed = True
         return frame(encode(event), str(event.get("type")).encode()) if changed else whole

@@ -8,7 +8,7 @@ from typing import Any
 from wireglot.dialects.fields import object_in
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_shared import check_numbers
-from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, untold
+from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, uncounted
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -119,7 +119,7 @@ def parse_usage(raw: Any) -> Usage | None:
         cache_write_long=long,
         output=split_output(total_out, reasoning or 0),
         reasoning=reasoning,
-        raw=Extra(NAME, untold(raw, USAGE_FIELDS.counted), raw),
+        raw=Extra(NAME, uncounted(raw, USAGE_FIELDS.counted), raw),
     )
 
 

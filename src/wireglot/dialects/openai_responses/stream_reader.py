@@ -47,7 +47,7 @@ class ResponsesChunks(RepeatedChunks):
         super().__init__(most)
         self._items = items
 
-    def told(self, document: dict[str, Any]) -> Place | None:
+    def text_place(self, document: dict[str, Any]) -> Place | None:
         kind = document.get("type")
         if type(kind) is not str or kind not in _KINDS or type(document.get("delta")) is not str:
             return None

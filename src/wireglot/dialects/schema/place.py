@@ -36,7 +36,7 @@ class Place:
     into it.
     """
 
-    __slots__ = ("active", "depth", "home", "merged", "nullable", "path", "told", "walk")
+    __slots__ = ("active", "depth", "hints", "home", "merged", "nullable", "path", "walk")
 
     def __init__(self, walk: Walker, path: str = "$", depth: int = 0, home: str = "#") -> None:
         self.walk = walk
@@ -46,7 +46,7 @@ class Place:
         self.active: frozenset[str] = frozenset()
         self.merged: frozenset[str] = frozenset()
         self.nullable = False
-        self.told: dict[str, str] = {}
+        self.hints: dict[str, str] = {}
 
     @property
     def is_root(self) -> bool:
@@ -68,7 +68,7 @@ class Place:
     def tell(self, keyword: str, value: Any, detail: str = "not supported; kept as description text") -> None:
         """Note a constraint that goes, and keep it as text for the model to read."""
         self.note(keyword, detail, hint=keyword in HINTS)
-        self.told[keyword] = value if isinstance(value, str) else json_text(value)
+        self.hints[keyword] = value if isinstance(value, str) else json_text(value)
 
     def drop(self, node: Node, keyword: str) -> None:
         """Take a keyword the target does not know out of the node."""
@@ -82,9 +82,9 @@ class Place:
 
     def describe(self, node: Node) -> Node:
         """Write what was told into the description."""
-        if self.told:
-            text = "; ".join(f"{key}: {self.told[key]}" for key in sorted(self.told))
+        if self.hints:
+            text = "; ".join(f"{key}: {self.hints[key]}" for key in sorted(self.hints))
             before = node.get("description")
             node["description"] = f"{before} ({text})" if before else f"({text})"
-            self.told = {}
+            self.hints = {}
         return node

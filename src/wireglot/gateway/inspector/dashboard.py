@@ -282,7 +282,7 @@ class DashboardPage:
         # What machines of a fleet answered that keep books of their own, this one among them.
         if more := await self._traces.fleet.unbooked(span.since, span.until):
             known = {row.id for row in found}
-            booked = (usage_of(self._traces.told(row)) for row in more if row.booked)
+            booked = (usage_of(self._traces.redacted(row)) for row in more if row.booked)
             found += [row for row in booked if row.id not in known and query.chooses(row)]
             found.sort(key=lambda row: -row.started)
         is_cut = len(found) > MAX_ROWS

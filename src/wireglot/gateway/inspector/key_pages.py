@@ -12,7 +12,7 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.keys.admin import AdminPages
-from wireglot.gateway.state.keys.ring import Keyring, stamp, told
+from wireglot.gateway.state.keys.ring import Keyring, described, stamp
 from wireglot.stores.base import Engine
 from wireglot.stores.records import MICRO, UsageQuery
 
@@ -42,7 +42,8 @@ class KeyPages:
         rows = await Keyring(self._engine.keys, ()).all()
         today, this_month = await self._used(day), await self._used(month)
         keys = [
-            {**told(row, now), "stored": True, "used": used_of(row.name, today, this_month)} for row in rows
+            {**described(row, now), "stored": True, "used": used_of(row.name, today, this_month)}
+            for row in rows
         ]
         keys += [
             {**configured_key(key, now), "stored": False, "used": used_of(key.name, today, this_month)}

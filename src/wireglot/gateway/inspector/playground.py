@@ -181,7 +181,7 @@ def _told_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None
     found = worst_first(losses)
     told = [
         {
-            **loss.told(),
+            **loss.as_dict(),
             "pointer": pointer_of(loss.path),
             "reason": loss.reason,
             **({"line": line} if lines and (line := lines.get(loss)) else {}),

@@ -14,7 +14,7 @@ from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
-from wireglot.gateway.errors import RequestError, invalid_value, told
+from wireglot.gateway.errors import RequestError, invalid_value, with_request_errors
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
@@ -166,7 +166,7 @@ def _document(body: Any, trace: Trace, spoken: str) -> dict[str, Any]:
         if spoken != trace.row.dialect:
             source, target = dialect_name(trace.row.dialect), dialect_name(spoken)
             stream = trace.row.stream
-            return told(
+            return with_request_errors(
                 lambda: translate_request(document, source=source, target=target, stream=stream)
             ).value
         return document
@@ -225,7 +225,7 @@ def _estimate(
         target: Target = route(settings, model, spoken)[0]
     except Unroutable as nowhere:
         raise RequestError("not_found", f"to: {nowhere}", param="to") from None
-    request: Request = told(lambda: dialect(spoken).parse_request(document, Context()))
+    request: Request = with_request_errors(lambda: dialect(spoken).parse_request(document, Context()))
     entries = target.provider.spec.models
     most = next((entry.output for entry in entries if entry.covers(target.model)), 0)
     output = min(request.max_tokens or most or _OUTPUT_UNSAID, most or _OUTPUT_UNSAID)

@@ -211,7 +211,7 @@ class JsonLines:
         name = self._clean.name
         worst = worst_first(losses)
         details = [
-            {**loss.told(), "path": name(loss.path, PATH_MAX), "detail": name(loss.detail)}
+            {**loss.as_dict(), "path": name(loss.path, PATH_MAX), "detail": name(loss.detail)}
             for loss in worst[:MAX_LOSSES]
         ]
         told = {
@@ -509,7 +509,7 @@ class Sink:
         while rest:
             try:
                 rest = rest[os.write(self._fd, rest) :]
-            except BlockingIOError:  # whoever shares the descriptor has made it non-blocking
+            except BlockingIOError:  # another process that shares the descriptor has made it non-blocking
                 self._wait_for_reader()
             except OSError as fault:
                 if fault.errno != errno.EINTR:

@@ -7,7 +7,7 @@ from functools import partial
 
 from wireglot.dialects.base import Counts, Surface
 from wireglot.dialects.registry import surface
-from wireglot.gateway.errors import told
+from wireglot.gateway.errors import with_request_errors
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
@@ -146,7 +146,7 @@ class Counting:
 
     def _question(self, exchange: Exchange, target: Target, counts: Counts) -> bytes:
         request = self._request(exchange)
-        planned = told(
+        planned = with_request_errors(
             lambda: plan(
                 request,
                 source=exchange.job.dialect,
@@ -165,7 +165,7 @@ class Counting:
             return exchange.request()
         job = exchange.job
         counts = _counts(job.surface)
-        return told(lambda: counts.parse_request(exchange.document(), job.reading))
+        return with_request_errors(lambda: counts.parse_request(exchange.document(), job.reading))
 
     def _estimated(self, exchange: Exchange, target: Target) -> bytes:
         self.estimated_for.add(target.provider.name)

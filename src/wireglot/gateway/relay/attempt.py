@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.dialects.base import Context, Thread
-from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.refusals import without_opaque_state
@@ -206,7 +206,7 @@ def _translated(
     else:
         checks = ()
         asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
-    planned = told(partial(_planned, exchange, target, context, asked))
+    planned = with_request_errors(partial(_planned, exchange, target, context, asked))
     untouched = (
         target.dialect == job.dialect
         and stream == job.stream
@@ -221,7 +221,7 @@ def _translated(
     writing = planned.context
     if not exchange.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)
-    rendered = told(partial(target.codec.render_request, planned.upstream, writing))
+    rendered = with_request_errors(partial(target.codec.render_request, planned.upstream, writing))
     neutral = planned.losses + planned.retraced(rendered.losses)
     losses = exchange.located(neutral, asked)
     left_out = withheld(asked, neutral) if neutral else ()

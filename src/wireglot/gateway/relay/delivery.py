@@ -187,7 +187,7 @@ class Delivery:
             exchange.lose(*rendered.losses)
         if keeps:
             if hider is None and _tells_all(exchange, prepared):
-                exchange.told = rendered.document
+                exchange.client_document = rendered.document
             await self._keep(exchange, rendered.response)
             if exchange.unstored:  # which the answer itself says
                 rendered = await aside(rendering) if large else rendering()

@@ -15,13 +15,13 @@ import msgspec
 from wireglot.dialects.base import Dialect, RequestPlaces
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.gates import Gate
-from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.aside import LARGE_BYTES, weight
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
-from wireglot.gateway.request.headers import ESTIMATE, cross_origin, identity_of, told_losses, wants_details
+from wireglot.gateway.request.headers import ESTIMATE, cross_origin, identity_of, loss_headers, wants_details
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
@@ -67,13 +67,13 @@ class Exchange(msgspec.Struct, eq=False):
     """The client's side of a stream, once the relay has begun."""
     feeder: Teller | None = None
     losses: tuple[Loss, ...] = ()
-    """What the client is told of this attempt's losses."""
+    """The losses of this attempt that are reported to the client."""
     minter: Origin | None = None
     """Who writes what this attempt's answer leaves unsigned, where the client's dialect is another."""
     policy: str = ""
     """What is done about losses: as the caller wants it, else the route that is tried, else everybody."""
     tells_losses: bool = True
-    told: dict[str, Any] | None = None
+    client_document: dict[str, Any] | None = None
     """The whole answer as the client gets it, where nothing of it is hidden from the client."""
     unstored: bool = False
     """The store has not taken what it was to keep of the answer, which says so."""
@@ -90,7 +90,7 @@ class Exchange(msgspec.Struct, eq=False):
     """What the gateway's own check of the answer has found out."""
     invented: tuple[Loss, ...] = ()
     foreseen: tuple[Loss, ...] = ()
-    """What will be lost whoever answers, with a place in the client's own document."""
+    """What will be lost with every target, with a place in the client's own document."""
     estimates: Callable[[Exchange], int] | None = None
     """Knows what providers have reported of conversations before."""
     passed_back: Headers = []
@@ -148,7 +148,7 @@ class Exchange(msgspec.Struct, eq=False):
             if self._unread is not None:
                 raise self._unread
             try:
-                self._request = told(self._parsed)
+                self._request = with_request_errors(self._parsed)
             except RequestError as refusal:
                 self._unread = refusal
                 raise
@@ -251,7 +251,7 @@ class Exchange(msgspec.Struct, eq=False):
         if origin is not None and origin in job.settings.server.origins:
             headers += cross_origin(origin)
         if self.losses:
-            headers += told_losses(self.losses, details=wants_details(job.head))
+            headers += loss_headers(self.losses, details=wants_details(job.head))
         if self.estimates_input:
             headers.append(ESTIMATE)
         headers += self.passed_back

@@ -60,7 +60,7 @@ def wants_details(head: Head) -> bool:
     return head.headers.get(DETAILS, "").strip().lower() not in _NO
 
 
-def told_losses(losses: Sequence[Loss], *, details: bool) -> Headers:
+def loss_headers(losses: Sequence[Loss], *, details: bool) -> Headers:
     headers: Headers = [(LOSSES, names(worst_first(losses)))]
     if details:
         headers.append((DETAILS, whole(worst_first(grouped(losses)))))
@@ -83,7 +83,7 @@ def whole(losses: Sequence[Loss]) -> str:
     room = DETAILS_BYTES - _ROOM_FOR_MARK
     told: list[str] = []
     for loss in losses:
-        fields = loss.told()
+        fields = loss.as_dict()
         if len(fields["detail"]) > _DETAIL_LONGEST:
             fields["detail"] = fields["detail"][: _DETAIL_LONGEST - 1] + "…"
         text = _ascii(encode(fields).decode("utf-8", "replace"))

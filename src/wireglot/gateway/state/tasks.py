@@ -43,7 +43,7 @@ class Guarded:
         """`where`: what the log calls the work."""
         self._note = note
         self._where = where
-        self.told = ""
+        self.last_bug = ""
         """The kind of bug that was told last, "" where it has gone well since."""
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> bool:
@@ -55,13 +55,13 @@ class Guarded:
         except Exception as bug:  # nobody waits for this work: a bug in it is told, and it goes on
             self.failed(bug)
             return False
-        self.told = ""
+        self.last_bug = ""
         return True
 
     def failed(self, bug: Exception) -> None:
-        if self.told != type(bug).__name__:
-            self.told = type(bug).__name__
-            self._note("error", "bug", type=self.told, where=self._where)
+        if self.last_bug != type(bug).__name__:
+            self.last_bug = type(bug).__name__
+            self._note("error", "bug", type=self.last_bug, where=self._where)
 
     async def forever(
         self, work: Callable[[], Awaitable[None]], every: Callable[[], float] | None = None

@@ -1,4 +1,4 @@
-"""The fleet as whoever looks sees it: rows of all its machines, bodies handed over, orders to all.
+"""The fleet as the inspector shows it: rows and bodies of all machines, and commands to all.
 
 Rows lie in its store in the open, as usage does; what providers said of a failure may quote a prompt, so that
 is sealed.
@@ -45,7 +45,7 @@ _FORM: Final = b"\x01"
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
-class RowsTold(msgspec.Struct, frozen=True, omit_defaults=True):
+class PackedRows(msgspec.Struct, frozen=True, omit_defaults=True):
     machine: str
     """All workers of one supervisor have the same."""
     worker: str
@@ -60,30 +60,30 @@ class RowsTold(msgspec.Struct, frozen=True, omit_defaults=True):
     """A caller, whose rows up to then nobody shall show."""
 
 
-_RowsDecoder: Final = msgspec.msgpack.Decoder(RowsTold)
+_RowsDecoder: Final = msgspec.msgpack.Decoder(PackedRows)
 _OrderDecoder: Final = msgspec.msgpack.Decoder(PeerCommand)
 
 
-def told_rows(
+def pack_rows(
     machine: str, worker: str, at: float, rows: Sequence[Row], sealer: Sealer, dropped: int = 0
-) -> RowsTold:
+) -> PackedRows:
     errors = {row.id: row.error for row in rows if row.error}
     sealed = sealer.seal(_SEALED_FOR, _ERRORS, "", msgspec.json.encode(errors)) if errors else b""
     bare = [msgspec.structs.replace(row, error="") if row.error else row for row in rows]
-    return RowsTold(machine, worker, at, rows=bare, errors=sealed, dropped=dropped)
+    return PackedRows(machine, worker, at, rows=bare, errors=sealed, dropped=dropped)
 
 
-def packed(value: RowsTold | PeerCommand) -> bytes:
+def packed(value: PackedRows | PeerCommand) -> bytes:
     return _FORM + zlib.compress(_pack(value), 1)
 
 
-async def tell(log: FleetLog, value: RowsTold | PeerCommand) -> None:
+async def tell(log: FleetLog, value: PackedRows | PeerCommand) -> None:
     """Raises StoreDown."""
-    name, most = (ROWS, _MAX_ROW_ENTRIES) if type(value) is RowsTold else (ORDERS, _MAX_ORDERS)
+    name, most = (ROWS, _MAX_ROW_ENTRIES) if type(value) is PackedRows else (ORDERS, _MAX_ORDERS)
     await log.tell(name, packed(value), seconds=KEPT_SECONDS, most=most)
 
 
-def read_rows(entries: Sequence[LogEntry], sealer: Sealer) -> list[tuple[str, RowsTold]]:
+def read_rows(entries: Sequence[LogEntry], sealer: Sealer) -> list[tuple[str, PackedRows]]:
     """With their places. What a later version wrote in another form is left out."""
     found = []
     for entry in entries:
@@ -108,18 +108,18 @@ def _unpacked(body: bytes) -> bytes:
     reading = zlib.decompressobj()
     unpacked = reading.decompress(body[1:], _MAX_BYTES)
     if not reading.eof:
-        raise ValueError("longer than anything that is told")
+        raise ValueError("longer than any batch of rows")
     return unpacked
 
 
-def _with_errors(told: RowsTold, sealer: Sealer) -> RowsTold:
+def _with_errors(told: PackedRows, sealer: Sealer) -> PackedRows:
     if not told.errors:
         return told
     try:
         opened = sealer.open(_SEALED_FOR, _ERRORS, "", told.errors)
         errors = msgspec.json.decode(opened, type=dict[str, str])
     except (Unreadable, ValueError, zlib.error, msgspec.MsgspecError):
-        return told  # told with another secret: the row is there without its words
+        return told  # sealed with another secret: the row is shown without its error
     rows = [
         msgspec.structs.replace(row, error=errors[row.id]) if row.id in errors else row for row in told.rows
     ]
@@ -250,7 +250,7 @@ class FleetRows:
         for _, each in told:
             self._take(each)
 
-    def _take(self, told: RowsTold) -> None:
+    def _take(self, told: PackedRows) -> None:
         if told.forgotten is not None:
             self.forget(told.forgotten, told.at)
             return
@@ -450,12 +450,12 @@ class RowSender:
             raise
         self._spoke = time.monotonic()
 
-    def _entries(self, running: list[Row], over: list[Facts]) -> list[RowsTold]:
+    def _entries(self, running: list[Row], over: list[Facts]) -> list[PackedRows]:
         """In a thread."""
         rows = [self._told(row) for row in (*running, *self._rows.formatted(over))]
         pages = [rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
         own, now = self._own, time.time()
-        return [told_rows(own.machine, own.worker, now, page, own.sealer, self.dropped) for page in pages]
+        return [pack_rows(own.machine, own.worker, now, page, own.sealer, self.dropped) for page in pages]
 
 
 _LOOK_SECONDS: Final = 2.0
@@ -578,7 +578,7 @@ class FleetTraces(Peers):
             await self._without(key, until, entries)
             if len(entries) < _PAGE:
                 break
-        await tell(self._log, RowsTold(self._own.machine, self._own.worker, until, forgotten=key))
+        await tell(self._log, PackedRows(self._own.machine, self._own.worker, until, forgotten=key))
         await tell(self._log, PeerCommand(until, forgotten=key))
         return gone
 
@@ -596,7 +596,7 @@ class FleetTraces(Peers):
             if left:
                 await tell(
                     self._log,
-                    told_rows(told.machine, told.worker, told.at, left, self._own.sealer, told.dropped),
+                    pack_rows(told.machine, told.worker, told.at, left, self._own.sealer, told.dropped),
                 )
             await self._log.remove(ROWS, [place])
 

@@ -15,7 +15,7 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.gateway.trace.recording import RecordedAttempt, RecordedSide, Recording
-from wireglot.gateway.trace.rows import facts_of, mended, row_of, told, told_losses
+from wireglot.gateway.trace.rows import facts_of, mended, redacted, redacted_losses, row_of
 from wireglot.http.redaction import MASK, Redactor
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import RecordedTarget
@@ -318,14 +318,14 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
         request=_message(request, scrub, record.started),
         answer=_message(recording.answer, scrub, record.started),
         attempts=attempts,
-        losses=told_losses(record.losses, redactor),
+        losses=redacted_losses(record.losses, redactor),
         steps=_steps(recording),
         notes=list(dict.fromkeys(notes)),
     )
 
 
 def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
-    row = told(mended(row), redactor)
+    row = redacted(mended(row), redactor)
     texts = {name: scrub.text(getattr(row, name)) for name in ("agent", "session", "asked", "path", "error")}
     return msgspec.structs.replace(row, **texts)
 
@@ -344,7 +344,7 @@ def _attempt(
         answer=_message(asked.answer, scrub, started) if asked.answer is not None else None,
         error=scrub.text(asked.error),
         limits=_limits(asked, scrub, notes),
-        losses=told_losses(asked.losses, redactor),
+        losses=redacted_losses(asked.losses, redactor),
     )
 
 

@@ -89,7 +89,9 @@ class Live:
                 await asyncio.sleep(_GATHER_SECONDS)
                 continue
             news = await listener.heard(_TURN_SECONDS)
-            pieces = [_event("row", self._traces.told(row)) for row in news if viewer.sees(row.key, row.at)]
+            pieces = [
+                _event("row", self._traces.redacted(row)) for row in news if viewer.sees(row.key, row.at)
+            ]
             if listener.dropped > dropped:
                 dropped = listener.dropped
                 pieces.append(_event("dropped", {"count": dropped}))

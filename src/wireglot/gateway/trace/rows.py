@@ -319,14 +319,14 @@ def mended(row: Row) -> Row:
     return msgspec.structs.replace(row, **{name: mend_text(value) for name, value in texts.items()})
 
 
-def told(row: Row, redactor: Redactor) -> Row:
+def redacted(row: Row, redactor: Redactor) -> Row:
     """What others may see of it."""
     texts = {name: _clean(value, redactor) for name in _FREE_TEXTS if (value := getattr(row, name))}
     changed = {name: value for name, value in texts.items() if value != getattr(row, name)}
     return msgspec.structs.replace(row, **changed) if changed else row
 
 
-def told_losses(losses: Sequence[Loss], redactor: Redactor) -> list[TracedLoss]:
+def redacted_losses(losses: Sequence[Loss], redactor: Redactor) -> list[TracedLoss]:
     """The worst first."""
     return [
         msgspec.structs.replace(

@@ -33,7 +33,7 @@ from wireglot.gateway.trace.peers import (
 )
 from wireglot.gateway.trace.policy import RecordingPolicy
 from wireglot.gateway.trace.recording import Recording, Room, Writer
-from wireglot.gateway.trace.rows import ExchangeRows, Listener, told
+from wireglot.gateway.trace.rows import ExchangeRows, Listener, redacted
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.base import FleetLog
@@ -93,7 +93,9 @@ class Traces:
         if self._fleet_log is not None:
             machine = f"{socket.gethostname()}:{directory or secrets.token_hex(8)}"
             own = FleetMember(self._fleet_log, self._sealer, self._observer.note, machine, self.worker)
-            self.fleet = fleet = FleetTraces(own, self.rows, self.told, self.shelf, lambda: self._settings)
+            self.fleet = fleet = FleetTraces(
+                own, self.rows, self.redacted, self.shelf, lambda: self._settings
+            )
             await fleet.start(self._obey)
 
     async def close(self) -> None:
@@ -178,7 +180,7 @@ class Traces:
             self._own(wanted), self.siblings.rows(wanted), self.fleet.rows(wanted)
         )
         merged = await asyncio.to_thread(self._with_kept, wanted, own, theirs)
-        return [self.told(row) for row in merged]
+        return [self.redacted(row) for row in merged]
 
     async def _own(self, wanted: Wanted) -> list[Row]:
         facts = self.rows.snapshot()
@@ -206,7 +208,7 @@ class Traces:
         """As it is now, whoever has it."""
         row = self.rows.find(id) or await self.siblings.find(id)
         row = row or await asyncio.to_thread(self._kept_row, id) or await self.fleet.find(id)
-        return self.told(row) if row is not None else None
+        return self.redacted(row) if row is not None else None
 
     def _kept_row(self, id: str) -> Row | None:
         kept = self.shelf.find(id)
@@ -233,9 +235,9 @@ class Traces:
         self.fleet.listen(listener)
         return listener
 
-    def told(self, row: Row) -> Row:
+    def redacted(self, row: Row) -> Row:
         """As others may see it."""
-        return told(row, self._observer.redactor)
+        return redacted(row, self._observer.redactor)
 
     async def status(self) -> dict[str, Any]:
         said = await self.siblings.dropped()

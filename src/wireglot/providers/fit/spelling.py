@@ -1,4 +1,4 @@
-"""Names that an endpoint knows otherwise, told to the renderer. Nothing is lost by a name."""
+"""Field names that differ at an endpoint, for the renderer. Nothing is lost by a name."""
 
 from __future__ import annotations
 

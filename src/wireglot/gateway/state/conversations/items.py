@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, Stored, is_minted
 from wireglot.dialects.registry import ITEMS, surface
-from wireglot.gateway.errors import told
+from wireglot.gateway.errors import with_request_errors
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.state.stored_forms import KeptItem
 from wireglot.ir.content import Message, Reasoning, ToolCall, ToolResult
@@ -84,7 +84,7 @@ def as_wire(kept: KeptItem, context: Context) -> dict[str, Any]:
 
 def parsed(items: list[dict[str, Any]], context: Context) -> Request:
     """Items in neutral terms. Raises a RequestError where one cannot be read."""
-    return told(lambda: item_form().parse_items(items, context))
+    return with_request_errors(lambda: item_form().parse_items(items, context))
 
 
 def turns_of(

@@ -11,7 +11,7 @@ import msgspec
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.request.page_request import PageRequest
-from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, told
+from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, described
 from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.losses.shelf import LossShelf
 from wireglot.gateway.state.stored_forms import LOSSES
@@ -51,7 +51,7 @@ class AdminPages:
     async def list_keys(self, page: PageRequest) -> None:
         now = time.time()
         rows = await self._ring(page).all()
-        self._send(page, {"object": "list", "data": [told(row, now) for row in rows]})
+        self._send(page, {"object": "list", "data": [described(row, now) for row in rows]})
 
     async def create_key(self, page: PageRequest) -> None:
         fields = page.document()
@@ -62,7 +62,7 @@ class AdminPages:
     async def get_key(self, page: PageRequest) -> None:
         with _RefusalsTold():
             row = await self._ring(page).get(page.asked.ids[0])
-        self._send(page, told(row, time.time()))
+        self._send(page, described(row, time.time()))
 
     async def update_key(self, page: PageRequest) -> None:
         with _RefusalsTold():
@@ -116,7 +116,7 @@ class AdminPages:
         """Holds here from now on, and everywhere else within seconds. The key is told this once."""
         await self._table.refresh()
         self._note("info", "key changed", name=row.name, change=page.asked.verb.partition(".")[2])
-        document = told(row, time.time())
+        document = described(row, time.time())
         return {**document, "key": key} if key else document
 
     def _send(self, page: PageRequest, document: dict[str, Any], status: int = _OK) -> None:

@@ -176,7 +176,7 @@ def _models(table: Table, default: tuple[str, ...]) -> tuple[str, ...]:
     return read
 
 
-def told(row: KeyRow, now: float) -> dict[str, Any]:
+def described(row: KeyRow, now: float) -> dict[str, Any]:
     """A key as people may see it: without the key, and without its digest."""
     milliseconds = now * 1000
     if row.revoked:

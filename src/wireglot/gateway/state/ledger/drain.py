@@ -224,7 +224,7 @@ class Drain:
                 self._emptying.failed(bug)
                 await asyncio.sleep(PAUSE_SECONDS)
             else:
-                self._emptying.told = ""
+                self._emptying.last_bug = ""
 
     async def _adopt(self) -> None:
         await self._adopting.run(partial(self._or_tell, self.adopt))

@@ -159,13 +159,13 @@ def _written(loss: Loss) -> bytes:
     if len(loss.path) + len(loss.detail) <= _TEXT_LONGEST:
         return _written_once(loss)
     # The keys of a body may be as long as the body: nothing of that is held.
-    return encode({**loss.told(), "detail": loss.detail[:_TEXT_LONGEST]})
+    return encode({**loss.as_dict(), "detail": loss.detail[:_TEXT_LONGEST]})
 
 
 @lru_cache(maxsize=512)
 def _written_once(loss: Loss) -> bytes:
     """A client loses the same things with every request."""
-    return encode(loss.told())
+    return encode(loss.as_dict())
 
 
 def entry(record: Record, created: int) -> bytes:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from wireglot.dialects.base import BadField, StateOptions, Stored
-from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
@@ -137,7 +137,7 @@ class Chain:
         job, request = exchange.job, exchange.request()
         items = document.get("input")
         if items and items is not exchange.document().get("input"):
-            request = told(lambda: exchange.codec.parse_request(document, job.reading))
+            request = with_request_errors(lambda: exchange.codec.parse_request(document, job.reading))
         return stored_of(job).without_state(request)
 
     def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:
@@ -312,7 +312,7 @@ class _KeepsTurn(KeepsAll):
 
     async def keep(self, response: Response) -> None:
         exchange = self._exchange
-        body = exchange.told if exchange.told is not None else self._rendered(response)
+        body = exchange.client_document if exchange.client_document is not None else self._rendered(response)
         kept = replace(self._turn, kept=replace(self._turn.kept, body=body))
         if not await self._chain.keep(exchange, kept):
             self._shown["store"] = False
