@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shlex
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -115,15 +117,28 @@ def _process(
         assert hosts.silent.asked.wait(DEADLINE_SECONDS), "it asks nobody"
         process.send_signal(getattr(signal, case.signal))
     if case.until:
-        assert process.stderr is not None
-        while case.until.encode() not in heard:
-            line = process.stderr.readline()
-            assert line, heard
-            heard += line
+        heard = heard_until(process, case.until.encode(), DEADLINE_SECONDS)
         process.send_signal(getattr(signal, case.signal))
     written, said = _ended(process, case)
     status = process.returncode
     return Done(128 - status if status < 0 else status, (written or b"").decode(), (heard + said).decode())
+
+
+def heard_until(process: subprocess.Popen[bytes], words: bytes, seconds: float) -> bytes:
+    """Its standard error up to these words. Where they do not come in time the process is ended, and what came instead
+    is in the failure."""
+    assert process.stderr is not None
+    heard, deadline = b"", time.monotonic() + seconds
+    while words not in heard:
+        left = max(deadline - time.monotonic(), 0.0)
+        readable, _, _ = select.select([process.stderr], [], [], left)
+        more = os.read(process.stderr.fileno(), 65_536) if readable else b""
+        if not more:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"it did not write {words!r}, but {heard!r}")
+        heard += more
+    return heard
 
 
 def _ended(process: subprocess.Popen[bytes], case: Case) -> tuple[bytes, bytes]:

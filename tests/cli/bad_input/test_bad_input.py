@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import select
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from clients.terminal import Terminal
 from tests.cli.bad_input.case import COLUMNS, Case
-from tests.cli.bad_input.running import COMMAND, Done, run_case, run_here
+from tests.cli.bad_input.running import COMMAND, Done, heard_until, run_case, run_here
 from tests.cli.bad_input.table import TABLE
 from tests.cli.bad_input.world import ADMIN, Hosts, furnish
 from tests.tiers import WHOLE, rows
@@ -172,6 +173,18 @@ def test_the_status_is_the_same_where_nothing_can_be_said(line: str, where: str,
     command = ["sh", "-c", f'exec "$@" 2>{where}', "sh", *COMMAND, *line.split()]
     there = subprocess.run(command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, check=False)
     assert there.returncode == run_case(Case(line), Hosts(), tmp_path, environ).status
+
+
+@pytest.mark.parametrize("goes_on", ["; exec sleep 600", ""], ids=["it goes on", "it ends"])
+def test_words_that_do_not_come_fail_with_what_came(goes_on: str) -> None:
+    """The table waits for what a command writes: a text that has changed must not hang the tests."""
+    command = ["sh", "-c", f"echo other words >&2{goes_on}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert select.select([process.stderr], [], [], DEADLINE_SECONDS)[0]
+        with pytest.raises(AssertionError, match=r"it did not write b'listening', but b'other words\\n'"):
+            heard_until(process, b"listening", 0.0)
+    assert process.returncode is not None
 
 
 def test_an_export_that_is_ended_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
