@@ -16,6 +16,7 @@ from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Action
 from wireglot.translate import translate_request, translate_response
+from wireglot.wire.json import encode
 
 Verdict = Literal["mapped", "bent", "declared", "refused", "silent"]
 MAIN: tuple[DialectName, ...] = ("anthropic", "openai-chat", "openai-responses", "gemini")
@@ -31,6 +32,8 @@ _VENDORS = {
 _NO_WORD = "x_nobody_knows_this"
 _MEASURED: dict[str, tuple[Row, ...]] = {}
 """What was measured in this process: a page and a test ask for the same."""
+_OUTCOMES: dict[tuple[str, str, bytes], Outcome] = {}
+"""Of documents that were translated before: without a field they are the same for all fields of a structure."""
 
 
 class Row(NamedTuple):
@@ -190,6 +193,13 @@ def _translated(endpoint: Endpoint, target: DialectName, body: Document) -> Rend
 
 
 def _outcome(endpoint: Endpoint, target: DialectName, body: Document) -> Outcome:
+    key = (endpoint.name, target, encode(body))
+    if (known := _OUTCOMES.get(key)) is None:
+        known = _OUTCOMES[key] = _new_outcome(endpoint, target, body)
+    return known
+
+
+def _new_outcome(endpoint: Endpoint, target: DialectName, body: Document) -> Outcome:
     try:
         rendered = _translated(endpoint, target, body)
     except WireglotError as error:

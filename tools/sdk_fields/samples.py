@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import functools
 import inspect
 import typing
 from collections.abc import Iterable
@@ -124,6 +125,11 @@ def _plain(kind: type, field: str, other: bool) -> Any:
 
 def minimal(structure: type, root: bool = False) -> dict[str, Any]:
     """Only what the type demands. Lists of structures are empty, but for those of the root."""
+    return dict(_minimal(structure, root))
+
+
+@functools.cache
+def _minimal(structure: type, root: bool) -> dict[str, Any]:
     hints = fields_of(structure)
     required = required_of(structure)
     return {
