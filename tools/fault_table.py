@@ -39,12 +39,16 @@ ELSEWHERE: Final[Tests] = {
 
 
 def found_tests() -> tuple[Tests, set[tuple[str, str]]]:
-    """The rows that docstrings name, and all tests there are."""
+    """The rows that docstrings name, and all tests of those files and of the files that the table names."""
     rows: Tests = {}
     known = set()
+    pointed_at = {file for tests in ELSEWHERE.values() for file, _ in tests}
     for path in sorted(TESTS.rglob("test_*.py")):
         file = path.relative_to(TESTS).as_posix()
-        for name, text in _tests_of(path):
+        source = path.read_text(encoding="utf-8")
+        if file not in pointed_at and not _NAMED.search(source):
+            continue
+        for name, text in _tests_of(source):
             known.add((file, name))
             for numbers in _NAMED.findall(text):
                 for number in re.findall(r"\d+", numbers):
@@ -52,8 +56,8 @@ def found_tests() -> tuple[Tests, set[tuple[str, str]]]:
     return rows, known
 
 
-def _tests_of(path: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+def _tests_of(source: str) -> Iterator[tuple[str, str]]:
+    for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield node.name, ast.get_docstring(node) or ""
 
