@@ -1,18 +1,27 @@
 """Running the command line, here or as a process of its own, on the bundled examples."""
 
+import contextlib
 import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from wireglot.cli import main
 from wireglot.cli.examples import conversation
+from wireglot.cli.parser import build_parser
 from wireglot.cli.trust import trust
 
 COMMAND = [sys.executable, "-m", "wireglot.cli"]
+_PARSER = cache(build_parser)
+"""The parser is the same for all calls of a process; to build it takes longer than most commands."""
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
 
 
@@ -24,10 +33,23 @@ def run(*arguments: str, given: bytes | str | dict[str, Any] = b"") -> subproces
     kept = sys.stdin, sys.stdout, sys.stderr
     sys.stdin, sys.stdout, sys.stderr = stdin, stdout, stderr
     try:
-        status = main(arguments)
+        with mock.patch("wireglot.cli.parser.build_parser", _PARSER):
+            status = main(arguments)
     finally:
         sys.stdin, sys.stdout, sys.stderr = kept
     return subprocess.CompletedProcess(arguments, status, _written(stdout), _written(stderr))
+
+
+def run_in(
+    folder: Path, environ: Mapping[str, str], *arguments: str, given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The same in a folder and with these variables alone: for what needs neither a terminal nor a process."""
+    with ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(folder))
+        stack.enter_context(mock.patch.dict(os.environ, environ, clear=True))
+        stack.enter_context(mock.patch.object(tempfile, "tempdir", None))
+        done = run(*arguments, given=given)
+    return subprocess.CompletedProcess(arguments, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def configure(text: str, folder: Path = Path()) -> Path:

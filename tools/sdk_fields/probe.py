@@ -33,7 +33,7 @@ _NO_WORD = "x_nobody_knows_this"
 _MEASURED: dict[str, tuple[Row, ...]] = {}
 """What was measured in this process: a page and a test ask for the same."""
 _OUTCOMES: dict[tuple[str, str, bytes], Outcome] = {}
-"""Of documents that were translated before: without a field they are the same for all fields of a structure."""
+"""Of documents that were translated before: all fields of a structure have the same without the field."""
 
 
 class Row(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import shlex
@@ -12,15 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 from unittest import mock
 
-from tests.cli import running as here
 from tests.cli.bad_input.case import Case
 from tests.cli.bad_input.world import Hosts
+from tests.cli.running import run_in
 from tests.tiers import WHOLE
 from tests.waiting import DEADLINE_SECONDS
 
@@ -76,13 +75,10 @@ def run_here(arguments: list[str], case: Case, environ: Mapping[str, str], folde
     def briefly(sock: socket.socket, seconds: float | None) -> None:
         wait(sock, seconds and seconds / _TIMES_FASTER)
 
-    with ExitStack() as stack:
-        stack.enter_context(contextlib.chdir(folder))
-        stack.enter_context(mock.patch.dict(os.environ, environ, clear=True))
-        if "{silent}" in case.line:
-            stack.enter_context(mock.patch.object(socket.socket, "settimeout", briefly))
-        done = here.run(*arguments, given=case.given)
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+    is_silent = "{silent}" in case.line
+    with mock.patch.object(socket.socket, "settimeout", briefly) if is_silent else nullcontext():
+        done = run_in(folder, environ, *arguments, given=case.given)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def _process(

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from clients.terminal import Terminal
-from tests.cli.running import COMMAND
+from tests.cli.running import COMMAND, run_in
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli.run.gateway import _Teller, _Told
 from wireglot.cli.trust import trust
@@ -95,6 +96,15 @@ class Place:
             text=True,
             timeout=DEADLINE_SECONDS,
         )
+
+    def refused(self, *arguments: str, env: Mapping[str, str] = {}, status: int = 2) -> str:
+        """Why it starts neither a gateway nor a client: in this process, which must not become one."""
+        started = AssertionError("it was not refused")
+        with (
+            mock.patch.object(os, "fork", side_effect=started),
+            mock.patch.object(os, "execvpe", side_effect=started),
+        ):
+            return complaint(run_in(self.project, {**self.env, **env}, "run", *arguments), status)
 
     def in_terminal(self, *arguments: str, env: Mapping[str, str] = {}) -> Terminal:
         return Terminal([*COMMAND, "run", *arguments], self.project, {**self.env, **env})
@@ -212,7 +222,7 @@ def test_a_program_that_cannot_be_run_is_told(place: Place) -> None:
 
 
 def test_a_key_that_is_missing_is_told_where_nobody_can_be_asked(place: Place) -> None:
-    told_line = complaint(place.run("claude", "--model", "kimi/kimi-k3"))
+    told_line = place.refused("claude", "--model", "kimi/kimi-k3")
     assert told_line == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
 
 
@@ -273,7 +283,7 @@ def test_the_file_of_the_readme_is_the_one_that_is_tested() -> None:
 @pytest.mark.parametrize("options", [("--model", "kimi/kimi-k3"), ()], ids=["named", "by a rule"])
 def test_a_key_that_a_configuration_names_is_asked_for(place: Place, options: tuple[str, ...]) -> None:
     configured(place, README.replace("MOONSHOT_API_KEY", "MY_KIMI_KEY"))
-    said = complaint(place.run("claude", *options))
+    said = place.refused("claude", *options)
     assert said == "no key for Moonshot Kimi: set MY_KIMI_KEY"
     terminal = place.in_terminal("claude", *options)
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
@@ -290,7 +300,7 @@ def test_a_model_that_needs_no_key_is_run_while_others_lack_theirs(place: Place)
     assert told(demo.stdout)["answer"] == "the answer"
     assert told(place.run("claude", "--model", "fast").stdout)["env"]["ANTHROPIC_MODEL"] == "fast"
     configured(place, "[providers.kimi]\napi_key = 'env:MOONSHOT_API_KEY'\n")
-    assert complaint(place.run("claude")) == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
+    assert place.refused("claude") == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
     configured(place, "[providers.demo]\n[providers.kimi]\napi_key = 'env:MOONSHOT_API_KEY'\n")
     assert told(place.run("claude", "--model", "demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo"
 
@@ -362,7 +372,7 @@ def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
     key = "the-key-of-this-client"
     digest = hashlib.sha256(key.encode()).hexdigest()
     with gateway(place, config=f'[providers.demo]\n[keys]\nme = "sha256:{digest}"\n') as url:
-        assert complaint(place.run("claude")).startswith(
+        assert place.refused("claude").startswith(
             f"the gateway at {url} wants a client key: set WIREGLOT_KEY"
         )
         env = {"WIREGLOT_KEY": key}
@@ -378,7 +388,7 @@ def test_one_that_does_not_serve_the_model_is_left_alone(place: Place) -> None:
         done = place.run("claude", "--model", "kimi/kimi-k3", env=env)
         assert told(done.stdout)["env"]["ANTHROPIC_BASE_URL"] != url
         assert f"wireglot: the gateway at {url} does not serve kimi/kimi-k3" in done.stderr
-        refused = complaint(place.run("claude", "--model", "kimi/kimi-k3", "--url", url))
+        refused = place.refused("claude", "--model", "kimi/kimi-k3", "--url", url)
         assert "kimi" in refused
 
 
@@ -405,7 +415,7 @@ def test_variables_are_only_printed(place: Place) -> None:
 
 
 def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -> None:
-    refused = complaint(place.run("llm", "--print-env"))
+    refused = place.refused("llm", "--print-env")
     assert refused == "llm needs files that end with it: start it with `wireglot run llm`"
 
 
@@ -428,12 +438,12 @@ def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -
 def test_what_is_wrong_with_the_command_is_one_line(
     place: Place, arguments: tuple[str, ...], words: str
 ) -> None:
-    assert words in complaint(place.run(*arguments))
+    assert words in place.refused(*arguments)
     assert place.is_clean()
 
 
 def test_a_gateway_that_does_not_answer_is_told(place: Place) -> None:
-    told = complaint(place.run("claude", "--url", "http://127.0.0.1:1"), 1)
+    told = place.refused("claude", "--url", "http://127.0.0.1:1", status=1)
     assert told.startswith("http://127.0.0.1:1: nothing listens there")
     assert place.is_clean()
 

@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run.test_run import Place, complaint, told
-from tests.cli.running import COMMAND
+from tests.cli.running import COMMAND, run_in
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.faults.test_faults_process import Served, workers_of
 from tests.waiting import DEADLINE_SECONDS, wait_until
@@ -76,11 +76,14 @@ def place(tmp_path: Path, thief: Thief) -> Place:
 ASK = ("claude", "--model", "mine/m", "--", "ask")
 
 
-def command(place: Place, *arguments: str, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+def command(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """One that comes to its end by itself is run in this process."""
+    if arguments[0] not in ("serve", "inspect", "run"):
+        return run_in(place.project, place.env, *arguments)
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=place.project,
-        env={**place.env, **env},
+        env=place.env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -94,7 +97,7 @@ def test_no_key_is_sent_by_a_file_that_came_with_a_project(
 ) -> None:
     if repository:
         (place.project / repository).mkdir()
-    said = complaint(place.run(*ASK))
+    said = place.refused(*ASK)
     file = place.project / "wireglot.toml"
     assert said == (
         f"{file}: expected your approval (read the file, then run `wireglot config trust {file}`), found none"
@@ -103,7 +106,7 @@ def test_no_key_is_sent_by_a_file_that_came_with_a_project(
     below.mkdir()
     file.rename(below / "wireglot.toml")
     place.project = below
-    assert f"wireglot config trust '{below}/wireglot.toml'" in complaint(place.run(*ASK))
+    assert f"wireglot config trust '{below}/wireglot.toml'" in place.refused(*ASK)
     assert thief.keys == []
 
 
@@ -135,7 +138,7 @@ def test_commands_that_only_look_at_a_file_need_no_approval(place: Place, argume
 
 
 def test_the_command_that_is_named_approves_the_file(place: Place, thief: Thief) -> None:
-    said = complaint(place.run(*ASK))
+    said = place.refused(*ASK)
     approval = re.search(r"`wireglot (.+)`", said)
     assert approval is not None
     done = command(place, *shlex.split(approval[1]))
@@ -145,7 +148,7 @@ def test_the_command_that_is_named_approves_the_file(place: Place, thief: Thief)
     other = place.project.parent / "copy"
     place.project.rename(other)
     place.project = other
-    assert f"config trust {other}" in complaint(place.run(*ASK)), "it was approved at another place"
+    assert f"config trust {other}" in place.refused(*ASK), "it was approved at another place"
 
 
 def test_a_file_that_was_named_is_used(place: Place, thief: Thief) -> None:
@@ -155,7 +158,7 @@ def test_a_file_that_was_named_is_used(place: Place, thief: Thief) -> None:
     thief.keys.clear()
     place.run(*ASK, env={"WIREGLOT_CONFIG": "wireglot.toml"})
     assert set(thief.keys) == {f"Bearer {SECRET}"}
-    assert "config trust" in complaint(place.run(*ASK)), "naming it is not remembered"
+    assert "config trust" in place.refused(*ASK), "naming it is not remembered"
 
 
 def test_a_user_is_asked_once_for_each_content_of_a_file(place: Place) -> None:
@@ -173,7 +176,7 @@ def test_a_user_is_asked_once_for_each_content_of_a_file(place: Place) -> None:
     assert "(its own, by ./wireglot.toml)" in done.stderr
     with (place.project / "wireglot.toml").open("a") as file:
         file.write("# pulled\n")
-    assert "config trust" in complaint(place.run(*shown))
+    assert "config trust" in place.refused(*shown)
 
 
 def test_a_file_that_changes_while_its_user_is_asked_is_used_with_the_content_that_was_shown(
@@ -189,7 +192,7 @@ def test_a_file_that_changes_while_its_user_is_asked_is_used_with_the_content_th
         terminal.type("y\n")
         assert terminal.end(DEADLINE_SECONDS) is not None
         assert (bool(thief.keys), other.keys) == (True, [])
-        assert "config trust" in complaint(place.run(*ASK))
+        assert "config trust" in place.refused(*ASK)
     finally:
         other.close()
 
@@ -201,7 +204,7 @@ def test_a_link_is_approved_at_its_place_and_with_its_target(place: Place, thief
     link.rename(target)
     assert command(place, "config", "trust", str(target)).returncode == 0
     link.symlink_to(target)
-    assert "config trust" in complaint(place.run(*ASK))
+    assert "config trust" in place.refused(*ASK)
     assert command(place, "config", "trust").returncode == 0
     place.run(*ASK)
     assert thief.keys
@@ -209,7 +212,7 @@ def test_a_link_is_approved_at_its_place_and_with_its_target(place: Place, thief
     copy.write_bytes(target.read_bytes())
     link.unlink()
     link.symlink_to(copy)
-    assert "config trust" in complaint(place.run(*ASK))
+    assert "config trust" in place.refused(*ASK)
 
 
 def test_the_users_own_configuration_is_trusted_wherever_it_is_found_from(place: Place, thief: Thief) -> None:
@@ -358,7 +361,7 @@ def test_what_init_has_written_is_the_users_own(place: Place) -> None:
     command(place, "init", "--offline")
     assert told(place.run("claude", "--model", "demo/demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo/demo"
     (place.project / "wireglot.toml").write_text("[providers.demo]\n")
-    assert "config trust" in complaint(place.run("claude", "--model", "demo/demo"))
+    assert "config trust" in place.refused("claude", "--model", "demo/demo")
 
 
 def test_a_trusted_file_that_cannot_be_remembered_is_reported(place: Place) -> None:
