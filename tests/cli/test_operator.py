@@ -197,7 +197,7 @@ def unit() -> configparser.SectionProxy:
     text = re.search(r"```ini\n(\[Unit\].*?)```", OPERATIONS, re.DOTALL)
     assert text is not None
     parser = configparser.ConfigParser(interpolation=None, strict=False, delimiters=("=",))
-    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as the documentation of configparser has it
     parser.read_string(text[1])
     return parser["Service"]
 

@@ -228,7 +228,7 @@ def test_the_list_fits_eighty_columns() -> None:
         )
         for number in range(2)
     ]
-    lines = list_lines(rows, Out())  # type: ignore[arg-type]
+    lines = list_lines(rows, Out())  # type: ignore[arg-type]  # all that is asked of a stream
     assert [len(line) <= 80 for line in lines] == [True] * 3, lines
     assert lines[1].endswith("  req_0123456789abcdef01230")
     assert " running " in lines[1]
@@ -277,7 +277,7 @@ def test_a_list_fits_a_narrow_terminal_and_ids_stay_whole(
             client="a-client-with-a-name", model="a-model-with-a-long-name", losses=lost)
         for number in range(3)
     ]  # fmt: skip
-    head, *lines = list_lines(rows, Terminal())  # type: ignore[arg-type]
+    head, *lines = list_lines(rows, Terminal())  # type: ignore[arg-type]  # all that is asked of a stream
     assert max(map(len, [head, *lines])) <= width
     assert [line.endswith(row.id) for line, row in zip(lines, rows, strict=True)] == [True] * 3
     assert all(" 200 " in f" {line}" for line in lines)
@@ -292,9 +292,9 @@ def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     trace = with_told(marked(stream=False))
-    assert "\x1b[1m" in Shown(Terminal(), full=False).trace(trace)[0]  # type: ignore[arg-type]
+    assert "\x1b[1m" in Shown(Terminal(), full=False).trace(trace)[0]  # type: ignore[arg-type]  # all that is asked of a stream
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in "\n".join(Shown(Terminal(), full=False).trace(trace))  # type: ignore[arg-type]
+    assert "\x1b" not in "\n".join(Shown(Terminal(), full=False).trace(trace))  # type: ignore[arg-type]  # all that is asked of a stream
 
 
 def test_show_has_one_line_for_losses_of_one_kind(tmp_path: Path) -> None:

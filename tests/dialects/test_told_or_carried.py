@@ -50,7 +50,7 @@ SEARCH: dict[str, dict[str, Any]] = {
 
 
 def sent(source: str, target: str, **more: Any) -> tuple[dict[str, Any], list[Loss]]:
-    done = translate_request({**ASK[source], **more}, source=source, target=target, model="m")  # type: ignore[arg-type]
+    done = translate_request({**ASK[source], **more}, source=source, target=target, model="m")  # type: ignore[arg-type]  # a dialect's name as text
     return done.value, list(done.losses)
 
 

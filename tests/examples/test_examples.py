@@ -73,7 +73,6 @@ def test_kimi_answers_from_a_tools_result(reader):
 
 
 def test_three_sdks_hold_one_conversation_on_one_key(reader):
-    pytest.importorskip("openai")
     told = reader.run(table()["three_sdks.py"]).replace("answered:\n", "answered: ")
     said = told.splitlines()
     speakers = [line.split()[0] for line in said]

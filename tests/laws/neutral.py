@@ -121,7 +121,7 @@ def _model(*parts: Part) -> Message:
 
 
 def _request(*messages: Message, **said: object) -> Request:
-    return Request("m", messages or (_user(Text("Hello")),), **said)  # type: ignore[arg-type]
+    return Request("m", messages or (_user(Text("Hello")),), **said)  # type: ignore[arg-type]  # fields by their names
 
 
 CALL = ToolCall("call_1", "weather", '{"place": "Kiel"}')
@@ -248,7 +248,7 @@ SEARCH = {
 
 def _hosted(dialect: str) -> Request:
     def of(kind: str, **said: object) -> HostedTool:
-        return HostedTool(kind, Foreign(ELSEWHERE, f"{kind}_9", {"type": f"{kind}_9"}), **said)  # type: ignore[arg-type]
+        return HostedTool(kind, Foreign(ELSEWHERE, f"{kind}_9", {"type": f"{kind}_9"}), **said)  # type: ignore[arg-type]  # fields by their names
 
     servers = (
         McpServer("docs", "https://example.org/mcp", "secret", allowed=("find", "read"), deferred=True),

@@ -88,7 +88,7 @@ def test_a_text_is_no_call(text: str, source: DialectName, target: DialectName) 
     """[K5] The library, by default."""
     for parts in translated(text, source, target, leaks=None):
         assert [type(part) for part in parts] == [Text]
-        assert parts[0].text == text  # type: ignore[union-attr]
+        assert parts[0].text == text  # type: ignore[union-attr]  # it is of that kind here
 
 
 @rows("text", LEAKS.values(), ids=LEAKS)

@@ -62,7 +62,7 @@ async def asked(renewal: Renewal) -> str:
 
 
 def run(test: Callable[[], object]) -> None:
-    asyncio.run(test())  # type: ignore[arg-type]
+    asyncio.run(test())  # type: ignore[arg-type]  # a coroutine function
 
 
 def test_fifty_at_once_cause_one_renewal_beside_the_loop() -> None:
@@ -159,7 +159,7 @@ def test_a_renewal_that_fails_is_told_to_nobody_while_the_old_one_is_good_and_tr
         for _ in range(8):
             before = len(heard)
             assert _secret(renewal) == "token-1"
-            await until(lambda before=before: len(heard) > before)  # type: ignore[misc]
+            await until(lambda before=before: len(heard) > before)  # type: ignore[misc]  # bound at once on purpose
             asked_before = giver.asked
             assert _secret(renewal) == "token-1"  # within the pause nobody is asked
             assert giver.asked == asked_before

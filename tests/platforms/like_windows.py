@@ -40,7 +40,7 @@ def become_like_windows() -> None:
     for name in LOADED_BEFORE:
         importlib.import_module(name)
     for name in ABSENT:
-        sys.modules[name] = None  # type: ignore[assignment]
+        sys.modules[name] = None  # type: ignore[assignment]  # None makes its import fail
     for module, names in OF_UNIX.items():
         for name in names.split():
             if hasattr(module, name):

@@ -311,7 +311,7 @@ def test_who_ends_waits_for_what_is_under_way(tmp_path: Path) -> None:
 
 def test_without_syncs_nothing_is_opened(tmp_path: Path) -> None:
     disk = Below(None)
-    disk.kernel_sync = lambda: pytest.fail("nobody needs it")  # type: ignore[method-assign]
+    disk.kernel_sync = lambda: pytest.fail("nobody needs it")  # type: ignore[method-assign]  # a double in its place
 
     async def work(journal: Journal) -> None:
         journal.append(row(1))

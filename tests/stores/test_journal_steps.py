@@ -329,8 +329,8 @@ class Still(Journal):
     async def start(self) -> None:
         self._loop = self.syncer._loop = asyncio.get_running_loop()
         self.syncer._open()
-        self.syncer.ask = self.asked  # type: ignore[method-assign]
-        self.syncer.ask_later = self.asked_later  # type: ignore[method-assign]
+        self.syncer.ask = self.asked  # type: ignore[method-assign]  # a double in its place
+        self.syncer.ask_later = self.asked_later  # type: ignore[method-assign]  # a double in its place
 
 
 def still(work: Callable[[Still], Any], folder: Path | None, disk: Disk = DISK, **more: Any) -> None:
@@ -681,7 +681,7 @@ def test_a_thread_that_was_not_started_has_nothing_behind_it(tmp_path: Path) -> 
 def test_a_start_makes_the_first_file_before_anybody_writes(tmp_path: Path) -> None:
     async def work() -> None:
         made = syncer(tmp_path, Quiet())
-        made._run = lambda: None  # type: ignore[method-assign]
+        made._run = lambda: None  # type: ignore[method-assign]  # a double in its place
         await made.start()
         assert len(made._shelf.spares) == 1
         assert (tmp_path / "one" / LOCK).exists()
@@ -745,7 +745,7 @@ class Told(list[Any]):
 def alone(folder: Path, disk: Disk, **more: Any) -> tuple[Syncer, Told]:
     """Its thread does not run: its steps are called one by one."""
     made, told = syncer(folder, disk, timing=Timing(retry=7.0), **more), Told()
-    made._loop = told  # type: ignore[assignment]
+    made._loop = told  # type: ignore[assignment]  # as much of a loop as it needs
     return made, told
 
 
@@ -761,7 +761,7 @@ def test_a_sync_covers_what_was_written_before_it(tmp_path: Path, waiting: int) 
     disk = Watched()
     made, told = alone(tmp_path, disk)
     made.current, made.appended = begun(tmp_path / "a", disk), 3
-    made.waiting.extend([(1, None)] * waiting)  # type: ignore[list-item]
+    made.waiting.extend([(1, None)] * waiting)  # type: ignore[list-item]  # nobody waits for these
     assert made._sync_all() is True
     assert made.covered == 3
     assert made._crowded is (waiting > 2), "who is (almost) alone is not made to wait for others"
@@ -861,7 +861,7 @@ def test_the_thread_does_a_round_each_time_it_is_asked_and_sleeps_between(tmp_pa
             rounds.append(1)
             return -1
 
-        made._prepare = prepare  # type: ignore[method-assign]
+        made._prepare = prepare  # type: ignore[method-assign]  # a double in its place
         await made.start()
         for number in range(1, 5):
             await until(lambda number=number: len(rounds) == number)  # type: ignore[misc]  # bound at once
@@ -887,8 +887,8 @@ def test_after_a_sync_that_failed_it_waits_and_tries_again_before_all_else(tmp_p
             steps.append("prepare")
             return -1
 
-        made._sync_all = sync_all  # type: ignore[method-assign]
-        made._prepare = prepare  # type: ignore[method-assign]
+        made._sync_all = sync_all  # type: ignore[method-assign]  # a double in its place
+        made._prepare = prepare  # type: ignore[method-assign]  # a double in its place
         await made.start()
         await until(lambda: "prepare" in steps)
         assert steps == ["sync", "sync", "sync", "prepare"]

@@ -84,7 +84,7 @@ def test_a_strange_trace_is_told_as_far_as_it_goes(source: str, target: str, str
         strange = spoilt(trace, random.Random(f"{source} {target} {stream} {seed}"))
         told = with_told(strange)
         replay(strange)
-        lines = Shown(Page(), full=False).trace(told)  # type: ignore[arg-type]
+        lines = Shown(Page(), full=False).trace(told)  # type: ignore[arg-type]  # all that is asked of a stream
         assert all(len(line) <= 80 for line in lines)
         if told.attempts[-1].links:
-            Shown(Page(), full=True).sides(told)  # type: ignore[arg-type]
+            Shown(Page(), full=True).sides(told)  # type: ignore[arg-type]  # all that is asked of a stream

@@ -133,7 +133,7 @@ def test_what_was_made_is_made_once_for_each_key() -> None:
         return key
 
     for key in ("a", "b", "a", "b"):
-        assert memory.remembered(value, key, lambda key=key: make(key)) == key  # type: ignore[misc]
+        assert memory.remembered(value, key, lambda key=key: make(key)) == key  # type: ignore[misc]  # bound at once on purpose
     assert made == ["a", "b"]
     for number in range(100):
         memory.remembered(value, number, lambda: "")

@@ -127,7 +127,7 @@ def _cpu(pid: int) -> float:
 
 
 async def _postgres(url: str) -> dict[str, Any]:
-    import asyncpg  # type: ignore[import-untyped]
+    import asyncpg  # type: ignore[import-untyped]  # it ships no types
 
     connection = await asyncpg.connect(url)
     try:

@@ -121,7 +121,7 @@ class Trial:
         # By a machine of the other version than the one that died, at the same time.
         left = ((fleet.of(_NEW), unfinished), (fleet.of(_OLD), also))
         told = await asyncio.gather(
-            *(until(lambda at=at, id=id: _is_failed(at, key, id), _FAILED_WITHIN_SECONDS) for at, id in left),  # type: ignore[misc]
+            *(until(lambda at=at, id=id: _is_failed(at, key, id), _FAILED_WITHIN_SECONDS) for at, id in left),  # type: ignore[misc]  # bound at once on purpose
             return_exceptions=True,
         )
         self.problems += [f"a background response of a dead process: {each}" for each in told if each]

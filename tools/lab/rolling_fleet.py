@@ -116,7 +116,7 @@ class RollingFleet:
         made = await machine.told(ADMIN, "POST", "/v1/admin/keys", {"name": name, **limits})
         key: str = made["key"]
         for each in self.serving():
-            await until(lambda each=each: _is(each, key, 200))  # type: ignore[misc]
+            await until(lambda each=each: _is(each, key, 200))  # type: ignore[misc]  # bound at once on purpose
         return name, key
 
     def sent_with(self, word: str) -> str:

@@ -275,10 +275,10 @@ def _forked(work: Callable[[], int], seconds: float) -> int:
 
 if __name__ == "__main__":
     # What every test needs and no defect is in, loaded once for all forks.
-    import anthropic  # noqa: F401
-    import google.genai  # noqa: F401
-    import hypothesis  # noqa: F401
-    import openai  # noqa: F401
-    import pytest  # noqa: F401
+    import anthropic  # noqa: F401 - loaded once, for all forks
+    import google.genai  # noqa: F401 - loaded once, for all forks
+    import hypothesis  # noqa: F401 - loaded once, for all forks
+    import openai  # noqa: F401 - loaded once, for all forks
+    import pytest  # noqa: F401 - loaded once, for all forks
 
     sys.exit(main())

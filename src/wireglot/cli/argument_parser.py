@@ -38,7 +38,7 @@ class ArgumentParser(argparse.ArgumentParser):
         if module:
             self.set_defaults(run=partial(_run, module))
 
-    def parse_known_args(  # type: ignore[override]
+    def parse_known_args(  # type: ignore[override]  # no overload for a namespace of another type
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         given = list(sys.argv[1:] if args is None else args)

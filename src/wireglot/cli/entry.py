@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Nothing a caller can do wrong ends in a traceback."""
     mute = _keep_descriptors()
     if os.environ.get(PURE):  # see wire/scan.py: to import this fails from here on
-        sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]
+        sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to fail
     try:

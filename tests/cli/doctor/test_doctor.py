@@ -5,13 +5,16 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from tests.cli.provider_double import (
     BAD_KEY,
@@ -185,10 +188,6 @@ def test_a_proxy_of_the_environment_is_named_where_nothing_is_reached(
 
 
 def test_a_certificate_of_a_stranger_is_told(tmp_path: Path) -> None:
-    trustme = pytest.importorskip("trustme")
-    import ssl
-    import threading
-
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("localhost").configure_cert(context)
     with socket.create_server(("127.0.0.1", 0)) as listener:

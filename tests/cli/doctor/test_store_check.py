@@ -175,7 +175,7 @@ def test_a_database_is_looked_at_and_nothing_is_made_in_it() -> None:
 
 
 def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
-    pytest.importorskip("asyncpg")
+    pytest.importorskip("asyncpg", reason="the extra wireglot[fleet]")
     port = dead_url().rpartition(":")[2]
     found = only(f'url = "postgresql://user:hush@127.0.0.1:{port}/x"')
     assert found.grade == "problem"
@@ -189,7 +189,7 @@ def test_a_redis_that_answers_is_well() -> None:
 
 
 def test_a_redis_that_is_not_there_is_told_without_its_password() -> None:
-    pytest.importorskip("redis")
+    pytest.importorskip("redis", reason="the extra wireglot[fleet]")
     port = dead_url().rpartition(":")[2]
     found = looked(f'url = "memory:"\nshared = "redis://:hush@127.0.0.1:{port}"')[1]
     assert found.grade == "problem"

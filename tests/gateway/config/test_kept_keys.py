@@ -90,11 +90,11 @@ def keyring(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], str]:
     """The package `keyring`, with a keyring that is a dict."""
     held: dict[tuple[str, str], str] = {}
     package, errors = ModuleType("keyring"), ModuleType("keyring.errors")
-    errors.KeyringError = _Refused  # type: ignore[attr-defined]
-    package.errors = errors  # type: ignore[attr-defined]
-    package.get_keyring = lambda: SimpleNamespace(priority=5)  # type: ignore[attr-defined]
-    package.set_password = lambda service, name, value: held.update({(service, name): value})  # type: ignore[attr-defined]
-    package.get_password = lambda service, name: held.get((service, name))  # type: ignore[attr-defined]
+    errors.KeyringError = _Refused  # type: ignore[attr-defined]  # a module made here
+    package.errors = errors  # type: ignore[attr-defined]  # a module made here
+    package.get_keyring = lambda: SimpleNamespace(priority=5)  # type: ignore[attr-defined]  # a module made here
+    package.set_password = lambda service, name, value: held.update({(service, name): value})  # type: ignore[attr-defined]  # a module made here
+    package.get_password = lambda service, name: held.get((service, name))  # type: ignore[attr-defined]  # a module made here
     monkeypatch.setitem(sys.modules, "keyring", package)
     monkeypatch.setitem(sys.modules, "keyring.errors", errors)
     return held

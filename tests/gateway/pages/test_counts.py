@@ -420,7 +420,7 @@ def test_an_answer_that_is_itself_the_first_to_need_an_estimate_is_learned_from(
 
     counting = Heard(None)  # type: ignore[arg-type]  # nobody is asked
     counting.estimated_for = set(others)
-    counting.learn = heard.append  # type: ignore[assignment, method-assign]
+    counting.learn = heard.append  # type: ignore[assignment, method-assign]  # a double in its place
     exchange: Any = SimpleNamespace(at_end=[])
     for problem in (None, RuntimeError()):
         counting.watch(exchange)

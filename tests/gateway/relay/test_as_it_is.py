@@ -22,7 +22,7 @@ WEATHER = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
     },
 }
-STRICT = {**WEATHER, "function": {**WEATHER["function"], "strict": True}}  # type: ignore[dict-item]
+STRICT = {**WEATHER, "function": {**WEATHER["function"], "strict": True}}  # type: ignore[dict-item]  # mypy joins the values of the table to object
 CALL = {"id": "call_01", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
 
 DEMANDED: dict[str, dict[str, Any]] = {

@@ -500,7 +500,7 @@ def test_verdicts_are_in_the_ledger_and_on_the_budget_of_the_key() -> None:
         verdicts(ask(gateway, "ls", headers=mine))
         wait_until(lambda: len(gateway.log()) == 2)
         used = sum(line["tokens"]["input"] + line["tokens"]["output"] for line in gateway.log())
-        budgets = gateway.process.state.counters._budgets  # type: ignore[attr-defined]
+        budgets = gateway.process.state.counters._budgets  # type: ignore[attr-defined]  # the counters of one process
         wait_until(lambda: [spent for spent, _ in budgets.values()] == [used])
         wait_until(lambda: requests_by_operation(gateway, mine) == {"generate": 1, "safeguard": 1})
         assert len(judged.asked) == 1

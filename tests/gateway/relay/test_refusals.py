@@ -9,7 +9,7 @@ from wireglot.ir.errors import ApiError
 
 
 def failed(message: str, status: int = 500, **more: object) -> AttemptFailed:
-    return of_error(ApiError("server", message, **more), status)  # type: ignore[arg-type]
+    return of_error(ApiError("server", message, **more), status)  # type: ignore[arg-type]  # fields by their names
 
 
 @rows(

@@ -81,10 +81,10 @@ def test_after_the_store_was_away_the_living_have_time_for_a_sign() -> None:
         await fleet.begins("r1")
         for now in (0.0, 31.0):
             await fleet.looks_at(now)
-        recent, fleet.documents.recent = fleet.documents.recent, _away  # type: ignore[method-assign, assignment]
+        recent, fleet.documents.recent = fleet.documents.recent, _away  # type: ignore[method-assign, assignment]  # a double in its place
         with pytest.raises(StoreDown):
             await fleet.looks_at(60.0)
-        fleet.documents.recent = recent  # type: ignore[method-assign]
+        fleet.documents.recent = recent  # type: ignore[method-assign]  # a double in its place
         assert await fleet.looks_at(70.0) == []
         await fleet.beats.beat("ann", "r1")
         assert await fleet.looks_at(78.0) == []

@@ -17,7 +17,7 @@ from wireglot.stores.records import Budget
 def told(watch: BudgetWatch) -> dict[tuple[str, ...], float]:
     metrics = Metrics()
     watch.publish(metrics)
-    return dict(metrics._all[-1]._read())  # type: ignore[union-attr]
+    return dict(metrics._all[-1]._read())  # type: ignore[union-attr]  # it is of that kind here
 
 
 def test_a_budget_is_told_as_far_as_it_is_used() -> None:
@@ -55,7 +55,7 @@ def test_no_more_budgets_are_watched_than_keys_have_labels() -> None:
 
     def asked(caller: str, until: int, most: int = 5) -> None:
         budget = Limit("tokens", Budget(f"budget:{caller}", 1, most, until), "", 0, "day")
-        found: Any = Reservation(caller, "rate", None, [budget], Usage(), 0)  # type: ignore[arg-type]
+        found: Any = Reservation(caller, "rate", None, [budget], Usage(), 0)  # type: ignore[arg-type]  # as much of a caller as it needs
         watch.watch(found)
 
     ends = int(NOON * 1000)

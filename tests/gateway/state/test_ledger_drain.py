@@ -49,8 +49,8 @@ class Book:
         self.written: list[tuple[bool, str, int]] = []
         self.later = 0
         self.full = False
-        kept.journal.append = self._append  # type: ignore[method-assign]
-        kept.journal.syncer.ask_later = self._sync_later  # type: ignore[method-assign]
+        kept.journal.append = self._append  # type: ignore[method-assign]  # a double in its place
+        kept.journal.syncer.ask_later = self._sync_later  # type: ignore[method-assign]  # a double in its place
 
     def _append(self, row: UsageRow, leave: int = 0, *, gather: bool = False) -> int:
         if self.full:
@@ -70,7 +70,7 @@ def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_mo
 
     async def work() -> None:
         kept = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order))
-        kept.journal.syncer.ask_sync = lambda expected=0: None  # type: ignore[method-assign]
+        kept.journal.syncer.ask_sync = lambda expected=0: None  # type: ignore[method-assign]  # a double in its place
         kept.journal.syncer._loop = asyncio.get_running_loop()
         book = Book(kept)
         jobs = [job_of(number, SETTINGS) for number in range(3)]
@@ -216,7 +216,7 @@ def test_a_failure_that_nobody_foresaw_is_paused_for_once() -> None:
         async def pause() -> None:
             paused.append(fed.behind)
 
-        fed._pause = pause  # type: ignore[method-assign]
+        fed._pause = pause  # type: ignore[method-assign]  # a double in its place
         assert not await fed._applied(rows("1"))
         assert paused == ["no usage can be written (ValueError)"]
         assert await fed._applied(rows("1"))
@@ -264,7 +264,7 @@ def test_a_process_gives_signs_of_life_and_looks_for_the_dead_at_its_pace(
         async def adopt() -> None:
             looked.append(1)
 
-        fed.adopt = adopt  # type: ignore[method-assign]
+        fed.adopt = adopt  # type: ignore[method-assign]  # a double in its place
         monkeypatch.setattr("wireglot.gateway.state.tasks.asyncio.sleep", noted)
         for forever, seconds in ((fed._pulse, 10.0), (fed._adopt_again, 60.0)):
             waited.clear()
@@ -304,7 +304,7 @@ def test_a_bug_beside_the_requests_is_told_with_its_place(step: str, monkeypatch
                 await sleep(0)
             await sweeper.close()
         elif step == "start":  # the task that empties the journal
-            fed.empty = broken  # type: ignore[method-assign]
+            fed.empty = broken  # type: ignore[method-assign]  # a double in its place
             await fed.start()
             fed.due.set()
             while not notes:
@@ -312,8 +312,8 @@ def test_a_bug_beside_the_requests_is_told_with_its_place(step: str, monkeypatch
             for task in fed._tasks:
                 task.cancel()
         else:
-            fed.adopt = broken  # type: ignore[method-assign]
-            fed._beat = broken  # type: ignore[method-assign]
+            fed.adopt = broken  # type: ignore[method-assign]  # a double in its place
+            fed._beat = broken  # type: ignore[method-assign]  # a double in its place
             task = asyncio.create_task(getattr(fed, step)())
             while not notes:
                 await asyncio.sleep(0)
@@ -365,8 +365,8 @@ def test_journals_of_the_dead_are_read_in_batches(tmp_path: Path) -> None:
             closed.append(instances)
             return 7
 
-        store.close_open = close_open  # type: ignore[attr-defined]
-        assert await fed._replay(Orphan()) == (1201, 7)  # type: ignore[arg-type]
+        store.close_open = close_open  # type: ignore[attr-defined]  # as much of a store as it needs
+        assert await fed._replay(Orphan()) == (1201, 7)  # type: ignore[arg-type]  # as much of a journal as it needs
         assert [len(each) for each in store.applied] == [500, 500, 1, 200]
         assert [id for each in store.applied for id in each] == ids
         assert closed == [["dead"]]

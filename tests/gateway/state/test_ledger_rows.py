@@ -193,7 +193,7 @@ def test_an_open_account_has_room_promised_and_all_is_told_as_numbers(tmp_path: 
             promised.append(leave)
             return takes(leave)
 
-        kept.journal.takes = noted  # type: ignore[method-assign]
+        kept.journal.takes = noted  # type: ignore[method-assign]  # a double in its place
         assert not kept.full
         begin(kept, job_of(1, settings), target(settings))
         assert not kept.full
@@ -299,7 +299,7 @@ def test_half_an_account_need_not_add_up(tmp_path: Path) -> None:
             job = job_of(number, settings)
             begin(kept, job, target(settings))
             answered(job, usage=Usage(input=1, output=1, raw=raw))
-            job.record.usage_source = source  # type: ignore[assignment]
+            job.record.usage_source = source  # type: ignore[assignment]  # each of the words that it may be
             kept.finish(job.record)
         assert await kept.flush(DEADLINE_SECONDS)
         assert [bool(ledger.rows[f"req_{number}"].flags) for number in range(2)] == [True, False]
@@ -395,7 +395,7 @@ def rows(*ids: str) -> list[UsageRow]:
 
 
 def drain(store: Store, notes: Notes, pace: DrainPace = HURRIED) -> Drain:
-    return Drain(Journal(None, "one", limit=1024 * 1024), store, "one", notes, pace=pace)  # type: ignore[arg-type]
+    return Drain(Journal(None, "one", limit=1024 * 1024), store, "one", notes, pace=pace)  # type: ignore[arg-type]  # as much of each as it needs
 
 
 def test_a_store_that_is_down_is_tried_again_and_told_once() -> None:
@@ -537,7 +537,7 @@ def test_what_cannot_be_done_now_is_told_and_waited_for() -> None:
             raise problem
 
         for problem in (StoreDown("away"), OSError(5, "Input/output error")):
-            await fed._or_tell(lambda problem=problem: fail(problem))  # type: ignore[misc]
+            await fed._or_tell(lambda problem=problem: fail(problem))  # type: ignore[misc]  # bound at once on purpose
         assert [(level, event) for level, event, _ in notes] == [("warn", "usage waits")] * 2
         with pytest.raises(KeyError):
             await fed._or_tell(lambda: fail(KeyError("bug")))
@@ -569,7 +569,7 @@ def test_what_is_swept_is_what_the_settings_say() -> None:
             usage_days=2, responses_bytes=1, events_bytes=2, conversations_bytes=3, idempotency_bytes=4
         )
         engine = Swept_()
-        await prune(engine, ledger_settings(None, keep=keep), NOW)  # type: ignore[arg-type]
+        await prune(engine, ledger_settings(None, keep=keep), NOW)  # type: ignore[arg-type]  # as much of each as it needs
         assert engine.asked == [
             (
                 NOW,
@@ -589,7 +589,7 @@ def test_what_is_swept_is_what_the_settings_say() -> None:
             )
         ]
         forever = msgspec.structs.replace(keep, usage_days=0)
-        await prune(engine, ledger_settings(None, keep=forever))  # type: ignore[arg-type]
+        await prune(engine, ledger_settings(None, keep=forever))  # type: ignore[arg-type]  # as much of each as it needs
         now, limits = engine.asked[1]
         assert limits["usage_before"] == 0
         assert abs(now - time.time() * 1000) < 60_000

@@ -339,10 +339,10 @@ def test_when_an_id_does_not_prove_a_call_another_one(sent: str, kept: str, same
 # --- namers
 
 
-EXACT: Callable[[Namer], str] = lambda namer: namer.exact(b"prefix", b"shown")  # noqa: E731
-PLACED: Callable[[Namer], str] = lambda namer: namer.placed(b"place", b"said")  # noqa: E731
-LOOSE: Callable[[Namer], str] = lambda namer: "".join(namer.loose([CALLED]))  # noqa: E731
-TEXT: Callable[[Namer], str] = lambda namer: "".join(namer.loose([Text(LONG)]))  # noqa: E731
+EXACT: Callable[[Namer], str] = lambda namer: namer.exact(b"prefix", b"shown")  # noqa: E731 - a row of parameters
+PLACED: Callable[[Namer], str] = lambda namer: namer.placed(b"place", b"said")  # noqa: E731 - a row of parameters
+LOOSE: Callable[[Namer], str] = lambda namer: "".join(namer.loose([CALLED]))  # noqa: E731 - a row of parameters
+TEXT: Callable[[Namer], str] = lambda namer: "".join(namer.loose([Text(LONG)]))  # noqa: E731 - a row of parameters
 
 
 @pytest.mark.parametrize("name", [EXACT, PLACED, LOOSE, TEXT])

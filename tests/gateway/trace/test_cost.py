@@ -65,7 +65,7 @@ def prepared(body: bytes) -> Prepared:
 def test_a_recording_holds_bytes_and_not_what_they_were_made_of() -> None:
     made, held = recording(Room(1 << 20)), prepared(b"{}")
     before = sys.getrefcount(held)
-    made.asking(None, held, None)  # type: ignore[arg-type]
+    made.asking(None, held, None)  # type: ignore[arg-type]  # nothing is asked of what is left out
     assert sys.getrefcount(held) == before
 
 
@@ -74,7 +74,7 @@ def test_what_was_translated_is_counted_where_it_is_held(differs: bool) -> None:
     room = Room(1 << 20)
     made = recording(room)
     before = room.held
-    made.asking(None, prepared(b"x" * 1000), Request(model="m", messages=()) if differs else None)  # type: ignore[arg-type]
+    made.asking(None, prepared(b"x" * 1000), Request(model="m", messages=()) if differs else None)  # type: ignore[arg-type]  # nothing is asked of what is left out
     assert (room.held - before) // 1000 == 1 + differs
     made.let_go()
     assert room.held == 0

@@ -34,7 +34,7 @@ from wireglot.stores import StoreDown, StoreUnusable
 try:
     import fcntl
 except ImportError:  # Windows: no client is started there
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # Windows has none
 
 _NAME: Final = re.compile(r"wireglot-run-([0-9]{1,10})-.+")
 

@@ -21,7 +21,7 @@ from wireglot.gateway.settings import Secret
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # Windows has none
 
 _FILE: Final = "credentials"
 _SERVICE: Final = "wireglot"

@@ -21,7 +21,7 @@ from wireglot.gateway.config.environment import data_dir
 try:
     import fcntl
 except ImportError:  # Windows: nobody is found there
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # Windows has none
 
 _FOLDER: Final = "running"
 _FILE_MAX_BYTES: Final = 64 * 1024
