@@ -282,7 +282,7 @@ _TURNS = {
 @rows("source", _TURNS)
 def test_a_memory_counts_what_it_takes_of_tiny_turns(source: str, targets: tuple[str, ...]) -> None:
     """Most of it is not their bytes but what is kept beside them."""
-    turns = [turn(n) for n in range(600) for turn in _TURNS[source]]
+    turns = [turn(n) for n in range(150) for turn in _TURNS[source]]
     first, last = {"role": "user", "content": "go"}, {"role": "user", "content": "end"}
     bodies = [
         encode({"model": "m", "max_tokens": 9, "messages": [first, *turns[: len(turns) - cut], last]})

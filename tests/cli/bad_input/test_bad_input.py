@@ -18,15 +18,12 @@ from tests.cli.bad_input.case import COLUMNS, Case
 from tests.cli.bad_input.running import COMMAND, Done, heard_until, run_case, run_here
 from tests.cli.bad_input.table import TABLE
 from tests.cli.bad_input.world import ADMIN, Hosts, furnish
-from tests.tiers import WHOLE, rows
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli import terminal as cli_terminal
 from wireglot.cli.parser import build_parser
 from wireglot.cli.terminal import INTERRUPTED, OK, PIPE_CLOSED, TERMINATED
 
-INTERRUPTED_AT: set[tuple[str, str]] = set()
-"""Modules and signals: while its module is loaded nothing of a command has run, so of the commands of one module one
-is interrupted there, and all in `make full`."""
 STATUSES = {value for name, value in vars(cli_terminal).items() if name.isupper() and type(value) is int}
 CASES = [
     (row, column, case)
@@ -35,10 +32,12 @@ CASES = [
     if not isinstance(cell, str)
     for case in cell
 ]
-NAMES = [
-    f"{row}, {column}: {case.line}{'' if case.how == 'here' else f' ({case.how})'}"
-    for row, column, case in CASES
-]
+HERE = [each for each in CASES if each[2].how == "here"]
+PROCESSES = [each for each in CASES if each[2].how != "here"]
+
+
+def _name(row: str, column: str, case: Case) -> str:
+    return f"{row}, {column}: {case.line}{'' if case.how == 'here' else f' ({case.how})'}"
 
 
 @pytest.fixture(scope="module")
@@ -81,20 +80,26 @@ def test_every_option_that_names_a_file_a_host_or_a_port_is_in_its_row() -> None
             assert any(spelled in case.line for case in cell), f"{name} {spelled}"
 
 
-@pytest.mark.sampled("row", "column", each=2)
-@rows(("row", "column", "case"), CASES, ids=NAMES, parts=12)
+@rows(("row", "column", "case"), HERE, ids=[_name(*each) for each in HERE], parts=4)
 def test_bad_input_is_answered_in_one_line(
     row: str, column: str, case: Case, hosts: Hosts, tmp_path: Path
 ) -> None:
-    if case.at and not WHOLE:
-        if (case.at, case.signal) in INTERRUPTED_AT:
-            return
-        INTERRUPTED_AT.add((case.at, case.signal))
-    environ = furnish(tmp_path)
-    done = run_case(case, hosts, tmp_path, environ)
-    _check(done, case, {**hosts.names, "folder": str(tmp_path)})
+    _answers(case, hosts, tmp_path)
+
+
+@pytest.mark.sampled("column", "case.how", "case.signal", each=6)
+@rows(("row", "column", "case"), PROCESSES, ids=[_name(*each) for each in PROCESSES], parts=4)
+def test_a_process_ends_in_one_line(row: str, column: str, case: Case, hosts: Hosts, tmp_path: Path) -> None:
+    """Signals and outputs that break are the same for all commands: of each kind some, and all in `make full`."""
+    _answers(case, hosts, tmp_path)
+
+
+def _answers(case: Case, hosts: Hosts, folder: Path) -> None:
+    environ = furnish(folder)
+    done = run_case(case, hosts, folder, environ)
+    _check(done, case, {**hosts.names, "folder": str(folder)})
     # What a client of `run` had ends a moment after it.
-    wait_until(lambda: not list((tmp_path / "tmp").iterdir()), "nothing half done is left")
+    wait_until(lambda: not list((folder / "tmp").iterdir()), "nothing half done is left")
 
 
 def _check(done: Done, case: Case, names: dict[str, str]) -> None:

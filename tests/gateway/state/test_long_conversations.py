@@ -45,7 +45,7 @@ def test_twenty_turns_bring_every_piece_of_state_back(tmp_path: Path, client: st
         talk.assert_faithful()
 
 
-@pytest.mark.sampled("client", each=2)
+@pytest.mark.sampled("client")
 @rows("upstream", VARIANTS)
 @rows("client", CLIENTS)
 def test_other_families_get_their_state_back_too(tmp_path: Path, client: str, upstream: str) -> None:
@@ -57,7 +57,7 @@ def test_other_families_get_their_state_back_too(tmp_path: Path, client: str, up
         talk.assert_faithful()
 
 
-@pytest.mark.sampled("client", each=2)
+@pytest.mark.sampled("client")
 @rows("upstream", UPSTREAMS)
 @rows("client", CLIENTS)
 def test_state_goes_back_to_the_account_that_minted_it(tmp_path: Path, client: str, upstream: str) -> None:
@@ -70,7 +70,7 @@ def test_state_goes_back_to_the_account_that_minted_it(tmp_path: Path, client: s
         assert_all_came_back(house.doubles[upstream])
 
 
-@pytest.mark.sampled("client", each=2)
+@pytest.mark.sampled("client")
 @rows(("client", "upstream"), EVERY)
 def test_state_survives_a_restart_in_the_middle(tmp_path: Path, client: str, upstream: str) -> None:
     """R-E-05: once in the middle of a tool loop and once between two questions."""
@@ -86,7 +86,7 @@ def test_state_survives_a_restart_in_the_middle(tmp_path: Path, client: str, ups
         talk.assert_faithful()
 
 
-@pytest.mark.sampled("client", each=2)
+@pytest.mark.sampled("client")
 @rows(("one", "other"), SWITCHES)
 @rows("client", CLIENTS)
 def test_a_switch_of_the_provider_and_back_is_refused_by_nobody(
@@ -166,7 +166,7 @@ def test_a_fallback_in_a_tool_loop_and_the_way_back_are_refused_by_nobody(
         talk.assert_faithful()
 
 
-@pytest.mark.sampled("client", each=2)
+@pytest.mark.sampled("client")
 @rows(("client", "upstream"), EVERY)
 def test_state_that_is_no_longer_known_upstream_costs_one_more_call_and_no_error(
     tmp_path: Path, client: str, upstream: str
