@@ -66,9 +66,9 @@ class Figure(NamedTuple):
 
 def figures() -> Iterator[Figure]:
     for pair in ("cc", *("".join(pair) for pair in permutations(DIALECTS, 2))):
-        yield Figure(_name("2 KB", pair), (_case(pair, _same(pair, _model(pair)), WARM, 6),))
+        yield Figure(_name("2 KB", pair), (_case(pair, same(pair, _model(pair)), WARM, 6),))
     for pair in LARGE:
-        yield Figure(_name("100 KB, first seen", pair), (_case(pair, _first_seen(pair), 2, 4),))
+        yield Figure(_name("100 KB, first seen", pair), (_case(pair, first_seen(pair), 2, 4),))
     for pair in LARGE:
         on = _case(pair, _template(pair), 3, 4)
         off = on._replace(cached=False)
@@ -113,10 +113,10 @@ def _case(pair: str, content: Callable[[int], bytes], warm: int, times: int) -> 
 def _stream(pair: str, events: int) -> Case:
     model = _model(pair, f"-c{events}-g{GAP}")
     warm = WARM if events == 1 else 2
-    return Case(pair, model, _same(pair, model, stream=True), warm, 4, stream=True)
+    return Case(pair, model, same(pair, model, stream=True), warm, 4, stream=True)
 
 
-def _same(pair: str, model: str, *, stream: bool = False) -> Callable[[int], bytes]:
+def same(pair: str, model: str, *, stream: bool = False) -> Callable[[int], bytes]:
     content = cache(lambda: body(DIALECTS[pair[0]], "2k", model, stream=stream))
     return lambda number: content()
 
@@ -133,7 +133,7 @@ def _template(pair: str) -> Callable[[int], bytes]:
     return content
 
 
-def _first_seen(pair: str) -> Callable[[int], bytes]:
+def first_seen(pair: str) -> Callable[[int], bytes]:
     """Every text has another length, too: nothing is at the place where it was in another body."""
 
     def content(number: int) -> bytes:
@@ -158,20 +158,25 @@ def _turns() -> Callable[[int], bytes]:
 def count(wanted: list[Figure]) -> dict[str, int]:
     needed = list(dict.fromkeys(case for figure in wanted for case in figure.cases))
     with tempfile.TemporaryDirectory(prefix="wireglot-guard-") as name:
-        spent = _spent(needed, Path(name))
-    return {figure.name: round(figure.of(*map(spent.__getitem__, figure.cases))) for figure in wanted}
+        each = spent(needed, Path(name), _gateway)
+    return {figure.name: round(figure.of(*map(each.__getitem__, figure.cases))) for figure in wanted}
 
 
-def _spent(cases: list[Case], directory: Path) -> dict[Case, float]:
-    """Instructions of one request of each case."""
+def spent(
+    cases: list[Case], directory: Path, start: Callable[[int, Path, bool], targets.Target]
+) -> dict[Case, float]:
+    """Instructions of one request of each case, in servers that `start` makes: of the upstream's port, a
+    folder, and whether the case is `cached`."""
     upstream = processes.free_port()
     double = processes.start(
         [sys.executable, "-m", "tools.bench.upstream", str(upstream)], directory / "upstream.log"
     )
-    gateways = {cached: _gateway(upstream, directory, cached) for cached in {case.cached for case in cases}}
+    gateways = {cached: start(upstream, directory, cached) for cached in {case.cached for case in cases}}
     try:
         if not processes.answers(upstream, 30):
             raise callgrind.NotCounted("the mock upstream did not start")
+        for gateway in gateways.values():
+            gateway.patience = _START_SECONDS
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda gateway: gateway.start(None), gateways.values()))
         for gateway in gateways.values():
@@ -191,9 +196,7 @@ def _gateway(upstream: int, directory: Path, cached: bool) -> targets.Target:
     command = callgrind.under_callgrind(
         own, [sys.executable, "-m", "tools.guard.serve"], "--instr-atstart=no"
     )
-    gateway = targets.wireglot(command, upstream, own, limits={} if cached else OFF)
-    gateway.patience = _START_SECONDS
-    return gateway
+    return targets.wireglot(command, upstream, own, limits={} if cached else OFF)
 
 
 def _count(case: Case, gateway: targets.Target, directory: Path) -> float:
@@ -204,12 +207,12 @@ def _count(case: Case, gateway: targets.Target, directory: Path) -> float:
         client.ask(path, content)
     _settle(gateway.pid)
     counts = directory / ("on" if case.cached else "off")
-    spent = [
+    blocks = [
         _block(gateway, client, path, contents[start : start + case.times], counts)
         for start in range(case.warm, len(contents), case.times)
     ]
     client.close()
-    return median(spent)
+    return median(blocks)
 
 
 def _block(

@@ -69,8 +69,8 @@ class HeldLoop(uvloop.Loop):
                 handle._run()
 
 
-def main() -> int:
-    from wireglot.cli import main as wireglot
+def hold_timers() -> None:
+    """Let every event loop from now on be one that is told when its timers run out."""
 
     def new_loop() -> HeldLoop:
         loop = HeldLoop()
@@ -79,6 +79,12 @@ def main() -> int:
 
     gc.disable()
     uvloop.new_event_loop = new_loop
+
+
+def main() -> int:
+    from wireglot.cli import main as wireglot
+
+    hold_timers()
     return wireglot(sys.argv[1:])
 
 
