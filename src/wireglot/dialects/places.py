@@ -167,12 +167,17 @@ class RequestPlaces:
         if not rest:
             return path
         name = rest.removeprefix(".")
-        if type(value) is dict:
-            for own in self._places.fields.get(name, ()):
+        own_names = self._places.fields.get(name)
+        if own_names is not None and type(value) is dict:
+            # As nearly all: fields of the thing itself, no way to look for.
+            for own in own_names:
                 if "." in own:
                     break  # a shorter name behind it would be found first
-                if own in value:  # as nearly all: no way to look for
+                if own in value:
                     return f"{path}.{own}"
+            else:
+                if name.isidentifier() and name not in value and not self._places.snake:
+                    return path
         names = _candidates(name, self._places.fields)
         inside = nearest(value, [joined("$", name) for name in names], self._places.snake)
         return path + inside[1:]

@@ -7,7 +7,7 @@ are known by identity, and whoever replaces one says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from wireglot.ir.content import Message, Part, ToolResult
@@ -19,7 +19,7 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 
 _Value = Message | Part | AnyTool
 _Place = tuple[Any, ...]
-"""A value, who holds it (messages or tools), its number there, and its places inside: a path is made of them
+"""Who holds a value (messages or tools), its number there, and its places inside: a path is made of them
 when somebody asks for it, since most values of a conversation lose nothing."""
 _MESSAGES = "$.messages"
 _TOOLS = "$.tools"
@@ -28,12 +28,15 @@ _TOOLS = "$.tools"
 class Trail:
     """Drawn as far as somebody asks: most requests lose nothing on the way, or what they begin with."""
 
-    __slots__ = ("_drawn", "_followed", "_places")
+    __slots__ = ("_drawn", "_followed", "_inner", "_places", "_request")
 
     def __init__(self, request: Request) -> None:
-        self._places = _places(request)
-        # A value is held beside what is known of it, so that no other can take its identity.
-        self._drawn: dict[int, _Place] = {}
+        # Values are known by their identities, so whoever knows one holds the value, too.
+        self._request = request
+        self._places: dict[int, _Place] = {}
+        self._drawn = -1
+        """Of how many messages the places are known; -1: of the tools neither."""
+        self._inner: dict[int, _Place] | None = None
         self._followed: dict[int, tuple[_Value, _Value]] = {}
 
     def of(self, value: _Value) -> str:
@@ -44,8 +47,8 @@ class Trail:
             known = self._find(value)
         if known is None:
             return _MESSAGES
-        path = f"{known[1]}[{known[2]}]"
-        for place in known[3:]:
+        path = f"{known[0]}[{known[1]}]"
+        for place in known[2:]:
             path += f".content[{place}]"
         return path
 
@@ -56,15 +59,30 @@ class Trail:
             self._followed[id(new)] = (new, old if before is None else before[1])
 
     def _find(self, value: _Value) -> _Place | None:
-        drawn = self._drawn
-        known = drawn.get(id(value))
+        known = self._places.get(id(value))
+        if known is None:
+            known = self._draw(id(value))
         if known is not None:
             return known
-        for place in self._places:
-            drawn.setdefault(id(place[0]), place)
-            if place[0] is value:
-                return place
-        return None
+        if self._inner is None:
+            self._inner = _inner_places(self._request)
+        return self._inner.get(id(value))
+
+    def _draw(self, wanted: int) -> _Place | None:
+        """Go on up to the message that has it. What is there twice is where it is first."""
+        places, request = self._places, self._request
+        if self._drawn < 0:
+            places.update((id(tool), (_TOOLS, number)) for number, tool in enumerate(request.tools))
+            self._drawn = 0
+        for number in range(self._drawn, len(request.messages)):
+            if wanted in places:
+                break
+            message = request.messages[number]
+            places.setdefault(id(message), (_MESSAGES, number))
+            for position, part in enumerate(message.content):
+                places.setdefault(id(part), (_MESSAGES, number, position))
+            self._drawn = number + 1
+        return places.get(wanted)
 
     def changed_parts(
         self, messages: tuple[Message, ...], change: Callable[[Part], Part | None]
@@ -114,13 +132,12 @@ class Trail:
         return loss if path == loss.path else Loss(path, loss.feature, loss.action, loss.detail)
 
 
-def _places(request: Request) -> Iterator[_Place]:
-    for number, tool in enumerate(request.tools):
-        yield (tool, _TOOLS, number)
-    for number, message in enumerate(request.messages):
-        yield (message, _MESSAGES, number)
-        for position, part in enumerate(message.content):
-            yield (part, _MESSAGES, number, position)
-            if type(part) is ToolResult:  # what stands in it may be moved out
-                for index, item in enumerate(part.content):
-                    yield (item, _MESSAGES, number, position, index)
+def _inner_places(request: Request) -> dict[int, _Place]:
+    """Of what is in results: it may be moved out."""
+    return {
+        id(item): (_MESSAGES, number, position, index)
+        for number, message in enumerate(request.messages)
+        for position, part in enumerate(message.content)
+        if type(part) is ToolResult
+        for index, item in enumerate(part.content)
+    }
