@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from itertools import groupby
 
 import msgspec
 
@@ -17,6 +18,7 @@ from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.trail import Trail
 
+_ROLE = operator.attrgetter("role")
 INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
@@ -50,32 +52,22 @@ def merge_neighbours(
 ) -> tuple[Message, ...]:
     """One message per turn. What only the source dialect knows about a merged-away message is declared.
     `join`: for whoever remembers what was joined before."""
-    turns: list[list[Message]] = []
-    turn: list[Message] = []
-    speaker = ""
-    for message in messages:
-        if message.role != speaker or speaker == "system":
-            speaker = message.role
-            turn = [message]
-            turns.append(turn)
-            continue
-        if message.extra is not None:
-            losses_of_extra(message.extra, own, trail.of(message), losses)
-        if message.name and message.name != turn[0].name:
-            losses.append(
-                Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")
-            )
-        turn.append(message)
-    if len(turns) == len(messages):
-        return messages
     merged: list[Message] = []
-    for turn in turns:
-        whole = turn[0]
-        if len(turn) > 1:
-            whole = join(turn)
-            trail.follow(turn[0], whole)
+    for role, run in groupby(messages, _ROLE):
+        first, *others = turn = list(run)
+        if not others or role == "system":
+            merged += turn
+            continue
+        for message in others:
+            if message.extra is not None:
+                losses_of_extra(message.extra, own, trail.of(message), losses)
+            if message.name and message.name != first.name:
+                detail = "merged with the turn before"
+                losses.append(Loss(f"{trail.of(message)}.name", "message.name", "dropped", detail))
+        whole = join(turn)
+        trail.follow(first, whole)
         merged.append(whole)
-    return tuple(merged)
+    return messages if len(merged) == len(messages) else tuple(merged)
 
 
 def is_paired(messages: tuple[Message, ...]) -> bool:
@@ -97,15 +89,13 @@ def still_paired(messages: Iterable[Message], waiting: list[str], seen: set[str]
                     seen.add(part.id)
                     waiting.append(part.id)
             continue
-        answered = 0
-        for position, part in enumerate(message.content):
-            if type(part) is ToolResult:
-                if position != answered or answered >= len(waiting) or waiting[answered] != part.call_id:
-                    return False
-                answered += 1
-        if waiting:
-            if answered != len(waiting):
-                return False
+        answers = [part.call_id for part in message.content if type(part) is ToolResult]
+        if answers != waiting:
+            return False
+        if answers:
+            rest = message.content[len(answers) :]
+            if rest and any(type(part) is ToolResult for part in rest):
+                return False  # something else is before them
             waiting.clear()
     return True
 

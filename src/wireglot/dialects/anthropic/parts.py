@@ -47,9 +47,9 @@ _CALLED = Extra(NAME, form={"blank": {"caller": _DIRECT}})
 def _plain_texts(blocks: list[Any]) -> tuple[Text, ...] | None:
     texts = []
     for block in blocks:
-        if type(block) is not dict or len(block) != 2 or block.get("type") != "text":
+        if type(block) is not dict or len(block) != 2 or "text" not in block or block.get("type") != "text":
             return None
-        text = block.get("text")
+        text = block["text"]
         if type(text) is not str:
             return None
         texts.append(Text(text))
@@ -97,32 +97,33 @@ class BlockParser:
         """The part of a block as nearly all are, with no field too many; None: it takes a closer look."""
         if type(block) is not dict:
             return None
-        kind, size = block.get("type"), len(block)
-        if kind == "text":
-            if type(block.get("text")) is not str:
-                return None
-            if size == 2:
-                return Text(block["text"])
-            if size == 3 and block.get("cache_control") == _EPHEMERAL:
-                return Text(block["text"], cache=CacheMark())
-            uncited = size == 3 and "citations" in block and block["citations"] is None
-            return Text(block["text"], extra=_UNCITED) if uncited else None
-        if kind == "tool_use" and (size == 4 or (size == 5 and block.get("caller") == _DIRECT)):
-            identifier, name, value = block.get("id"), block.get("name"), block.get("input")
-            if type(identifier) is str and identifier and type(name) is str and name and type(value) is dict:
-                if RAW in value:
-                    return None
-                self.calls += 1
-                extra = _CALLED if size == 5 else None
-                return ToolCall(identifier, name, encode_text(value), extra=extra)
-        elif kind == "tool_result" and size == 3 and self._response_id is None:
-            identifier, content = block.get("tool_use_id"), block.get("content")
-            if type(identifier) is str and content:
-                if type(content) is str:
-                    return ToolResult(identifier, (Text(content),), extra=_STRING)
-                if type(content) is list:
-                    texts = _plain_texts(content)
-                    return ToolResult(identifier, texts) if texts is not None else None
+        size = len(block)
+        try:
+            kind = block["type"]
+            if kind == "tool_use" and (size == 4 or (size == 5 and block["caller"] == _DIRECT)):
+                name, value = block["name"], block["input"]
+                if (identifier := block["id"]) and type(identifier) is str and name and type(name) is str:
+                    if type(value) is dict and RAW not in value:
+                        self.calls += 1
+                        extra = _CALLED if size == 5 else None
+                        return ToolCall(identifier, name, encode_text(value), extra=extra)
+            elif kind == "tool_result" and size == 3 and self._response_id is None:
+                identifier, content = block["tool_use_id"], block["content"]
+                if type(identifier) is str and content:
+                    if type(content) is list:
+                        texts = _plain_texts(content)
+                        return ToolResult(identifier, texts) if texts is not None else None
+                    if type(content) is str:
+                        return ToolResult(identifier, (Text(content),), extra=_STRING)
+            elif kind == "text" and type(text := block["text"]) is str:
+                if size == 2:
+                    return Text(text)
+                if size == 3 and block.get("cache_control") == _EPHEMERAL:
+                    return Text(text, cache=CacheMark())
+                if size == 3 and block["citations"] is None:
+                    return Text(text, extra=_UNCITED)
+        except KeyError:
+            pass
         return None
 
     def block(self, fields: Fields) -> Part | Sealed:

@@ -218,12 +218,13 @@ def _look(message: Message, rules: CallRules) -> int:
     if not content:
         seen |= BLANK
     extra = message.extra
-    if extra is not None and extra.fields:
-        seen |= FIELDS
-        if extra.fields.get("content") == "":
-            seen |= BLANK
-    if extra is not None and "role" in extra.form:
-        seen |= ROLES
+    if extra is not None:
+        if extra.fields:
+            seen |= FIELDS
+            if extra.fields.get("content") == "":
+                seen |= BLANK
+        if "role" in extra.form:
+            seen |= ROLES
     markers = 0
     for part in content:
         if type(part) is Text:
@@ -234,9 +235,12 @@ def _look(message: Message, rules: CallRules) -> int:
         elif type(part) is ToolResult:
             seen |= RESULTS
             for item in part.content:
-                if type(item) is not Text:
-                    seen |= _KINDS[type(item)]
-                if type(item) is not Foreign and item.extra is not None and item.extra.fields:
+                if type(item) is Text:
+                    if item.extra is not None and item.extra.fields:
+                        seen |= FIELDS
+                    continue
+                seen |= _KINDS[type(item)]
+                if type(item) is Media and item.extra is not None and item.extra.fields:
                     seen |= FIELDS
         elif type(part) is Foreign:
             if not part.for_vendor:
