@@ -173,4 +173,4 @@ _MINTED = re.compile(rf"[A-Za-z]+_{_MINT_MARK}[0-9a-f]{{{2 * _MINT_BYTES}}}")
 
 def is_minted(identifier: str) -> bool:
     """Whether Wireglot made this id up (no provider ever saw it)."""
-    return _MINTED.fullmatch(identifier) is not None
+    return _MINT_MARK in identifier and _MINTED.fullmatch(identifier) is not None

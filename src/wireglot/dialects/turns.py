@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from itertools import repeat
 from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
@@ -250,9 +251,7 @@ def join_turns(
             turns[-1].is_one = False
         else:
             turns.append(JoinedTurn(role, message, cache, known))
-        joined = turns[-1].pieces
-        for piece in pieces:
-            joined.append((index, piece))
+        turns[-1].pieces.extend(zip(repeat(index), pieces))
     writer.turns = []  # they refer to it: all of it is freed at once and not by the collector
     return turns
 

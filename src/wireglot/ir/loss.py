@@ -221,7 +221,7 @@ class LossGroup(Loss, frozen=True, kw_only=True):
         return {**Loss.as_dict(self), "count": self.count}
 
 
-_PLACE = re.compile(r"\[\d+\]")
+_PLACE = re.compile(r"(\[\d+\])")
 
 
 def grouped(losses: Sequence[Loss]) -> list[Loss]:
@@ -229,24 +229,25 @@ def grouped(losses: Sequence[Loss]) -> list[Loss]:
     turn, which is worth one line."""
     if len(losses) < 2:
         return list(losses)
-    alike: dict[tuple[str, ...], list[Loss]] = {}
+    alike: dict[tuple[str, ...], list[tuple[Loss, list[str]]]] = {}
     for loss in losses:
-        key = (loss.feature, loss.action, loss.detail, loss.document, *_PLACE.split(loss.path))
-        alike.setdefault(key, []).append(loss)
-    return [_group(those) if len(those) > 1 else those[0] for those in alike.values()]
+        pieces = _PLACE.split(loss.path)
+        key = (loss.feature, loss.action, loss.detail, loss.document, *pieces[::2])
+        alike.setdefault(key, []).append((loss, pieces))
+    return [_group(those) if len(those) > 1 else those[0][0] for those in alike.values()]
 
 
-def _group(losses: Sequence[Loss]) -> LossGroup:
-    first = losses[0]
-    places = zip(*(_PLACE.findall(loss.path) for loss in losses), strict=True)
-    shared = iter([each[0] if len(set(each)) == 1 else "[*]" for each in places])
+def _group(alike: list[tuple[Loss, list[str]]]) -> LossGroup:
+    """Of losses and the pieces of their paths: names, with a place between any two."""
+    first = alike[0][0]
+    pieces = zip(*[pieces for _, pieces in alike], strict=True)
     return LossGroup(
-        path=_PLACE.sub(lambda _: next(shared), first.path),
+        path="".join([each[0] if len(set(each)) == 1 else "[*]" for each in pieces]),
         feature=first.feature,
         action=first.action,
         detail=first.detail,
         document=first.document,
-        count=sum_of(losses),
+        count=sum_of([loss for loss, _ in alike]),
     )
 
 

@@ -161,17 +161,22 @@ class PartRenderer:
 
     def call(self, part: ToolCall, path: str) -> dict[str, Any]:
         out = self.losses
-        losses_of_extra(part.extra, OWN, path, out)
+        form: dict[str, Any] = {}
+        name = part.name
+        if part.extra is not None:
+            losses_of_extra(part.extra, OWN, path, out)
+            form = own_form(part.extra, OWN)
+            stated = form.get("name")
+            if type(stated) is str and plain_name(stated) == name:
+                name = stated
         if part.cache is not None:
             out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
         if part.namespace:
             out.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
-        form = own_form(part.extra, OWN)
-        stated = form.get("name")
         call: dict[str, Any] = {}
         if not self._hides_id(part.id, form.get("id") == "absent"):
             call["id"] = part.id
-        call["name"] = stated if type(stated) is str and plain_name(stated) == part.name else part.name
+        call["name"] = name
         if part.kind == "custom":
             out.append(
                 Loss(path, "tool.custom", "approximated", "freeform input becomes one string argument")
@@ -179,9 +184,14 @@ class PartRenderer:
             call["args"] = {"input": part.arguments}
         elif form.get("args") != "absent" or part.arguments not in ("", "{}"):
             call["args"], read = read_arguments(part.arguments)
-            declare_arguments(read, path, out)
-        self.names[part.id] = call["name"]
-        rendered = self.signed({"functionCall": call}, part.signature, "call", path)
+            if read:
+                declare_arguments(read, path, out)
+        self.names[part.id] = name
+        rendered: dict[str, Any] = {"functionCall": call}
+        if part.signature is not None:
+            self.signed(rendered, part.signature, "call", path)
+        if part.extra is None:
+            return rendered
         return put_back(self._bypassed(rendered, form), part.extra)
 
     def _hides_id(self, identifier: str, absent: bool) -> bool:
@@ -190,12 +200,14 @@ class PartRenderer:
 
     def result(self, part: ToolResult, path: str) -> dict[str, Any]:
         out = self.losses
-        losses_of_extra(part.extra, OWN, path, out)
+        form: dict[str, Any] = {}
+        if part.extra is not None:
+            losses_of_extra(part.extra, OWN, path, out)
+            form = own_form(part.extra, OWN)
         if part.cache is not None:
             out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
         if part.kind == "custom":
             out.append(Loss(path, "tool.custom", "approximated", "the result of a freeform tool"))
-        form = own_form(part.extra, OWN)
         answer: dict[str, Any] = {}
         stated = form.get("id")
         if stated is not None and stated != "absent":
@@ -208,18 +220,24 @@ class PartRenderer:
             out.append(Loss(f"{path}.name", "tool_result.name", "invented", "no call of this id is known"))
         answer["name"] = name
         texts, media = self._result_content(part, path)
-        response = response_object("\n".join(texts), part)
+        response = response_object("\n".join(texts), part.is_error, form.get("response"))
         if response is not None:
             answer["response"] = response
         if media or form.get("parts") == "empty":
             answer["parts"] = media[0] if form.get("parts") == "single" and len(media) == 1 else media
-        return put_back({"functionResponse": answer}, part.extra)
+        rendered = {"functionResponse": answer}
+        return rendered if part.extra is None else put_back(rendered, part.extra)
 
     def _result_content(self, part: ToolResult, path: str) -> tuple[list[str], list[dict[str, Any]]]:
         texts: list[str] = []
         media: list[dict[str, Any]] = []
         misplaced = False
         for index, item in enumerate(part.content):
+            if type(item) is Text and item.is_plain(OWN):
+                if item.text:
+                    misplaced = misplaced or bool(media)
+                    texts.append(item.text)
+                continue
             place = f"{path}.content[{index}]"
             match item:
                 case Text():

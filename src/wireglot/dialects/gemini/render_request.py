@@ -159,13 +159,16 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
 def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss]) -> bool:
     """All answers of a step stand first, in the order of the calls: Gemini counts them there. Whether
     anything had to be moved."""
+    answered = [placed[0].call_id for _, placed in turn.pieces if type(placed[0]) is ToolResult]
+    if not answered:
+        return False
+    calls = [placed[0].id for _, placed in before.pieces if type(placed[0]) is ToolCall] if before else []
+    if answered == calls and len(answered) == len(turn.pieces) == len(set(calls)):
+        return False  # as nearly all are
     results: list[tuple[int, _Placed]] = []
     others: list[tuple[int, _Placed]] = []
     for piece in turn.pieces:
         (results if type(piece[1][0]) is ToolResult else others).append(piece)
-    if not results:
-        return False
-    calls = [part.id for _, (part, *_) in before.pieces if type(part) is ToolCall] if before else []
     order = {identifier: place for place, identifier in reversed(list(enumerate(calls)))}
     ordered = sorted(results, key=lambda piece: order.get(getattr(piece[1][0], "call_id", ""), len(order)))
     arranged = ordered + others

@@ -116,10 +116,10 @@ def _parse_media(value: Any, path: str, fault: type[WireglotError]) -> ResultPar
     return Foreign(OWN, next(iter(part.value), ""), part.value)
 
 
-def response_object(text: str, result: ToolResult) -> dict[str, Any] | None:
-    """The `response` for a result's text, in the shape it had if it came from Gemini. None: it had none."""
-    form = own_form(result.extra, OWN).get("response")
-    key = "error" if result.is_error else "output"
+def response_object(text: str, is_error: bool, form: str | None) -> dict[str, Any] | None:
+    """The `response` for a result's text, in the shape (`form`) it had if it came from Gemini. None: it had
+    none."""
+    key = "error" if is_error else "output"
     if form == "absent" and not text:
         return None
     if form in ("value", "object"):
@@ -129,6 +129,6 @@ def response_object(text: str, result: ToolResult) -> dict[str, Any] | None:
             return {key: text}
         if form == "value" and type(value) is not str:
             return {key: value}
-        if form == "object" and type(value) is dict and not result.is_error:
+        if form == "object" and type(value) is dict and not is_error:
             return value
     return {key: text}

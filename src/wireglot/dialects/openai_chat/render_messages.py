@@ -268,7 +268,10 @@ class _Messages(TurnWriter):
         if first.role == "user":
             self._users(run)
         elif first.role == "assistant":
-            self._assistant(first, [entry for path, message in run for entry in _placed(path, message)])
+            placed = _placed(*run[0])
+            for path, message in run[1:]:
+                placed += _placed(path, message)
+            self._assistant(first, placed)
         else:
             for path, message in run:
                 self._system(path, message)
@@ -313,17 +316,17 @@ class _Messages(TurnWriter):
         for path, message in run:
             rest: list[Placed] = []
             for position, part in enumerate(message.content):
+                if type(part) is ToolResult and not spoken:
+                    text = _plain_text(part, self.calls.get(part.call_id), self._native)
+                    if text is not None:
+                        self._out.append({"role": "tool", "tool_call_id": part.call_id, "content": text})
+                        continue
                 place = f"{path}.content[{position}]"
                 if type(part) is not ToolResult:
                     rest.append((place, part))
                     spoken = spoken or not _is_empty(part)
                     continue
-                if not spoken:
-                    text = _plain_text(part, self.calls.get(part.call_id), self._native)
-                    if text is not None:
-                        self._out.append({"role": "tool", "tool_call_id": part.call_id, "content": text})
-                        continue
-                else:
+                if spoken:
                     self.losses.append(Loss(place, "content.position", "approximated", "results come first"))
                 answer, shown = render_result(
                     part, place, self.calls, self._native, self.losses, joined="tool" in self._joined
