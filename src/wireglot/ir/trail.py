@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from wireglot.ir.content import Message, Part, ToolResult
 from wireglot.ir.loss import Loss
@@ -17,27 +18,39 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 
 
 _Value = Message | Part | AnyTool
+_Place = tuple[Any, ...]
+"""Who holds a value (messages or tools), its number there, and its places inside: a path is made of them
+when somebody asks for it, since most values of a conversation lose nothing."""
 _MESSAGES = "$.messages"
 _TOOLS = "$.tools"
 
 
 class Trail:
-    """Drawn when somebody asks: most requests lose nothing on the way."""
+    """Drawn as far as somebody asks: most requests lose nothing on the way, or what they begin with."""
 
-    __slots__ = ("_followed", "_inner", "_numbers", "_request")
+    __slots__ = ("_drawn", "_followed", "_inner", "_places", "_request")
 
     def __init__(self, request: Request) -> None:
         # Values are known by their identities, so whoever knows one holds the value, too.
         self._request = request
-        self._numbers: dict[int, int] | None = None
-        self._inner: dict[int, str] | None = None
+        self._places: dict[int, _Place] = {}
+        self._drawn = -1
+        """Of how many messages the places are known; -1: of the tools neither."""
+        self._inner: dict[int, _Place] | None = None
         self._followed: dict[int, tuple[_Value, _Value]] = {}
 
     def of(self, value: _Value) -> str:
         """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""
         followed = self._followed.get(id(value))
-        path = self._path(followed[1]) if followed is not None else ""
-        return path or self._path(value) or _MESSAGES
+        known = self._find(followed[1]) if followed is not None else None
+        if known is None:
+            known = self._find(value)
+        if known is None:
+            return _MESSAGES
+        path = f"{known[0]}[{known[1]}]"
+        for place in known[2:]:
+            path += f".content[{place}]"
+        return path
 
     def follow(self, old: _Value, new: _Value) -> None:
         """`new` stands for what was `old`."""
@@ -45,21 +58,31 @@ class Trail:
             before = self._followed.get(id(old))
             self._followed[id(new)] = (new, old if before is None else before[1])
 
-    def _path(self, value: _Value) -> str:
-        if self._numbers is None:
-            self._numbers = _numbers(self._request)
-        number = self._numbers.get(id(value))
-        if number is None:
-            if self._inner is None:
-                self._inner = _inner_paths(self._request.messages)
-            return self._inner.get(id(value), "")
-        if isinstance(value, AnyTool):
-            return f"{_TOOLS}[{number}]"
-        if type(value) is Message:
-            return f"{_MESSAGES}[{number}]"
-        content = self._request.messages[number].content
-        position = next(place for place, part in enumerate(content) if part is value)
-        return f"{_MESSAGES}[{number}].content[{position}]"
+    def _find(self, value: _Value) -> _Place | None:
+        known = self._places.get(id(value))
+        if known is None:
+            known = self._draw(id(value))
+        if known is not None:
+            return known
+        if self._inner is None:
+            self._inner = _inner_places(self._request)
+        return self._inner.get(id(value))
+
+    def _draw(self, wanted: int) -> _Place | None:
+        """Go on up to the message that has it. What is there twice is where it is first."""
+        places, messages = self._places, self._request.messages
+        if self._drawn < 0:
+            for number, tool in enumerate(self._request.tools):
+                places[id(tool)] = (_TOOLS, number)
+            self._drawn = 0
+        keep = places.setdefault
+        while wanted not in places and self._drawn < len(messages):
+            number = self._drawn
+            keep(id(messages[number]), (_MESSAGES, number))
+            for position, part in enumerate(messages[number].content):
+                keep(id(part), (_MESSAGES, number, position))
+            self._drawn = number + 1
+        return places.get(wanted)
 
     def changed_parts(
         self, messages: tuple[Message, ...], change: Callable[[Part], Part | None]
@@ -109,21 +132,11 @@ class Trail:
         return loss if path == loss.path else Loss(path, loss.feature, loss.action, loss.detail)
 
 
-def _numbers(request: Request) -> dict[int, int]:
-    """Of tools and messages, and for each part that of its message: what is there twice is where it is
-    first."""
-    numbers = {id(tool): number for number, tool in enumerate(request.tools)}
-    for number, message in reversed(list(enumerate(request.messages))):
-        numbers.update(dict.fromkeys(map(id, message.content), number))
-        numbers[id(message)] = number
-    return numbers
-
-
-def _inner_paths(messages: tuple[Message, ...]) -> dict[int, str]:
+def _inner_places(request: Request) -> dict[int, _Place]:
     """Of what is in results: it may be moved out."""
     return {
-        id(item): f"{_MESSAGES}[{number}].content[{position}].content[{index}]"
-        for number, message in enumerate(messages)
+        id(item): (_MESSAGES, number, position, index)
+        for number, message in enumerate(request.messages)
         for position, part in enumerate(message.content)
         if type(part) is ToolResult
         for index, item in enumerate(part.content)

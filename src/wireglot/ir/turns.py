@@ -54,11 +54,15 @@ def merge_neighbours(
     `join`: for whoever remembers what was joined before."""
     merged: list[Message] = []
     for role, run in groupby(messages, _ROLE):
-        first, *others = turn = list(run)
-        if not others or role == "system":
+        turn = list(run)
+        first = turn[0]
+        if len(turn) == 1:
+            merged.append(first)
+            continue
+        if role == "system":
             merged += turn
             continue
-        for message in others:
+        for message in turn[1:]:
             if message.extra is not None:
                 losses_of_extra(message.extra, own, trail.of(message), losses)
             if message.name and message.name != first.name:
