@@ -1,4 +1,4 @@
-"""What a request costs at least: the gateway's HTTP server, HTTP client and event loop, and nothing between them.
+"""What a request costs at least: the gateway's HTTP server, HTTP client and event loop, and nothing between.
 
     python -m tools.guard.floor
 
@@ -90,9 +90,7 @@ def count() -> dict[str, int]:
         own.mkdir()
         port = processes.free_port()
         program = [sys.executable, "-m", "tools.guard.floor", str(port), f"http://127.0.0.1:{upstream}"]
-        command = callgrind.under_callgrind(
-            own, program + [_DECODES] * (not forwards), "--instr-atstart=no"
-        )
+        command = callgrind.under_callgrind(own, program + [_DECODES] * (not forwards), "--instr-atstart=no")
         return targets.Target("bare proxy", command, port, own / "proxy.log")
 
     wanted = list(figures())

@@ -273,13 +273,13 @@ class Tap(Protocol):
         ...
 
 
-class Mender(Protocol):
+class StreamRepair(Protocol):
     """Mends what clients would trip over in a stream that passes through; all other bytes stay as they are.
     `losses` tells what was changed."""
 
     losses: list[Loss]
 
-    def mend(self, data: bytes) -> bytes:
+    def repair(self, data: bytes) -> bytes:
         """Whole frames. What is not known yet to be right is held back, at most until the end is told."""
         ...
 
@@ -408,7 +408,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The HTTP status under which an error is reported."""
     tap: Callable[[int], Tap]
     """Takes the most bytes of one event that are held."""
-    mender: Callable[[], Mender] | None = None
+    repair: Callable[[], StreamRepair] | None = None
     """Of streams; None: nothing is known that could be mended."""
     marks: StreamMarks | None = None
     """Of streams that pass through; None: every frame is read, and so is every whole answer."""

@@ -11,7 +11,7 @@ import pytest
 from tests.dialects.openai_chat.support import DONE, chunk, folded
 from tests.laws.sdks import chat_stream
 from tests.tiers import rows
-from wireglot.dialects.openai_chat.repeated_calls import CallMender
+from wireglot.dialects.openai_chat.repeated_calls import CallRepair
 from wireglot.ir.content import ToolCall
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat" / "streams"
@@ -66,8 +66,8 @@ GENUINE: dict[str, tuple[bytes, ...]] = {
 
 
 def mended(frames: tuple[bytes, ...], at_once: bool) -> bytes:
-    mender = CallMender()
-    return mender.mend(b"".join(frames)) if at_once else b"".join(mender.mend(frame) for frame in frames)
+    repair = CallRepair()
+    return repair.repair(b"".join(frames)) if at_once else b"".join(repair.repair(frame) for frame in frames)
 
 
 def heard(data: bytes) -> list[dict[str, Any]]:
@@ -121,4 +121,4 @@ def test_what_only_looks_like_it_stays_as_it_is(name: str, at_once: bool) -> Non
 def test_streams_that_are_right_pass_byte_for_byte(path: Path) -> None:
     """[K4]"""
     data = path.read_bytes()
-    assert CallMender().mend(data) == data
+    assert CallRepair().repair(data) == data

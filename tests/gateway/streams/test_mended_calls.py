@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.dialects.anthropic.support import sse
-from tests.dialects.anthropic.test_mender import ODD
+from tests.dialects.anthropic.test_repair import ODD
 from tests.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
 from tests.dialects.openai_chat.test_repeated_calls import REPEATED
 from tests.tiers import rows

@@ -101,12 +101,12 @@ class BlockParser:
         try:
             kind = block["type"]
             if kind == "tool_use" and (size == 4 or (size == 5 and block["caller"] == _DIRECT)):
-                name, value = block["name"], block["input"]
-                if (identifier := block["id"]) and type(identifier) is str and name and type(name) is str:
-                    if type(value) is dict and RAW not in value:
-                        self.calls += 1
-                        extra = _CALLED if size == 5 else None
-                        return ToolCall(identifier, name, encode_text(value), extra=extra)
+                identifier, name, value = block["id"], block["name"], block["input"]
+                named = type(identifier) is str and identifier and type(name) is str and name
+                if named and type(value) is dict and RAW not in value:
+                    self.calls += 1
+                    extra = _CALLED if size == 5 else None
+                    return ToolCall(identifier, name, encode_text(value), extra=extra)
             elif kind == "tool_result" and size == 3 and self._response_id is None:
                 identifier, content = block["tool_use_id"], block["content"]
                 if type(identifier) is str and content:

@@ -8,12 +8,12 @@ from typing import Any, Final
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.errors import owns_error
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
-from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.outcome import USAGE_FIELDS
 from wireglot.dialects.anthropic.parse_request import parse_request
 from wireglot.dialects.anthropic.render_request import render_request
+from wireglot.dialects.anthropic.repair import MessageRepair
 from wireglot.dialects.anthropic.safeguards import ASKED
 from wireglot.dialects.anthropic.settings import asks_thinking
 from wireglot.dialects.anthropic.tap import MessageTap, glance
@@ -209,7 +209,7 @@ SURFACE: Final = Surface(
     stop_sequences="told",
     status=status,
     tap=MessageTap,
-    mender=MessageMender,
+    repair=MessageRepair,
     marks=_MARKS,
     glance=glance,
     reasoning=ReasoningState(

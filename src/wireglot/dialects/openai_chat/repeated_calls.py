@@ -45,9 +45,9 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if type(value) is dict else None
 
 
-class CallMender:
-    """Implements `Mender`: arguments that clients add up are JSON, where it is plain what was meant. Chunks
-    pass as they came; those wait whose arguments may be too much (`MendedArguments`)."""
+class CallRepair:
+    """Implements `StreamRepair`: arguments that clients add up are JSON, where it is plain what was meant.
+    Chunks pass as they came; those wait whose arguments may be too much (`MendedArguments`)."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
@@ -56,7 +56,7 @@ class CallMender:
         """Calls of which something has gone out: their names are known."""
         self._waiting: list[bytes] = []
 
-    def mend(self, data: bytes) -> bytes:
+    def repair(self, data: bytes) -> bytes:
         if data.find(_ARGUMENTS) < 0 and not self._waiting:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])

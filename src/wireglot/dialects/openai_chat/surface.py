@@ -10,7 +10,7 @@ from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import USAGE_FIELDS, tells_usage
-from wireglot.dialects.openai_chat.repeated_calls import CallMender
+from wireglot.dialects.openai_chat.repeated_calls import CallRepair
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
 from wireglot.dialects.openai_shared import MODELS, VENDOR, owns_error
 from wireglot.dialects.passthrough import WORDS
@@ -109,7 +109,7 @@ SURFACE: Final = Surface(
     stop_sequences="hidden",
     status=plain_status,
     tap=ChatTap,
-    mender=CallMender,
+    repair=CallRepair,
     marks=_MARKS,
     glance=glance,
     # Chat has no field for reasoning; the one for Gemini's signatures does not say who minted them, and

@@ -16,11 +16,11 @@ from wireglot.dialects.context import Context
 from wireglot.dialects.counting import counting_only, input_tokens
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
-from wireglot.dialects.openai_responses.mender import ArgumentsMender
 from wireglot.dialects.openai_responses.outcome import USAGE_FIELDS
 from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.parse_request import parse_request
 from wireglot.dialects.openai_responses.render_request import render_request
+from wireglot.dialects.openai_responses.repair import ArgumentsRepair
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
@@ -171,7 +171,7 @@ SURFACE: Final = Surface(
     ),
     status=plain_status,
     tap=ResponsesTap,
-    mender=ArgumentsMender,
+    repair=ArgumentsRepair,
     marks=_MARKS,
     glance=glance,
     reasoning=ReasoningState(

@@ -88,7 +88,7 @@ class Passthrough:
         self._begun = False
         """Whether anything has gone out."""
         self._tap: Tap = surface.tap(limit)
-        self._mender = surface.mender() if surface.mender is not None and not prepared.as_is else None
+        self._repair = surface.repair() if surface.repair is not None and not prepared.as_is else None
         usage = surface.upstream.stream_usage if prepared.own_usage and surface.upstream is not None else None
         self._hide = usage.hide if usage is not None else None
         """Whole frames without the usage that we asked for and the client did not."""
@@ -282,11 +282,11 @@ class Passthrough:
                 self._refuse(late.verdict)
                 return False
         out = frames
-        if self._mender is not None:
-            out = self._mender.mend(out)
-            if self._mender.losses:
-                self._exchange.record.lost(self._mender.losses)
-                self._mender.losses = []
+        if self._repair is not None:
+            out = self._repair.repair(out)
+            if self._repair.losses:
+                self._exchange.record.lost(self._repair.losses)
+                self._repair.losses = []
         if self._hide is not None:
             out = self._hide(out)
         self._begun = True
@@ -297,7 +297,7 @@ class Passthrough:
         if tap.ended and not self._buffer and not self.ended:  # half a line end may still be on its way
             self._over()
             self._complete()  # the client need not wait for the upstream to close
-        return is_known and out is frames and (self._mender is None or self._mender.leaves(frames))
+        return is_known and out is frames and (self._repair is None or self._repair.leaves(frames))
 
     def _is_end(self, frame: bytes) -> bool:
         job = self._exchange.job

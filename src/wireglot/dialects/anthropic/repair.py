@@ -40,14 +40,14 @@ class _Event(msgspec.Struct):
 _read = msgspec.json.Decoder(_Event).decode
 
 
-class MessageMender:
-    """Implements `Mender`."""
+class MessageRepair:
+    """Implements `StreamRepair`."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
         self._calls: dict[int | None, _GivenCall | _StreamedCall] = {}
 
-    def mend(self, data: bytes) -> bytes:
+    def repair(self, data: bytes) -> bytes:
         if not self._calls and data.find(_CALL) < 0:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])

@@ -22,7 +22,7 @@ from tests.dialects.anthropic.support import (
 from tests.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
 from tests.laws.sdks import anthropic_stream
 from tests.tiers import rows
-from wireglot.dialects.anthropic.mender import MessageMender
+from wireglot.dialects.anthropic.repair import MessageRepair
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic" / "streams"
 ODD: dict[str, tuple[list[str], dict[str, Any]]] = {
@@ -40,13 +40,13 @@ def said(shape: dict[str, Any]) -> bytes:
     return sse(*events_of(shape))
 
 
-def mended(data: bytes, size: int = 0) -> tuple[bytes, MessageMender]:
+def mended(data: bytes, size: int = 0) -> tuple[bytes, MessageRepair]:
     """Whole frames, `size` at once (0: all)."""
-    mender = MessageMender()
+    repair = MessageRepair()
     frames = [frame + b"\n\n" for frame in data.split(b"\n\n")[:-1]]
     size = size or len(frames)
     pieces = [b"".join(frames[at : at + size]) for at in range(0, len(frames), size)]
-    return b"".join(mender.mend(piece) for piece in pieces), mender
+    return b"".join(repair.repair(piece) for piece in pieces), repair
 
 
 def heard(data: bytes) -> dict[str, Any]:
@@ -62,9 +62,9 @@ def test_every_shape_of_a_call_s_input_reaches_clients_that_add_up_deltas(
     shape: dict[str, Any], size: int
 ) -> None:
     """[K4] R-AJ-01..09: start only, start and continuation, start and the same again, deltas."""
-    out, mender = mended(said(shape), size)
+    out, repair = mended(said(shape), size)
     assert heard(out) == shape["arguments"]
-    assert mender.losses == []
+    assert repair.losses == []
 
 
 @rows("size", [0, 1, 2])
@@ -72,9 +72,9 @@ def test_every_shape_of_a_call_s_input_reaches_clients_that_add_up_deltas(
 def test_arguments_with_one_mistake_reach_them_mended(name: str, size: int) -> None:
     """[K4] [X21] And what was changed is told."""
     deltas, meant = ODD[name]
-    out, mender = mended(said({"start": {}, "deltas": deltas}), size)
+    out, repair = mended(said({"start": {}, "deltas": deltas}), size)
     assert heard(out) == meant
-    assert [(loss.path, loss.feature, loss.action) for loss in mender.losses] == [
+    assert [(loss.path, loss.feature, loss.action) for loss in repair.losses] == [
         ("$.content[0].arguments", "tool_call.arguments", "approximated")
     ]
 
@@ -97,9 +97,9 @@ def test_arguments_with_one_mistake_reach_them_mended(name: str, size: int) -> N
 def test_what_needs_no_mending_or_cannot_be_mended_stays_as_it_is(deltas: list[str], size: int) -> None:
     """[K4] Byte for byte: genuine calls, and mistakes whose meaning is not plain."""
     data = said({"start": {}, "deltas": deltas})
-    out, mender = mended(data, size)
+    out, repair = mended(data, size)
     assert out == data
-    assert mender.losses == []
+    assert repair.losses == []
 
 
 @rows("path", sorted(FIXTURES.glob("*")), ids=lambda path: path.name)
@@ -156,18 +156,18 @@ def test_a_start_that_gives_something_else_stays_as_it_is(odd: Any) -> None:
 def test_any_line_end_will_do() -> None:
     """[K4]"""
     shape = SHAPES[0]
-    mender = MessageMender()
-    out = mender.mend(said(shape).replace(b"\n", b"\r\n"))
+    repair = MessageRepair()
+    out = repair.repair(said(shape).replace(b"\n", b"\r\n"))
     assert heard(out) == shape["arguments"]
 
 
 @pytest.mark.parametrize("junk", [b": ping\n\n", b"data: [DONE]\n\n", b"event: x\ndata: {\n\n", b"\n\n"])
 def test_what_is_no_event_passes(junk: bytes) -> None:
     """[K4]"""
-    mender = MessageMender()
+    repair = MessageRepair()
     start = sse(block_start(0, type="tool_use", id="a", name="Read", input={}))
-    assert mender.mend(start + junk) == start + junk
-    assert mender.mend(junk) == junk
+    assert repair.repair(start + junk) == start + junk
+    assert repair.repair(junk) == junk
 
 
 @pytest.mark.parametrize("last", ["message_delta", "message_stop", "error"])
@@ -176,8 +176,8 @@ def test_a_call_whose_stop_got_lost_is_told_before_the_answer_ends(last):
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {"path": "a.py"}}
     start = sse(message_start(), block_start(0, **call))
     end = sse({"type": last})
-    mender = MessageMender()
-    said = mender.mend(start) + mender.mend(end)
+    repair = MessageRepair()
+    said = repair.repair(start) + repair.repair(end)
     assert said.endswith(end)
     deltas = [json.loads(line[6:]) for line in said.decode().splitlines() if "input_json_delta" in line]
     assert [json.loads(delta["delta"]["partial_json"]) for delta in deltas] == [{"path": "a.py"}]
@@ -189,7 +189,7 @@ def test_a_second_call_of_the_same_number_ends_the_first():
     first = {"type": "tool_use", "id": "t", "name": "f", "input": {"path": "a.py"}}
     second = {**first, "id": "u", "input": {"path": "b.py"}}
     data = sse(message_start(), block_start(0, **first), block_start(0, **second), block_stop(0))
-    said = MessageMender().mend(data).decode()
+    said = MessageRepair().repair(data).decode()
     assert said.index("a.py") < said.index('"id":"u"') < said.index("b.py")
 
 
@@ -199,7 +199,7 @@ def test_an_input_that_is_none_passes_as_it_came(given):
     data = sse(
         message_start(), block_start(0, **call), block_stop(0), message_delta("tool_use"), MESSAGE_STOP
     )
-    assert MessageMender().mend(data) == data
+    assert MessageRepair().repair(data) == data
 
 
 @pytest.mark.parametrize("given", [None, ""])
@@ -207,6 +207,6 @@ def test_an_input_that_is_not_there_becomes_an_empty_one(given):
     """The SDK adds the deltas to it."""
     call = {"type": "tool_use", "id": "t", "name": "f", "input": given}
     pieces = [block_delta(0, "input_json_delta", partial_json='{"a":1}'), block_stop(0)]
-    said = MessageMender().mend(sse(message_start(), block_start(0, **call), *pieces)).decode()
+    said = MessageRepair().repair(sse(message_start(), block_start(0, **call), *pieces)).decode()
     assert '"input":{}' in said
     assert '{\\"a\\":1}' in said

@@ -19,15 +19,15 @@ _DELTA: Final = "response.function_call_arguments.delta"
 _DONE: Final = "response.function_call_arguments.done"
 
 
-class ArgumentsMender:
-    """Implements `Mender`. Events pass as they came; those wait whose arguments may be too much
+class ArgumentsRepair:
+    """Implements `StreamRepair`. Events pass as they came; those wait whose arguments may be too much
     (`MendedArguments`), until their call is done."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
         self._calls: dict[Any, tuple[MendedArguments, list[bytes]]] = {}
 
-    def mend(self, data: bytes) -> bytes:
+    def repair(self, data: bytes) -> bytes:
         if data.find(_SIGN) < 0:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
