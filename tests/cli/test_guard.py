@@ -10,8 +10,12 @@ import pytest
 
 from tools.bench.streams import MODELS
 from tools.guard import __main__ as guard
-from tools.guard import baseline, callgrind, calls, gateway, hot_paths, serve
+from tools.guard import baseline, callgrind, calls, floor, gateway, hot_paths, serve
+from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.request.sightings import Sightings
+from wireglot.http.client.client import HttpTransport
+from wireglot.http.server.server import HttpServer
+from wireglot.http.transport import Outbound, Timeouts
 
 
 def test_every_pair_of_dialects_is_counted_with_a_request_and_an_event():
@@ -88,6 +92,38 @@ def test_timers_of_the_counted_gateway_wait_for_a_tick_and_can_be_cancelled():
     with asyncio.Runner(loop_factory=lambda: loop) as runner, pytest.raises(TimeoutError):
         runner.run(wait(0.001))
     assert ran == ["now", "tick", "short"]
+
+
+class _Echo(floor.BareProxy):
+    async def handle(self, head, body, reply):
+        reply.send(200, [("content-type", "application/json")], body)
+
+
+@pytest.mark.parametrize(
+    ("decodes", "answered"), [(False, b'{"a":  [1, 2]}'), (True, b'{"a":[1,2]}')], ids=["forwards", "decodes"]
+)
+def test_the_floor_is_a_proxy_that_forwards_a_body_unread_or_as_json_written_again(decodes, answered):
+    async def ask() -> bytes:
+        upstream = HttpServer(_Echo("", decodes=False), ProcessLimits())
+        _, echo = await upstream.listen("127.0.0.1", 0)
+        proxy = HttpServer(floor.BareProxy(f"http://127.0.0.1:{echo}", decodes=decodes), ProcessLimits())
+        _, port = await proxy.listen("127.0.0.1", 0)
+        client = HttpTransport(ProcessLimits())
+        request = Outbound("POST", f"http://127.0.0.1:{port}/v1/x", [], b'{"a":  [1, 2]}')
+        answer = await client.send(request, Timeouts())
+        content = await answer.read(1000)
+        await client.close()
+        await proxy.drain(0)
+        await upstream.drain(0)
+        return content
+
+    assert asyncio.run(ask()) == answered
+    assert [figure.name for figure in floor.figures()] == [
+        "2 KB forwarded",
+        "2 KB decoded and encoded",
+        "100 KB forwarded",
+        "100 KB decoded and encoded",
+    ]
 
 
 def test_calls_and_files_of_four_requests_are_counted_in_a_gateway():
