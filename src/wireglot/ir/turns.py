@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from itertools import groupby
 
 import msgspec
 
@@ -18,7 +17,6 @@ from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.trail import Trail
 
-_ROLE = operator.attrgetter("role")
 INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
@@ -52,26 +50,32 @@ def merge_neighbours(
 ) -> tuple[Message, ...]:
     """One message per turn. What only the source dialect knows about a merged-away message is declared.
     `join`: for whoever remembers what was joined before."""
+    turns: list[list[Message]] = []
+    turn: list[Message] = []
+    speaker = ""
+    for message in messages:
+        if message.role != speaker or speaker == "system":
+            speaker = message.role
+            turn = [message]
+            turns.append(turn)
+            continue
+        if message.extra is not None:
+            losses_of_extra(message.extra, own, trail.of(message), losses)
+        if message.name and message.name != turn[0].name:
+            losses.append(
+                Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")
+            )
+        turn.append(message)
+    if len(turns) == len(messages):
+        return messages
     merged: list[Message] = []
-    for role, run in groupby(messages, _ROLE):
-        turn = list(run)
-        first = turn[0]
-        if len(turn) == 1:
-            merged.append(first)
-            continue
-        if role == "system":
-            merged += turn
-            continue
-        for message in turn[1:]:
-            if message.extra is not None:
-                losses_of_extra(message.extra, own, trail.of(message), losses)
-            if message.name and message.name != first.name:
-                detail = "merged with the turn before"
-                losses.append(Loss(f"{trail.of(message)}.name", "message.name", "dropped", detail))
-        whole = join(turn)
-        trail.follow(first, whole)
+    for turn in turns:
+        whole = turn[0]
+        if len(turn) > 1:
+            whole = join(turn)
+            trail.follow(turn[0], whole)
         merged.append(whole)
-    return messages if len(merged) == len(messages) else tuple(merged)
+    return tuple(merged)
 
 
 def is_paired(messages: tuple[Message, ...]) -> bool:

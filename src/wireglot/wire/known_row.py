@@ -113,10 +113,16 @@ def is_alike(one: Any, other: Any) -> bool:
     kind = type(one)
     if kind is not type(other):
         return False
+    if kind is str:
+        return bool(one == other)
     if kind is tuple or kind is list:
         return len(one) == len(other) and all(map(is_alike, one, other))
     if kind is dict:
         return list(one) == list(other) and all(map(is_alike, one.values(), other.values()))
     if isinstance(one, msgspec.Struct):
-        return all(is_alike(getattr(one, name), getattr(other, name)) for name in one.__struct_fields__)
+        for name in one.__struct_fields__:
+            mine, theirs = getattr(one, name), getattr(other, name)
+            if mine is not theirs and not is_alike(mine, theirs):
+                return False
+        return True
     return bool(one == other) and (kind is not float or repr(one) == repr(other))
