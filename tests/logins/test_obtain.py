@@ -12,6 +12,8 @@ import pytest
 from tests.logins.clouds import CLIENT, CLIENT_SECRET, TENANT, Cloud, service_account
 from tests.tiers import rows
 from wireglot.logins.entra import _refused, _seconds
+from wireglot.logins.google import _fix as google_fix
+from wireglot.logins.google import _seconds as google_seconds
 from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin, Grant, Login, LoginFailed
 from wireglot.logins.renewal import obtain
 
@@ -102,7 +104,26 @@ def test_without_google_credentials_the_fix_names_the_three_ways(
 def test_a_google_file_that_is_gone_is_told_by_its_name(tmp_path: Path) -> None:
     pytest.importorskip("google.auth", reason="the extra wireglot[vertex]")
     failed = failure(GoogleLogin(str(tmp_path / "gone.json")))
-    assert "gone.json" in failed.message
+    assert failed.message == "gone.json cannot be used (FileNotFoundError)"
+
+
+def test_a_default_google_file_that_is_a_folder_is_told_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("google.auth", reason="the extra wireglot[vertex]")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path))
+    failed = failure(GoogleLogin())
+    assert failed.message == (
+        "the file of GOOGLE_APPLICATION_CREDENTIALS cannot be used (IsADirectoryError)"
+    )
+
+
+def test_the_life_of_a_google_token_is_what_is_left_of_it() -> None:
+    """google-auth gives the end in UTC, without a zone."""
+    end = datetime.now(UTC) + timedelta(hours=1)
+    assert google_seconds(None) == 300.0
+    for expiry in (end, end.replace(tzinfo=None)):
+        assert 3590 < google_seconds(expiry) <= 3600
 
 
 def test_a_dead_host_is_told_as_the_network(tmp_path: Path) -> None:
@@ -268,10 +289,71 @@ def test_no_login_or_grant_shows_a_secret() -> None:
     assert "hidden" not in shown
 
 
-@rows("said", [" Trace ID: 1", "\n", "", 5, {"a": 1}, None])
-def test_whatever_entra_refuses_with_is_told_as_a_failure(said: object) -> None:
+@rows(
+    ("said", "message"),
+    [
+        (" Trace ID: 1", "status 400"),
+        ("\n", "status 400"),
+        ("", "status 400"),
+        (5, "5"),
+        ({"a": 1}, "{'a': 1}"),
+        (None, "status 400"),
+        ("one line\nanother", "one line"),
+        ("m" * 301, "m" * 300),
+    ],
+)
+def test_whatever_entra_refuses_with_is_told_as_a_failure(said: object, message: str) -> None:
     failed = _refused(EntraLogin(secret="x"), 400, {"error_description": said})
-    assert failed.message
+    assert (failed.message, str(failed)) == (message, message)
+
+
+@rows(
+    ("said", "fix"),
+    [
+        ("AADSTS7000215: x", "set the value of the client secret, not its id"),
+        (
+            "AADSTS7000222: x",
+            "the client secret has expired: make a new one in Entra, under the application",
+        ),
+        ("AADSTS700016: x", "check `client`: this tenant has no such application"),
+        ("AADSTS90002: x", "check `tenant`: there is none of that name"),
+        ("AADSTS700024: x", "set the clock of this machine: Entra takes no token from another time"),
+        ("unauthorized_client", "check the tenant, the application and its secret"),
+    ],
+)
+def test_each_code_of_entra_has_its_fix(said: str, fix: str) -> None:
+    assert _refused(EntraLogin(secret="x"), 400, {"error": said}).fix == fix
+
+
+def test_a_machine_whose_identity_is_refused_is_told_the_other_ways() -> None:
+    fix = _refused(EntraLogin(), 400, {"error": "identity_not_found"}).fix
+    assert fix == (
+        "give this machine a managed identity, or name an application: AZURE_TENANT_ID, AZURE_CLIENT_ID and "
+        'AZURE_CLIENT_SECRET, or login = { kind = "entra", tenant, client, secret }'
+    )
+
+
+@rows(
+    ("said", "fix"),
+    [
+        (
+            "invalid_grant: not in a reasonable timeframe",
+            "set the clock of this machine: Google takes no signature from another time",
+        ),
+        (
+            "check your iat and exp values",
+            "set the clock of this machine: Google takes no signature from another time",
+        ),
+        ("Reauthentication is needed", "run `gcloud auth application-default login` again"),
+        ("Token has been expired or revoked", "run `gcloud auth application-default login` again"),
+        (
+            "Invalid JWT Signature.",
+            "check that the service account and its key still exist, and make a new key where they do not",
+        ),
+    ],
+)
+def test_each_refusal_of_google_has_its_fix(said: str, fix: str) -> None:
+    assert google_fix(Exception(said)) == fix
 
 
 @pytest.mark.parametrize("told", ["nan", "inf", 1e400, "9" * 400])

@@ -95,7 +95,11 @@ PACKAGES = (
     Package("wire", ("wire/*.py",), ("tests/wire", "tests/gateway/request")),
     Package("http", ("http/**/*.py",), ("tests/http",)),
     Package("stores", ("stores/*.py", "stores/memory/*.py", "stores/sqlite/*.py"), ("tests/stores",)),
-    Package("logins", ("logins/*.py",), ("tests/logins",)),
+    Package(
+        "logins",
+        ("logins/*.py",),
+        ("tests/logins", "tests/gateway/config/test_logins.py", "tests/gateway/relay/test_clouds.py"),
+    ),
     Package("history", ("history/*.py",), ("tests/history",)),
     Package("kimi", ("kimi/*.py",), ("tests/kimi",)),
     Package("traces", ("traces/*.py",), ("tests/traces", "tests/testing")),

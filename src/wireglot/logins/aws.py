@@ -14,7 +14,6 @@ import msgspec
 
 from wireglot.logins.login import AwsLogin, Grant, LoginFailed, missing_extra
 
-_MAX_SAID_LETTERS: Final = 300
 _NO_KEYS: Final = (
     "run `aws configure` or `aws sso login`, give this machine a role, or set AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY; an API key of Bedrock goes into AWS_BEARER_TOKEN_BEDROCK"
@@ -37,9 +36,9 @@ def obtain_aws(login: AwsLogin) -> Grant:
             raise LoginFailed("no credentials of AWS were found", _NO_KEYS)
         keys = found.get_frozen_credentials()
     except exceptions.BotoCoreError as fault:
-        raise LoginFailed(str(fault)[:_MAX_SAID_LETTERS], _NO_KEYS) from None
+        raise LoginFailed(str(fault), _NO_KEYS) from None
     except exceptions.ClientError as fault:  # of the service that gives out a role's keys
-        raise LoginFailed(str(fault)[:_MAX_SAID_LETTERS], "check that the role may still be taken") from None
+        raise LoginFailed(str(fault), "check that the role may still be taken") from None
     return Grant(keys.secret_key, _seconds(found), access_key=keys.access_key, session_token=keys.token or "")
 
 

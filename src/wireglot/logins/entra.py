@@ -11,7 +11,6 @@ from wireglot.logins.login import EntraLogin, Grant, LoginFailed
 from wireglot.logins.web import Unreachable, WebAnswer, ask, post_form
 
 _ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_MAX_SAID_LETTERS: Final = 300
 _NETWORK: Final = "check the network of this machine, and `proxy`"
 _NO_MACHINE: Final = (
     "give this machine a managed identity, or name an application: AZURE_TENANT_ID, AZURE_CLIENT_ID and "
@@ -87,4 +86,4 @@ def _refused(login: EntraLogin, status: int, document: dict[str, Any]) -> LoginF
     usual = "check the tenant, the application and its secret"
     fix = _FIXES.get(code, _NO_MACHINE if login.is_managed else usual)
     first = said.partition(" Trace ID")[0].strip().partition("\n")[0].strip()
-    return LoginFailed(first[:_MAX_SAID_LETTERS] or f"status {status}", fix)
+    return LoginFailed(first or f"status {status}", fix)

@@ -11,7 +11,6 @@ from typing import Any, Final
 from wireglot.logins.login import GoogleLogin, Grant, LoginFailed, missing_extra
 from wireglot.logins.web import TIMEOUT_SECONDS, Unreachable, WebAnswer, ask
 
-_MAX_SAID_LETTERS: Final = 300
 _NO_CREDENTIALS: Final = (
     "run `gcloud auth application-default login`, set GOOGLE_APPLICATION_CREDENTIALS, or name the file of a "
     'service account: login = { kind = "google", key_file = "PATH" }'
@@ -87,7 +86,7 @@ def _seconds(expiry: datetime | None) -> float:
 
 
 def _said(fault: Exception) -> str:
-    return str(fault.args[0] if fault.args else fault)[:_MAX_SAID_LETTERS]
+    return str(fault.args[0] if fault.args else fault)
 
 
 def _fix(fault: Exception) -> str:

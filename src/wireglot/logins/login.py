@@ -14,6 +14,7 @@ EXTRAS: Final[dict[LoginKind, tuple[str, str, str]]] = {
     "aws": ("botocore.session", "botocore", "bedrock"),
 }
 """Module, package, and the extra of ours that installs it."""
+_MAX_MESSAGE_CHARACTERS: Final = 300
 
 
 class GoogleLogin(msgspec.Struct, frozen=True):
@@ -90,8 +91,8 @@ class LoginFailed(Exception):
     """`fix`: what whoever runs this program can do about it. Neither holds a secret."""
 
     def __init__(self, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = message[:_MAX_MESSAGE_CHARACTERS]
+        super().__init__(self.message)
         self.fix = fix
 
 
