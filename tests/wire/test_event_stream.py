@@ -12,6 +12,7 @@ from tests.tiers import rows
 from wireglot.testing.laws import every_cut
 from wireglot.wire.event_stream import BadFrame, EventStreamDecoder, StreamMessage, message
 
+MAX_MESSAGE: Final = 24 * 1024 * 1024
 CHUNK: Final = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
 
 # `payload_no_headers` of the examples that Amazon's SDKs are tested with.
@@ -39,8 +40,13 @@ def framed(headers: bytes, payload: bytes = b"") -> bytes:
     return whole + struct.pack(">I", crc32(whole))
 
 
+def prelude(total: int, headers: int) -> bytes:
+    lengths = struct.pack(">II", total, headers)
+    return lengths + struct.pack(">I", crc32(lengths))
+
+
 def read(pieces: list[bytes]) -> list[StreamMessage]:
-    decoder = EventStreamDecoder()
+    decoder = EventStreamDecoder(MAX_MESSAGE)
     found = [each for piece in pieces for each in decoder.feed(piece)]
     decoder.close()
     return found
@@ -101,18 +107,28 @@ def test_no_bit_of_a_message_can_change_unnoticed(at: int) -> None:
 def test_a_wrong_length_is_found_before_it_is_waited_for() -> None:
     """Sixteen bytes of garbage must not have us wait for gigabytes."""
     with pytest.raises(BadFrame, match="prelude"):
-        EventStreamDecoder().feed(b"\x7f\xff\xff\xff" + bytes(12))
+        EventStreamDecoder(MAX_MESSAGE).feed(b"\x7f\xff\xff\xff" + bytes(12))
     for total, headers in ((15, 0), (20, 5), (2**31, 2**30), (100, 200 * 1024)):
-        lengths = struct.pack(">II", total, headers)
-        with pytest.raises(BadFrame):
-            EventStreamDecoder().feed(lengths + struct.pack(">I", crc32(lengths)))
+        with pytest.raises(BadFrame, match="lengths"):
+            EventStreamDecoder(MAX_MESSAGE).feed(prelude(total, headers))
+
+
+def test_lengths_up_to_the_limits_are_waited_for() -> None:
+    """Headers of at most 128 KiB, which is what Amazon allows."""
+    most = 128 * 1024
+    for total, headers in ((16, 0), (21, 5), (MAX_MESSAGE, most)):
+        assert EventStreamDecoder(MAX_MESSAGE).feed(prelude(total, headers)) == []
+    with pytest.raises(BadFrame, match="lengths"):
+        EventStreamDecoder(MAX_MESSAGE).feed(prelude(MAX_MESSAGE, most + 1))
+    with pytest.raises(BadFrame, match="larger"):
+        EventStreamDecoder(MAX_MESSAGE).feed(prelude(MAX_MESSAGE + 1, most))
 
 
 def test_messages_before_a_bad_one_come_out_and_then_it_is_told() -> None:
     good, bad = message(CHUNK, b"1"), bytearray(message(CHUNK, b"2"))
     bad[-1] ^= 1
     for pieces in every_cut(good + bytes(bad)):
-        decoder = EventStreamDecoder()
+        decoder = EventStreamDecoder(MAX_MESSAGE)
         found: list[StreamMessage] = []
         try:
             for piece in pieces:
@@ -130,7 +146,7 @@ def test_messages_before_a_bad_one_come_out_and_then_it_is_told() -> None:
 def test_a_stream_cut_inside_a_message_is_told() -> None:
     whole = message(CHUNK, b"{}")
     for end in range(1, len(whole)):
-        decoder = EventStreamDecoder()
+        decoder = EventStreamDecoder(MAX_MESSAGE)
         assert decoder.feed(whole[:end]) == []
         with pytest.raises(BadFrame, match="inside"):
             decoder.close()

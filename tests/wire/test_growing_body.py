@@ -144,9 +144,14 @@ def test_other_members_make_another_frame_and_old_ones_go() -> None:
         Outline(grown([{"a": 1}], n=number), memory, "turns").document(memory=memory, turns="turns")
     assert fresh(grown([{"a": 1}], n=199), memory) == 0
     assert compare(grown([{"a": 1}], n=0), memory, "turns") is None
-    held = memory.held
+    assert len(memory.frames) == 64
+    frames = sum(frame.size + 4096 for frame in memory.frames)
+    memory.shrink(frames)
+    assert (memory.held, len(memory.frames), len(memory)) == (frames, 64, 0), "the texts go first"
+    memory.shrink(frames - 1)
+    assert len(memory.frames) == 63
     memory.shrink(0)
-    assert memory.held == 0 < held
+    assert memory.held == 0
     assert not memory.frames
 
 
@@ -190,10 +195,12 @@ def test_what_came_again_and_again_is_compared_at_once() -> None:
     assert all(one is other for one, other in zip(before[:8], again, strict=False))
     (run,) = memory.runs
     assert len(run.numbers) == 8
-    held = memory.held
-    memory.shrink(0)
-    assert memory.held == 0 < held
-    assert not memory.runs
+    read_turns(memory, [*turns[:8], {"n": "another"}])
+    assert memory.runs == (run,), "what does not grow is compared with the same body"
+    memory.shrink(len(run.body) + 1024)
+    assert (memory.held, memory.runs) == (len(run.body) + 1024, (run,)), "the runs go last"
+    memory.shrink(memory.held - 1)
+    assert (memory.held, memory.runs) == (0, ())
 
 
 def test_of_a_run_whose_turns_were_forgotten_nothing_is_taken() -> None:

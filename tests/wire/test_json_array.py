@@ -93,6 +93,20 @@ def test_what_we_write_is_what_we_read(elements):
             decoder.feed(piece)
 
 
+def test_what_is_settled_ends_with_the_last_whole_element_or_the_array():
+    """Where a stream can be cut off and still be read."""
+    data = b' [ {"a":1} , "b" , 2 ] '
+    places = {len(b' [ {"a":1}'), len(b' [ {"a":1} , "b"'), len(b' [ {"a":1} , "b" , 2'), len(data) - 1}
+    decoder = ArrayDecoder()
+    settled = []
+    for byte in data:
+        decoder.feed(bytes((byte,)))
+        settled.append(decoder.settled)
+    assert set(settled) == {0} | places
+    assert settled == sorted(settled)
+    assert settled[-1] == len(data) - 1
+
+
 def test_the_form_is_that_of_gemini():
     encoder = ArrayEncoder()
     assert encoder.element(b"{}") + encoder.element(b"{}") + encoder.close() == b"[{}\n,\n{}\n]"

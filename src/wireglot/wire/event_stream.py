@@ -23,10 +23,7 @@ class StreamMessage(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
 
 
-__all__ = ["MAX_MESSAGE", "BadFrame", "EventStreamDecoder", "StreamMessage", "message"]
-
-MAX_MESSAGE: Final = 24 * 1024 * 1024
-"""As much as Amazon's own SDKs take."""
+__all__ = ["BadFrame", "EventStreamDecoder", "StreamMessage", "message"]
 
 _PRELUDE: Final = Struct(">III")
 _CRC: Final = Struct(">I")
@@ -50,7 +47,7 @@ class EventStreamDecoder:
 
     __slots__ = ("_buffer", "_fault", "_max_message", "_total")
 
-    def __init__(self, max_message: int = MAX_MESSAGE) -> None:
+    def __init__(self, max_message: int) -> None:
         self._max_message = max_message
         self._buffer = bytearray()
         self._total = 0
