@@ -24,7 +24,7 @@ def stream(*said: str, every: float = 1.0) -> TraceMessage:
 
 def causes(got: TraceMessage, came: TraceMessage) -> tuple[str, list[list[int]]]:
     target = TraceTarget(dialect="openai-chat", passthrough=True)
-    told = with_causes(got, came, "openai-chat", target, None, "m")
+    told = with_causes(got, came, "openai-chat", target, None)
     return told.caused_by, [frame.causes for frame in told.frames]
 
 
@@ -32,11 +32,11 @@ def test_what_is_told_already_or_has_nothing_beside_it_stays() -> None:
     target = TraceTarget(dialect="openai-chat")
     one = stream("a")
     known = TraceMessage(frames=one.frames, caused_by="events")
-    assert with_causes(known, one, "openai-chat", target, None, "m") is known
-    assert with_causes(one, TraceMessage(), "openai-chat", target, None, "m") is one
-    assert with_causes(one, one, "openai-chat", target, None, "m") is one
+    assert with_causes(known, one, "openai-chat", target, None) is known
+    assert with_causes(one, TraceMessage(), "openai-chat", target, None) is one
+    assert with_causes(one, one, "openai-chat", target, None) is one
     empty = TraceMessage()
-    assert with_causes(empty, one, "openai-chat", target, None, "m") is empty
+    assert with_causes(empty, one, "openai-chat", target, None) is empty
 
 
 @rows(

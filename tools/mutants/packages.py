@@ -102,7 +102,17 @@ PACKAGES = (
     ),
     Package("history", ("history/*.py",), ("tests/history",)),
     Package("kimi", ("kimi/*.py",), ("tests/kimi",)),
-    Package("traces", ("traces/*.py",), ("tests/traces", "tests/testing")),
+    Package(
+        "traces",
+        ("traces/*.py",),
+        (
+            "tests/traces",
+            "tests/testing",
+            "tests/gateway/trace/test_replayed_errors.py",
+            "tests/gateway/trace/test_tangled.py",
+            "tests/cli/test_trace.py",
+        ),
+    ),
     Package("testing", ("testing/*.py",), ("tests/laws", "tests/testing")),
     Package("demo", ("demo/*.py",), ("tests/demo",)),
     Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),

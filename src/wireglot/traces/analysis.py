@@ -219,7 +219,7 @@ def _caused(trace: Trace, answer: TraceMessage, attempt: Attempt, asked: Request
         if asked is not None and answer.frames:
             document = amount(answer, row.dialect, "the client's answer").document
             target = as_shown(target, row.dialect, document, asked)
-        return with_causes(answer, attempt.answer, row.dialect, target, asked, row.asked)
+        return with_causes(answer, attempt.answer, row.dialect, target, asked)
     except _FAULTS:
         return answer
 

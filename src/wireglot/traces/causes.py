@@ -161,16 +161,14 @@ def with_causes(
     client: str,
     target: TraceTarget,
     asked: RequestAgain | None,
-    model: str,
 ) -> TraceMessage:
-    """The client's stream, each of its frames with the upstream's that it was made of. `model`: as the client
-    asked for it."""
+    """The client's stream, each of its frames with the upstream's that it was made of."""
     if answer.caused_by or not answer.frames or not came.frames:
         return answer
     if target.passthrough:
         made = _passed(came.frames)
     elif asked is not None:
-        made = _Translated(client, target, asked, model).made(came)
+        made = _Translated(client, target, asked).made(came)
     else:
         return answer
     told = units_of(frame.data for frame in answer.frames)
@@ -191,11 +189,9 @@ def _passed(frames: Sequence[TraceFrame]) -> list[MadeEvent]:
 class _Translated:
     """The client's stream, made again of the upstream's."""
 
-    def __init__(self, client: str, target: TraceTarget, asked: RequestAgain, model: str) -> None:
-        told = dialect(target.source or client)
+    def __init__(self, client: str, target: TraceTarget, asked: RequestAgain) -> None:
         self._reader = dialect(target.dialect).stream_reader(asked.context)
         self._stream = StreamAgain(client, target, asked)
-        self._model = model if told.surface.client.asked_model is not None else ""
         self._pieces: list[MadeEvent] = []
         self._waiting: list[int] = []
         """Frames of which nothing was written yet."""
@@ -230,8 +226,6 @@ class _Translated:
                 self._of_part.setdefault(event.index, []).extend(now)
         before = len(self._pieces)
         for event in events:
-            if type(event) is Start and self._model:
-                event = replace(event, model=self._model)
             written = self._stream.writer.write([event])
             if written:
                 self._wrote(event, written.decode("utf-8", "replace"), now)
