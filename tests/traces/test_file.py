@@ -50,6 +50,11 @@ WHOLE = {"format": "wireglot-trace/1", "row": ROW, "request": {}, "answer": {}}
         ),
         ({**WHOLE, "row": {"id": 7, "at": 1}}, "row.id: Expected `str`, got `int`"),
         ({**WHOLE, "row": {"id": "../../x", "at": 1}}, "row.id: expected at most 64 letters, digits"),
+        ({**WHOLE, "row": {"id": "r" * 65, "at": 1}}, "row.id: expected at most 64 letters, digits"),
+        ({**WHOLE, "row": {"id": "", "at": 1}}, "row.id: expected at most 64 letters, digits"),
+        ({**WHOLE, "row": {"id": "r", "at": -1}}, "row.at: expected seconds since 1970"),
+        ({**WHOLE, "row": {"id": "r", "at": 1e10}}, "row.at: expected seconds since 1970"),
+        ({**WHOLE, "row": {"id": "r", "at": 1, "cost": -(2**64)}}, "row.cost: expected millionths"),
         ({**WHOLE, "row": {"id": "r", "at": 1e300}}, "row.at: expected seconds since 1970"),
         ({**WHOLE, "row": {"id": "r", "at": 1, "cost": 10**400}}, "row.cost: expected millionths"),
         ({**WHOLE, "row": {"id": "r"}}, "row: Object missing required field `at`"),
@@ -65,6 +70,21 @@ def test_what_is_no_trace_is_refused_by_the_name_of_its_field(
     with pytest.raises(BadTrace) as refused:
         read_trace(data if isinstance(data, bytes) else json.dumps(data).encode())
     assert str(refused.value).startswith(says)
+
+
+@rows(
+    "row",
+    [
+        {"id": "r" * 64, "at": 0},
+        {"id": "A-z_9", "at": 9999999999.5},
+        {"id": "r", "at": 1, "cost": 0},
+        {"id": "r", "at": 1, "cost": 2**63},
+        {"id": "r", "at": 1, "cost": -(2**63)},
+    ],
+)
+def test_what_is_within_the_limits_is_read(row: dict[str, object]) -> None:
+    read = read_trace(json.dumps({**WHOLE, "row": row}).encode()).row
+    assert (read.id, read.at, read.cost) == (row["id"], row["at"], row.get("cost"))
 
 
 def test_a_field_of_a_newer_version_is_passed_over() -> None:

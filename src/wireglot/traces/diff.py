@@ -13,13 +13,7 @@ from wireglot.traces.pointer import Steps, pointer, resolve
 from wireglot.traces.trace import Link, TracedLoss
 from wireglot.wire.json import BadJson, decode, encode_text
 
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "absent"
-
-
-ABSENT: Final = _Absent()
+ABSENT: Final = object()
 _SHOWN: Final = 160
 
 
