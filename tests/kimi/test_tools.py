@@ -5,6 +5,9 @@ import json
 import pytest
 
 from tests.kimi.kit import TOOL, Http, ask, ask_with_tools, call, message
+from wireglot import kimi
+from wireglot.kimi import call as kimi_call
+from wireglot.kimi.options import CallLimits
 
 
 def test_text_beside_calls_becomes_the_leading_block():
@@ -149,12 +152,21 @@ def test_a_tool_whose_name_kimi_refuses_comes_back_under_its_own():
 
 
 def test_usage_inside_the_choice_is_read():
+    """Older deployments of Kimi put it there."""
     answer = message()
     answer["choices"][0]["usage"] = answer.pop("usage")
     result = ask(Http(answer))
     assert (result.prompt_tokens, result.completion_tokens) == (7, 5)
     del answer["choices"][0]["usage"]
     assert ask(Http(answer)).prompt_tokens == 0
+
+
+def test_a_long_answer_is_read_up_to_the_limit(monkeypatch):
+    text = "x" * (1024 * 1024)
+    assert ask(Http(message(text))).content == text
+    monkeypatch.setattr(kimi_call, "LIMITS", CallLimits(response=len(text)))
+    with pytest.raises(kimi.KimiApiError, match="the answer is too large"):
+        ask(Http(message(text)))
 
 
 def test_reasoning_is_told_apart_from_text():

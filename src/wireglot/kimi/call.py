@@ -116,7 +116,7 @@ class KimiCall:
             raise of_error(error, error.status or status)
         if type(document) is not dict or not document.get("choices"):
             raise UpstreamFault("expected choices")
-        response = _CHAT.parse_response(_with_usage(document), self._question.plan.context)
+        response = _CHAT.parse_response(document, self._question.plan.context)
         restore = self._question.plan.aliases.restore
         return msgspec.structs.replace(response, content=tuple(restore(part) for part in response.content))
 
@@ -126,15 +126,6 @@ class _Seen:
 
     model = ""
     usage: Usage | None = None
-
-
-def _with_usage(document: dict[str, Any]) -> dict[str, Any]:
-    """Older deployments of Kimi put the usage into the choice."""
-    if document.get("usage"):
-        return document
-    first = document["choices"][0] if type(document["choices"]) is list else None
-    usage = first.get("usage") if type(first) is dict else None
-    return {**document, "usage": usage} if type(usage) is dict else document
 
 
 async def _as_it_is(reply: CarriedReply) -> CarriedReply:

@@ -42,13 +42,7 @@ def set_up(model: str | None, api_key: str | None, base_url: str | None) -> Setu
 
 def default_model() -> str:
     """The first model of the catalog that is not retired."""
-    spec = provider(PROVIDER)
-    return next(entry.match for entry in spec.models if entry.is_name and not _is_retired(entry.match, spec))
-
-
-def _is_retired(model: str, spec: ProviderSpec) -> bool:
-    entry = spec.model(model)
-    return entry is not None and entry.retired
+    return next(entry.match for entry in provider(PROVIDER).models if entry.is_name and not entry.retired)
 
 
 def _model(model: str | None, base: str, spec: ProviderSpec) -> str:
