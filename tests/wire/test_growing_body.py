@@ -197,6 +197,8 @@ def test_what_came_again_and_again_is_compared_at_once() -> None:
     assert len(run.numbers) == 8
     read_turns(memory, [*turns[:8], {"n": "another"}])
     assert memory.runs == (run,), "what does not grow is compared with the same body"
+    read_turns(memory, turns[:8])
+    assert memory.runs == (run,), "nor does what ends where that body is settled need another"
     memory.shrink(len(run.body) + 1024)
     assert (memory.held, memory.runs) == (len(run.body) + 1024, (run,)), "the runs go last"
     memory.shrink(memory.held - 1)
