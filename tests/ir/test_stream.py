@@ -273,3 +273,27 @@ def test_the_account_comes_with_the_end_and_everything_about_the_answer_with_its
 def test_a_result_is_no_part_of_an_answer():
     with pytest.raises(BrokenGrammar, match="ToolResult in a response"):
         of(ToolResult("1"))
+
+
+def test_what_came_of_a_stream_without_an_end_is_its_parts_as_they_stand():
+    stop = Stop("other")
+    folding = Folding()
+    assert folding.so_far(stop) is None
+    start = Start("id", "m", usage=Usage(input=3), created=7, service_tier="flex", extra=EXTRA)
+    folding.add([start, PartStart(1, Text("")), PartStart(0, Reasoning("")), Delta(0, "Hm."), PartEnd(0)])
+    folding.add([Delta(1, "Hel"), OtherAnswer(Candidate((Text("x"),), Stop("end")))])
+    assert folding.failure is None
+    assert folding.so_far(stop) == Response(
+        "id",
+        "m",
+        (Reasoning("Hm."), Text("Hel")),
+        stop,
+        Usage(input=3),
+        created=7,
+        service_tier="flex",
+        others=(Candidate((Text("x"),), Stop("end")),),
+        extra=EXTRA,
+    )
+    folding.add([Delta(1, "lo."), FAILURE])
+    assert folding.failure == FAILURE.error
+    assert folding.so_far(stop).content == (Reasoning("Hm."), Text("Hello."))
