@@ -104,6 +104,19 @@ def test_a_secret_is_found_at_every_offset(before, after):
     )
 
 
+def test_the_shortest_piece_is_found_at_the_end_of_a_text_of_any_length():
+    redactor = Redactor([PLAIN])
+    for before in range(1000):
+        clean = redactor.data(b"." * before + PLAIN[:PIECE_BYTES].encode())
+        assert clean == b"." * before + MASK, before
+
+
+def test_a_redactor_that_knows_more_knows_what_it_knew():
+    more = Redactor([PLAIN, "six-ch"]).knowing([ODD, "seven-c"])
+    assert more.text(f"{PLAIN}|{ODD}|six-ch|seven-c") == "|".join(["[redacted]"] * 4)
+    assert Redactor(["abcdef"]).knowing(["abcdefg"]).text("abcdefg") == "[redacted]"
+
+
 def test_many_secrets_are_told_apart():
     secrets = [f"{number:02d}-{PLAIN[number:]}{PLAIN[:number]}" for number in range(30)]
     text = " and ".join(secrets)

@@ -72,6 +72,15 @@ def test_what_decode_refuses_is_refused_each_time(bad: bytes) -> None:
                 Outline(body, memory, "turns").document(128, memory, "turns")
 
 
+@pytest.mark.parametrize("odd", [b'"\\ud800"', b'{"\\ud800":1}', b'"\\ud83d\\ude00"', b"1"])
+def test_a_long_member_is_read_alike(odd: bytes) -> None:
+    """One of more than 256 KiB is decoded item by item, unless something in it is to be repaired."""
+    for long in (b'[%b,"%b"]', b'{"a":%b,"b":"%b"}'):
+        body = b'{"turns":%b}' % (long % (odd, b"x" * 300_000))
+        for memory in (None, Memory(4 * _MOST)):
+            assert Outline(body).document(128, memory, "turns") == decode(body)
+
+
 def test_a_lower_limit_of_depth_holds_for_what_is_remembered() -> None:
     memory = Memory(_MOST)
     text = encode([[[[1]]], _LONG])
