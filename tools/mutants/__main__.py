@@ -262,8 +262,8 @@ def _forked(work: Callable[[], int], seconds: float) -> int:
             outcome = work()
         finally:
             os._exit(outcome)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    began = time.monotonic()
+    while time.monotonic() - began - _seconds_without_processor(child) < seconds:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
@@ -271,6 +271,14 @@ def _forked(work: Callable[[], int], seconds: float) -> int:
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return -signal.SIGKILL
+
+
+def _seconds_without_processor(process: int) -> float:
+    """How long it was ready to run while others ran: a busy machine must not look like a slow defect."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except OSError:  # not Linux
+        return 0.0
 
 
 if __name__ == "__main__":
