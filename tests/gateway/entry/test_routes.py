@@ -6,7 +6,7 @@ from tests.gateway.kit import ROUTES, head, match
 from tests.tiers import rows
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry import routes
-from wireglot.gateway.entry.routes import NoRoute
+from wireglot.gateway.entry.routes import NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 
 
@@ -33,11 +33,39 @@ from wireglot.gateway.errors import RequestError
         ("HEAD", "/readyz", "openai-chat", "ready", "", None),
         ("GET", "/v1beta/models", "gemini", "models", "", None),
         ("GET", "/v1beta/models/a/b", "gemini", "model", "a/b", None),
+        ("GET", "/v1/models/a%20b", "openai-chat", "model", "a b", None),
     ],
 )  # fmt: skip
 def test_each_path_is_one_question_in_one_dialect(method, path, dialect, operation, model, stream):
     asked = match(head(method, path))
     assert (asked.dialect, asked.operation, asked.model, asked.stream) == (dialect, operation, model, stream)
+
+
+@rows(
+    ("method", "path", "operation", "verb", "ids"),
+    [
+        ("GET", "/v1/sessions", "state", "sessions.list", ()),
+        ("GET", "/openai/v1/sessions/a%20b", "state", "sessions.get", ("a b",)),
+        ("DELETE", "/v1/sessions/a%2Fb", "state", "sessions.delete", ("a/b",)),
+        ("HEAD", "/v1/usage", "state", "usage", ()),
+        ("GET", "/v1/requests/req_1/losses", "state", "losses.get", ("req_1",)),
+        ("POST", "/v1/admin/keys", "admin", "keys.create", ()),
+        ("PATCH", "/v1/admin/keys/a%20b", "admin", "keys.update", ("a b",)),
+        ("DELETE", "/v1/admin/callers/me/data", "admin", "callers.wipe", ("me",)),
+        ("GET", "/inspector", "inspector", "page", ()),
+        ("GET", "/inspector/x/req_1", "inspector", "page", ()),
+        ("GET", "/inspector/assets/page.js", "inspector", "asset", ("page.js",)),
+        ("HEAD", "/inspector/api/session", "inspector", "session.get", ()),
+        ("DELETE", "/inspector/api/session", "inspector", "session.end", ()),
+        ("GET", "/inspector/api/exchanges/a%20b/export", "inspector", "exchanges.export", ("a b",)),
+        ("POST", "/inspector/api/keys/me/delete", "inspector", "keys.delete", ("me",)),
+    ],
+)
+def test_the_gateways_own_pages_are_found_with_the_ids_in_their_path(method, path, operation, verb, ids):
+    asked = match(head(method, path, anthropic_version="2023-06-01"))
+    assert (asked.operation, asked.verb, asked.ids) == (operation, verb, ids)
+    assert asked.dialect == ("anthropic" if operation == "state" else "openai-chat")
+    assert asked.open == (operation != "state"), "the admin's and the inspector's have checks of their own"
 
 
 @rows(
@@ -66,12 +94,54 @@ def test_a_model_list_is_told_in_the_dialect_of_who_asks(headers, query, dialect
         ("GET", "/v1internal:nothing", "code-assist", ("POST",)),
         ("PUT", "/v1/responses/x", "openai-responses", ("GET", "DELETE")),
         ("GET", "/admin", "openai-chat", ()),
+        ("PUT", "/openai/v1/sessions/x", "openai-chat", ("GET", "DELETE")),
+        ("POST", "/metrics", "openai-chat", ("GET",)),
+        ("PUT", "/inspector/api/session", "openai-chat", ("GET", "POST", "DELETE")),
+        ("GET", "/inspector/api/nothing", "openai-chat", ()),
+        ("POST", "/inspector/x", "openai-chat", ("GET",)),
+        ("GET", "/inspectors", "openai-chat", ()),
     ],
 )
 def test_what_is_not_there_is_refused_in_the_callers_dialect(method, path, dialect, allowed):
     with pytest.raises(NoRoute) as refused:
         match(head(method, path))
     assert (refused.value.dialect, refused.value.allowed) == (dialect, allowed)
+
+
+def test_a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes():
+    asked = head("PUT", "/v1/sessions/x")
+    with pytest.raises(NoRoute) as lost:
+        match(asked)
+    error = ROUTES.nowhere(asked, lost.value).error
+    assert (error.status, error.code) == (405, "method_not_allowed")
+    assert error.message == "/v1/sessions/x takes GET, DELETE"
+
+
+@rows(
+    ("path", "headers", "status"),
+    [
+        ("/v1/responses", {"upgrade": "websocket"}, 426),
+        ("/v1/responses", {}, 405),
+        ("/v1/messages", {"upgrade": "websocket"}, 405),
+    ],
+)
+def test_a_websocket_is_refused_so_that_its_client_uses_http_at_once(path, headers, status):
+    asked = head("GET", path, **headers)
+    with pytest.raises(NoRoute) as lost:
+        match(asked)
+    assert ROUTES.nowhere(asked, lost.value).error.status == status
+
+
+def test_only_paths_without_names_and_ids_are_cached():
+    """Clients choose names and ids: there is no end of them."""
+    known = Routes(surfaces())
+    for _ in range(2):
+        assert known.match(head("POST", "/v1/messages")).operation == "generate"
+        with pytest.raises(NoRoute):
+            known.match(head("GET", "/v1/messages"))
+        assert known.match(head("GET", "/v1/responses/a")).ids == ("a",)
+        assert known.match(head("GET", "/v1/responses/b")).ids == ("b",)
+    assert len(known._fixed) == 1
 
 
 def test_only_health_and_probes_are_open():

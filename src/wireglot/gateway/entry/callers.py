@@ -109,8 +109,7 @@ class Gatekeeper:
                 if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
                     return Caller(key.name, key)
         # Whoever has a key gets in, also from an address (a proxy's) where others guess.
-        self._check_failures(head.peer, settings.limits.auth_failures)
-        self._failed(head.peer)
+        self._count_failure(head.peer, settings.limits.auth_failures)
         raise RequestError("auth", "missing or unknown API key: send the key this gateway was given for you")
 
     def digests(self, head: Head, asked: Asked) -> list[str]:
@@ -138,8 +137,7 @@ class Gatekeeper:
         if _holds(secrets, [secret]):
             return
         peer = f"admin {head.peer}"  # counted apart: who has a wrong client key is no guesser of this one
-        self._check_failures(peer, settings.limits.auth_failures)
-        self._failed(peer)
+        self._count_failure(peer, settings.limits.auth_failures)
         raise RequestError("auth", "missing or wrong admin secret")
 
     def is_operator(self, secrets: list[str]) -> bool:
@@ -157,8 +155,7 @@ class Gatekeeper:
         if _holds(self._offered(head, _ADMIN), secrets):
             return ADMIN
         peer = f"metrics {head.peer}"
-        self._check_failures(peer, settings.limits.auth_failures)
-        self._failed(peer)
+        self._count_failure(peer, settings.limits.auth_failures)
         raise RequestError(
             "auth", "/metrics is opened by server.metrics_key or server.admin_secret, not by a client's key"
         )
@@ -178,9 +175,7 @@ class Gatekeeper:
                 key = self.key_of(hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest(), settings)
                 if key is not None:
                     return Caller(key.name, key)
-        guesser = f"inspector {peer}"
-        self._check_failures(guesser, settings.limits.auth_failures)
-        self._failed(guesser)
+        self._count_failure(f"inspector {peer}", settings.limits.auth_failures)
         raise RequestError("auth", "this is neither the admin secret nor a client key")
 
     def key_of(self, digest: str, settings: Settings) -> ClientKey | None:
@@ -215,20 +210,18 @@ class Gatekeeper:
     def _is_good(self, key: ClientKey) -> bool:
         return not key.expires or key.expires > self._wall() * 1000
 
-    def _check_failures(self, peer: str, limit: int) -> None:
-        since, count = self._failures.get(peer, (0.0, 0))
-        left = since + _FAILURES_SECONDS - self._now()
-        if count >= limit and left > 0:
-            raise RequestError("rate", "too many requests with a wrong key", retry_after=left)
-
-    def _failed(self, peer: str) -> None:
+    def _count_failure(self, peer: str, limit: int) -> None:
+        """Count a wrong key. Raises where the peer has sent too many within a minute."""
         now = self._now()
         since, count = self._failures.pop(peer, (now, 0))
-        if now - since > _FAILURES_SECONDS:
+        left = since + _FAILURES_SECONDS - now
+        if left <= 0:
             since, count = now, 0
         self._failures[peer] = (since, count + 1)
         if len(self._failures) > _MAX_PEERS:
             self._failures.popitem(last=False)
+        if count >= limit:
+            raise RequestError("rate", "too many requests with a wrong key", retry_after=left)
 
 
 def _holds(offered: list[str], secrets: list[str]) -> bool:
