@@ -2,7 +2,7 @@
 
 from tests.gateway.kit import catalogued
 from wireglot.gateway.setting_tables import BreakerPolicy
-from wireglot.gateway.targets.health import Breaker, Health
+from wireglot.gateway.targets.health import Breaker, Health, Resting, RetryBudget
 
 POLICY = BreakerPolicy()
 
@@ -17,8 +17,10 @@ def test_five_failures_in_a_row_open_a_breaker():
     breaker = Breaker()
     fail(breaker, 4)
     assert breaker.wait(0.0, "ada") == 0
+    assert not breaker.is_open
     fail(breaker, 1)
     assert breaker.wait(0.0, "ada") == POLICY.probe_after
+    assert breaker.is_open
 
 
 def test_a_success_between_failures_keeps_it_closed():
@@ -40,6 +42,16 @@ def test_failures_of_one_caller_close_it_to_that_caller_alone():
     assert breaker.wait(0.0, "bob") == 0, "one failure beside another's many is no outage"
     fail(breaker, 1, caller="bob")
     assert breaker.wait(0.0, "bob") == breaker.wait(0.0, "eve") == POLICY.probe_after
+
+
+def test_an_outage_that_shows_for_all_later_lets_nobody_through_earlier():
+    """[A2]"""
+    breaker = Breaker()
+    fail(breaker, 5)
+    fail(breaker, 2, 3.0, "bob")
+    assert breaker.wait(3.0, "eve") == breaker.wait(3.0, "ada") == POLICY.probe_after
+    fail(breaker, 1, 4.0, "eve")
+    assert breaker.wait(4.0, "eve") == POLICY.probe_after - 1, "it is open for all by now"
 
 
 def test_an_answer_to_anybody_opens_the_way_for_all():
@@ -73,12 +85,71 @@ def test_a_caller_that_fails_half_the_time_takes_it_from_nobody_who_does_not():
     assert breaker.wait(1.0, "ada") > 0
 
 
+def test_half_of_the_requests_of_several_callers_open_it_for_all():
+    """[A2] Where none of them has five failures in a row."""
+    policy = BreakerPolicy(consecutive=100, minimum=12)
+
+    def after(failures: list[str], successes: list[str]) -> Breaker:
+        breaker = Breaker()
+        breaker.failed(policy, 0.0, failures[0])
+        for caller in successes:
+            breaker.succeeded(policy, 0.0, caller)
+        for caller in failures[1:]:
+            breaker.failed(policy, 0.0, caller)
+        return breaker
+
+    assert after(["ada"] * 3 + ["bob"] * 3, ["ada"] * 3 + ["bob"] * 3).wait(0.0, "eve") > 0
+    for alone in (
+        after(["ada"] * 3 + ["bob"] * 2, ["ada"] * 3 + ["bob"] * 3),  # too few requests
+        after(["ada"] * 6, ["ada"] * 3 + ["bob"] * 3),  # one caller's alone
+        after(["ada"] * 3 + ["bob"] * 3, ["ada"] * 4 + ["bob"] * 3),  # fewer than half
+        after(["ada"] * 6 + ["bob"] * 2, ["ada"] * 1 + ["bob"] * 3),  # the others are well
+        after(["ada"] * 7 + ["bob"] * 3, ["ada"] * 2),  # too few of the others
+    ):
+        assert alone.wait(0.0, "eve") == 0
+
+
+def test_a_caller_alone_needs_as_many_requests_as_all_together():
+    policy = BreakerPolicy(consecutive=100, minimum=4)
+    breaker = Breaker()
+    breaker.failed(policy, 0.0, "ada")
+    for caller in ("ada", "ada", "bob"):
+        breaker.succeeded(policy, 0.0, caller)
+    assert not breaker.is_open
+    breaker.failed(policy, 0.0, "ada")
+    assert breaker.wait(0.0, "ada") > 0
+    assert breaker.wait(0.0, "bob") == 0
+
+
 def test_old_failures_are_forgotten():
     breaker = Breaker()
     for turn in range(15):
         fail(breaker, 1, turn * 100.0)
+        assert not breaker.is_open
         breaker.succeeded(POLICY, turn * 100.0, "ada")
+
+
+def test_of_a_busy_minute_the_last_thousand_requests_count():
+    breaker, policy = Breaker(), BreakerPolicy(consecutive=10_000)
+    breaker.failed(policy, 0.0, "ada")
+    for _ in range(2000):
+        breaker.succeeded(policy, 0.0, "ada")
+    for _ in range(499):
+        breaker.failed(policy, 0.0, "ada")
     assert not breaker.is_open
+    breaker.failed(policy, 0.0, "ada")
+    assert breaker.is_open
+
+
+def test_clients_are_told_to_wait_about_as_long_as_the_failures_have_gone_on():
+    breaker = Breaker()
+    assert breaker.advice(50.0, chance=0.0) == 1
+    fail(breaker, 1, 100.0)
+    fail(breaker, 1, 105.0)
+    assert [breaker.advice(now, chance=0.0) for now in (100.5, 110.0, 500.0)] == [1, 10, 30]
+    assert breaker.advice(110.0, chance=1.0) == 15
+    breaker.succeeded(POLICY, 110.0, "ada")
+    assert breaker.advice(500.0, chance=0.0) == 1
 
 
 def test_one_probe_at_a_time_and_a_failed_one_lengthens_the_rest_up_to_the_cap():
@@ -87,7 +158,7 @@ def test_one_probe_at_a_time_and_a_failed_one_lengthens_the_rest_up_to_the_cap()
         breaker.failed(policy, 0.0, "ada")
     assert breaker.wait(10.0, "ada") == 0
     assert breaker.begin(10.0, "ada")
-    assert breaker.wait(10.0, "ada") > 0
+    assert breaker.wait(10.0, "ada") == 1, "while the probe is on its way"
     breaker.failed(policy, 10.0, "ada", probe=True)
     assert breaker.wait(10.0, "ada") == 20
     assert breaker.begin(30.0, "ada")
@@ -142,8 +213,83 @@ def test_one_exhausted_model_parks_no_other():
 def test_a_rejected_key_rests_for_all_models():
     """FAULTS 54"""
     health = Health()
-    health.reject("p", "a", 0.0)
+    health.reject("p", "a", 0.0, "no such key")
     assert health.usable_at("p", "a", "any", 0.0) == 60
+    assert health.usable_at("p", "b", "any", 0.0) == 0
+    assert [health.is_rejected("p", "a", now) for now in (59.0, 60.0)] == [True, False]
+    assert (health.last_words("p", "a"), health.last_words("p", "b")) == ("no such key", "")
+
+
+def test_what_this_process_finds_out_is_passed_on_and_what_it_hears_is_not():
+    health, passed_on = Health(), list[tuple[object, ...]]()
+    health.cool("p", "before", "m", 5.0)
+    health.reject("p", "before", 0.0)
+    health.listen(lambda *cooled: passed_on.append(cooled), lambda *rejected: passed_on.append(rejected))
+    health.cool("p", "a", "m", 5.0)
+    health.reject("p", "a", 1.0)
+    health.heard_cool("p", "b", "m", 7.0)
+    health.heard_rejected("p", "c", 8.0)
+    assert passed_on == [("p", "a", "m", 5.0), ("p", "a", 61.0)]
+    assert health.usable_at("p", "b", "m", 0.0) == 7
+    assert health.usable_at("p", "c", "m", 0.0) == 8
+
+
+def test_the_longer_rest_holds():
+    health = Health()
+    for until in (5.0, 9.0, 7.0):
+        health.cool("p", "a", "m", until)
+        health.heard_rejected("p", "b", until)
+    assert health.usable_at("p", "a", "m", 0.0) == health.usable_at("p", "b", "m", 0.0) == 9
+
+
+def test_what_rests_is_listed_with_the_seconds_that_are_left():
+    health = Health()
+    health.cool("p", "a", "m", 10.0)
+    health.cool("p", "a", "n", 4.0)
+    health.heard_rejected("p", "b", 12.0)
+    health.heard_rejected("p", "c", 3.0)
+    assert health.resting(4.0) == [Resting("p", "a", "m", 6.0), Resting("p", "b", "", 8.0, True)]
+
+
+def test_each_route_has_a_breaker_and_those_that_are_open_are_listed():
+    """Names of models come from clients: of 50,000 those that are closed are forgotten."""
+    health = Health()
+    fail(health.breaker("p/bad"), 5)
+    fail(health.breaker("p/good"), 4)
+    assert health.breaker("p/good") is health.breaker("p/good")
+    assert health.open_breakers() == ["p/bad"]
+    bad, closed = health.breaker("p/bad"), health.breaker("p/good")
+    for number in range(49_998):
+        health.breaker(f"p/{number}")
+    assert health.breaker("p/good") is closed
+    health.breaker("p/one-more")
+    assert health.breaker("p/bad") is bad
+    assert health.breaker("p/good") is not closed
+
+
+def test_of_50000_cool_downs_none_is_kept():
+    health = Health()
+    for number in range(50_000):
+        health.heard_cool("p", "a", str(number), 9.0)
+    assert health.usable_at("p", "a", "0", 0.0) == 9
+    health.heard_cool("p", "a", "one more", 9.0)
+    assert [health.usable_at("p", "a", model, 0.0) for model in ("0", "one more")] == [0, 9]
+
+
+def test_retries_are_a_fifth_of_the_answers_and_some_saved_up():
+    health = Health()
+    budget = health.budget("p")
+    assert health.budget("p") is budget
+    assert health.budget("q") is not budget
+    assert [budget.spend() for _ in range(4)] == [True, True, True, False]
+    for _ in range(5):
+        assert not budget.spend()
+        budget.answered()
+    assert [budget.spend() for _ in range(2)] == [True, False]
+    bounded = RetryBudget(ratio=1.0, minimum=0.0, most=2.0)
+    for _ in range(5):
+        bounded.answered()
+    assert [bounded.spend() for _ in range(3)] == [True, True, False]
 
 
 def test_a_conversation_stays_with_its_key_and_conversations_spread():
@@ -162,3 +308,23 @@ def test_the_minter_of_reasoning_comes_first_unless_it_must_rest():
     assert health.order("openai", pool, "m", 0.0, minted_by=["account-c"])[0].account == "account-c"
     health.cool("openai", "account-c", "m", 10.0)
     assert health.order("openai", pool, "m", 0.0, minted_by=["account-c"])[0].account != "account-c"
+
+
+def test_a_single_key_is_tried_also_while_it_rests():
+    pool = catalogued("openai", "a").credentials
+    health = Health()
+    health.cool("openai", "account-a", "m", 10.0)
+    assert health.order("openai", pool, "m", 0.0) == list(pool)
+    assert health.order("openai", (), "m", 0.0) == []
+
+
+def test_keys_that_rest_come_last_and_the_one_that_is_ready_first_before_the_others():
+    pool = catalogued("openai", "a", "b", "c").credentials
+    health = Health()
+    health.cool("openai", "account-a", "m", 20.0)
+    health.cool("openai", "account-b", "m", 10.0)
+    assert [each.account for each in health.order("openai", pool, "m", 0.0)] == [
+        "account-c",
+        "account-b",
+        "account-a",
+    ]

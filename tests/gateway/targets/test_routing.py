@@ -1,11 +1,23 @@
 """Where requests for a model go."""
 
+import msgspec
 import pytest
 
 from tests.gateway.kit import catalogued, own, settings
 from tests.tiers import rows
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import Rule
-from wireglot.gateway.targets.routing import Retired, Target, Unroutable, depends_on_effort, route
+from wireglot.gateway.targets.routing import (
+    LostState,
+    Retired,
+    Router,
+    Target,
+    Unroutable,
+    depends_on_effort,
+    named_targets,
+    route,
+)
+from wireglot.ir.content import Origin
 from wireglot.providers.spec import ModelSpec
 
 
@@ -40,8 +52,14 @@ def test_a_provider_that_is_off_is_named_and_never_replaced_by_another():
     assert "ollama is off" in told
     assert "[providers.ollama]" in told
     assert "kimi/kimi-k3" in told, "who is on and knows the model"
+    assert "set " not in told, "it needs no key"
     with pytest.raises(Unroutable, match=r"gemini is off.*GEMINI_API_KEY.*\[providers\.gemini\]"):
         route(on, "gemini/gemini-2.5-flash", "anthropic")
+    switched_off = settings(catalogued("kimi"), off={"mine": "MY_KEY"})
+    with pytest.raises(Unroutable, match=r"mine is off: set MY_KEY \(providers that are on: kimi\)$"):
+        route(switched_off, "mine/x", "anthropic")
+    with pytest.raises(Unroutable, match=r"no provider 'elsewhere' here \(providers that are on: none\)$"):
+        route(settings(), "elsewhere/x", "anthropic")
 
 
 @pytest.mark.parametrize("name", ["kimmi/kimi-k3", "KIMI/kimi-k3", "kimi_/kimi-k3"])
@@ -49,6 +67,11 @@ def test_a_misspelt_provider_is_told_with_the_one_that_was_meant(name: str) -> N
     """[M2]"""
     with pytest.raises(Unroutable, match=r"no provider .* did you mean kimi/kimi-k3\?"):
         route(settings(catalogued("kimi"), catalogued("gemini")), name, "anthropic")
+
+
+def test_a_misspelt_provider_that_is_off_is_named_as_such() -> None:
+    with pytest.raises(Unroutable, match=r"no provider 'olama' .*did you mean ollama, which is off\?"):
+        route(settings(catalogued("kimi")), "olama/x", "anthropic")
 
 
 def test_a_prefix_that_is_nobodys_name_does_not_lead_to_a_vendor_by_chance():
@@ -161,18 +184,144 @@ def test_a_dialects_own_vendor_is_never_fitted_to_and_a_flavor_is():
     assert not route(settings(catalogued("kimi")), "kimi-k3", "openai-chat")[0].plain
 
 
+def test_a_provider_of_several_dialects_is_reached_in_the_others_too():
+    kimi = route(settings(catalogued("kimi")), "kimi-k3", "openai-chat")[0]
+    assert [each.dialect for each in kimi.others] == ["openai-responses", "anthropic"]
+    assert {each.name for each in kimi.others} == {"kimi/kimi-k3"}
+    vendor = route(settings(catalogued("openai")), "gpt-5", "openai-chat")[0]
+    assert vendor.others == (), "its reasoning state goes back in the dialect that it came in"
+
+
+def test_a_target_knows_the_addresses_of_what_is_asked_of_models():
+    urls = {
+        dialect: dict(route(settings(own("mine", dialect)), "mine/m", dialect)[0].urls)
+        for dialect in ("openai-chat", "openai-responses", "gemini")
+    }
+    base = "http://127.0.0.1:1"
+    assert urls == {
+        "openai-chat": {"generate": f"{base}/chat/completions", "stream": f"{base}/chat/completions"},
+        "openai-responses": {
+            "generate": f"{base}/responses",
+            "stream": f"{base}/responses",
+            "compact": f"{base}/responses/compact",
+            "count": f"{base}/responses/input_tokens",
+        },
+        "gemini": {
+            "generate": f"{base}/models/m:generateContent",
+            "stream": f"{base}/models/m:streamGenerateContent?alt=sse",
+            "count": f"{base}/models/m:countTokens",
+        },
+    }
+
+
+def test_only_servers_of_the_catalog_are_asked_for_the_usage_of_a_stream():
+    assert route(settings(catalogued("kimi")), "kimi/x", "openai-chat")[0].asked_usage is not None
+    assert route(settings(own("mine", "openai-chat")), "mine/x", "openai-chat")[0].asked_usage is None
+
+
+@rows(
+    ("client", "provider", "lost"),
+    [
+        ("anthropic", own("mine", "anthropic"), LostState(foreign=False)),
+        ("anthropic", own("mine", "openai-chat"), LostState(foreign=True, any=True)),
+        ("openai-chat", own("mine", "openai-chat"), LostState(foreign=False, shown=True, any=True)),
+        ("openai-chat", own("mine", "gemini"), LostState(foreign=True, any=True, bare=True)),
+        ("openai-chat", catalogued("kimi"), LostState(foreign=False, any=True)),
+        ("openai-chat", catalogued("openai"), LostState(foreign=False)),
+        ("gemini", own("mine", "gemini"), LostState(foreign=False, replaced=True, any=True)),
+        ("gemini-simple", own("mine", "openai-chat"), LostState(foreign=True)),
+    ],
+)
+def test_what_clients_may_not_send_back_follows_from_both_dialects(client, provider, lost):
+    """PAINS A10"""
+    (target,) = route(settings(provider), f"{provider.name}/x", client)
+    assert target.lost == lost
+    minter = Origin(target.dialect, provider.name, "x") if lost.foreign else None
+    assert target.minter == minter
+
+
+def test_the_policy_of_a_rule_wins_over_its_providers():
+    mine = msgspec.structs.replace(own("mine", "gemini"), losses="strict")
+    on = settings(mine, rules=(Rule("m", ("mine/m",), losses="warn"), Rule("n", ("mine/n",))))
+    assert [route(on, name, "gemini")[0].losses for name in ("m", "n", "mine/x")] == [
+        "warn",
+        "strict",
+        "strict",
+    ]
+
+
 def test_a_retired_model_is_refused_and_its_successor_named():
     """C14"""
     old = ModelSpec("old-1", retired=True, successor="new-2")
-    with pytest.raises(Retired, match="new-2"):
-        route(settings(own("mine", "gemini", old)), "old-1", "gemini")
+    gone = ModelSpec("old-2", retired=True)
+    on = settings(own("mine", "gemini", old, gone))
+    with pytest.raises(Retired, match=r"mine has retired old-1: use new-2$"):
+        route(on, "old-1", "gemini")
+    with pytest.raises(Retired, match=r"mine has retired old-2$"):
+        route(on, "old-2", "gemini")
 
 
-@rows("name", ["", "a b", "a\r\nx: y", "a\x00", "m" * 300])
+ANYTHING = settings(own("mine", "gemini"), rules=(Rule("*", ("mine/*",)),))
+
+
+@rows("name", ["", "a b", "a\r\nx: y", "a\x00", "a\x7f", "m" * 257])
 def test_a_name_that_could_be_more_than_a_name_is_refused(name: str):
     """FAULTS 30"""
     with pytest.raises(Unroutable):
-        route(settings(own("mine", "gemini"), rules=(Rule("*", ("mine/*",)),)), name, "gemini")
+        route(ANYTHING, name, "gemini")
+
+
+def test_a_name_has_up_to_256_characters_of_any_kind():
+    for name in ("m" * 256, "!é~"):
+        assert named(route(ANYTHING, name, "gemini")) == [f"mine/{name}"]
+
+
+def test_a_request_without_a_route_is_refused_at_its_model():
+    router = Router(ANYTHING)
+    for name, status in (("", 400), ("a b", 404)):
+        with pytest.raises(RequestError) as refused:
+            router.targets(ANYTHING, name, "gemini")
+        assert (refused.value.error.status, refused.value.error.param) == (status, "model")
+
+
+def test_routes_are_cached_until_the_settings_change():
+    """Names of models come from clients: 4096 routes are kept."""
+    router = Router(ANYTHING)
+    kept = router.targets(ANYTHING, "m", "gemini")
+    assert router.targets(ANYTHING, "m", "gemini") is kept
+    assert router.targets(ANYTHING, "m", "anthropic") is not kept
+    assert router.targets(ANYTHING, "m", "gemini", "high") is not kept
+    assert not router.has_effort_rules
+    other = settings(
+        own("mine", "gemini"), rules=(Rule("m", ("mine/big",), effort=("high",)), Rule("m", ("mine/small",)))
+    )
+    assert named(router.targets(other, "m", "gemini")) == ["mine/small"], "the request's own settings hold"
+    assert router.targets(ANYTHING, "m", "gemini") is kept
+    router.adopt(other)
+    assert router.has_effort_rules
+    assert named(router.targets(other, "m", "gemini", "high")) == ["mine/big"]
+    router.adopt(ANYTHING)
+    assert router.targets(ANYTHING, "m", "gemini") is not kept
+    kept = router.targets(ANYTHING, "m", "gemini")
+    for number in range(4095):
+        router.targets(ANYTHING, str(number), "gemini")
+    assert router.targets(ANYTHING, "m", "gemini") is kept
+    router.targets(ANYTHING, "one-more", "gemini")
+    assert router.targets(ANYTHING, "m", "gemini") is not kept
+
+
+def test_what_models_make_of_a_name_is_told_with_its_effort():
+    rules = (Rule("big-*", ("mine/*", "kimi/*"), effort=("high",)),)
+    on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
+    assert named_targets(on, "big-x", "high") == ["mine/x", "kimi/x"]
+    assert named_targets(on, "big-x") == ["big-x"]
+    assert depends_on_effort(on, "big-x")
+    assert not depends_on_effort(on, "small-x")
+
+
+def test_each_star_of_a_target_is_what_the_one_of_the_pattern_caught():
+    rules = (Rule("*-by-*", ("mine/*/*",)),)
+    assert named(route(settings(own("mine", "gemini"), rules=rules), "a-by-b", "gemini")) == ["mine/a/b"]
 
 
 def test_geminis_long_form_of_a_name_is_understood():
@@ -184,6 +333,15 @@ def test_geminis_long_form_of_a_name_is_understood():
 def test_the_very_name_of_a_model_wins_over_anothers_pattern():
     loose, exact = own("a", "gemini", ModelSpec("gpt-*")), own("b", "gemini", ModelSpec("gpt-oss"))
     assert named(route(settings(loose, exact), "gpt-oss", "gemini")) == ["b/gpt-oss"]
+    assert named(route(settings(loose, exact), "gpt-9", "gemini")) == ["a/gpt-9"]
+
+
+def test_a_pattern_without_a_slash_catches_no_name_of_another_provider():
+    """[M2]"""
+    with pytest.raises(Unroutable):
+        route(settings(own("a", "gemini", ModelSpec("*-oss"))), "b/gpt-oss", "gemini")
+    spelled_so = settings(own("a", "gemini", ModelSpec("b/*")))
+    assert named(route(spelled_so, "b/gpt-oss", "gemini")) == ["a/b/gpt-oss"]
 
 
 def test_a_known_model_at_an_own_server_is_fitted_as_what_it_is():
