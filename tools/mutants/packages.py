@@ -140,7 +140,9 @@ PACKAGES = (
     _gateway("streams", "tests/gateway/relay"),
     _gateway("relay", "tests/gateway/faults"),
     _gateway("trace", "tests/gateway/inspector"),
-    _gateway("inspector"),
+    _gateway(
+        "inspector", "tests/gateway/trace/test_replay.py", "tests/gateway/trace/test_replayed_errors.py"
+    ),
     _gateway("pages", "tests/gateway/request"),
     Package(
         "gateway/state",

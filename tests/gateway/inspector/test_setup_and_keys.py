@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,60 @@ def test_what_is_copied_leads_here(fresh):
         assert fresh.origin in client["text"], client
         assert not re.search(r"\{(url|key|model)\}", client["text"])
         assert (Path(__file__).parents[3] / client["page"]).is_file()
+
+
+def test_what_is_copied_is_valid_in_its_language(fresh):
+    """Shell commands, a file of settings, programs: each begins with what its kind says."""
+    told = fresh.get(SETUP).json()["clients"]
+    assert {each["name"]: (each["title"], each["kind"], each["run"]) for each in told} == {
+        "claude-code": ("Claude Code", "sh", "wireglot run claude"),
+        "codex": ("Codex", "toml", "wireglot run codex"),
+        "gemini-cli": ("Gemini CLI", "sh", "wireglot run gemini"),
+        "openai-sdk": ("OpenAI SDK", "python", ""),
+        "anthropic-sdk": ("Anthropic SDK", "python", ""),
+        "google-genai": ("google-genai", "python", ""),
+        "curl": ("curl", "sh", ""),
+        "any": ("Any program made with a vendor's SDK", "sh", "wireglot run -- PROGRAM"),
+    }
+    for each in told:
+        match each["kind"]:
+            case "toml":
+                assert tomllib.loads(each["text"])["model"] == "demo"
+            case "python":
+                compile(each["text"], each["name"], "exec")
+                assert '"none"' in each["text"], "no key is needed"
+            case _:
+                assert shlex.split(each["text"])[0] in ("export", "curl")
+
+
+def test_a_visitor_with_a_key_is_told_where_it_goes():
+    with configured(f'admin_secret = "{ADMIN}"', keys_table(filed=KEY)) as gateway:
+        visitor = Visitor(gateway)
+        visitor.sign_in(KEY)
+        told = visitor.get(SETUP).json()
+        assert told["needs_key"] is True
+        assert not told.keys() & {"config", "providers", "rules"}, "for who runs the gateway"
+        assert all("YOUR_KEY" in each["text"] for each in told["clients"])
+
+
+def test_the_rules_and_the_providers_that_are_off_are_told_in_order(fresh):
+    with LiveGateway('[providers.kimi]\napi_key = "x"\n[models]\n"m*" = ["kimi/a", "kimi/*"]\n') as gateway:
+        visitor = Visitor(gateway)
+        visitor.look()
+        told = visitor.get(SETUP).json()
+        assert told["rules"] == [{"match": "m*", "to": ["kimi/a", "kimi/*"]}]
+        (kimi,) = (each for each in told["providers"] if each["name"] == "kimi")
+        assert (kimi["host"], kimi["models"] > 0) == ("api.moonshot.ai", True)
+    listed = [each for each in fresh.get(SETUP).json()["providers"] if not each["on"]]
+    off = {each["name"]: each["why"] for each in listed}
+    names = list(off)
+    assert names[:5] == ["anthropic", "code-assist", "gemini", "openai", "vertex"], (
+        "the dialects' own vendors"
+    )
+    assert names[5:] == sorted(names[5:])
+    assert all(each["variables"] or "it needs no key" in each["why"] for each in listed)
+    assert off["openai"] == "OPENAI_API_KEY is not set"
+    assert off["ollama"] == "it needs no key: [providers.ollama] turns it on"
 
 
 def test_a_host_that_would_do_something_in_a_shell_is_not_copied(fresh):

@@ -19,8 +19,9 @@ def built(tmp_path):
     (tmp_path / "index.html").write_text("<!doctype html><title>Wireglot</title>")
     (tmp_path / "page.js").write_text("export const x = 1;\n" * 200)
     (tmp_path / "chunk-Q2X7A9BC.js").write_text("export {};\n")
-    (tmp_path / "page.css").write_text("body { margin: 0 }\n" * 200)
-    (tmp_path / "page.css.br").write_bytes(b"as if by brotli")
+    (tmp_path / "page.css").write_text("a" * 1024)
+    (tmp_path / "icon.svg").write_text("a" * 1023)
+    (tmp_path / "LICENSES.txt").write_text("MIT")
     (tmp_path / "secret.py").write_text("nothing to see")
     return tmp_path
 
@@ -83,7 +84,18 @@ def test_files_have_their_types_and_are_known_by_their_hash(gateway):
     assert (again.status, again.body) == (304, b"")
     check_headers(again, "/inspector/assets/page.js")
     chunk = visitor.get("/inspector/assets/chunk-Q2X7A9BC.js")
-    assert "immutable" in chunk.headers["cache-control"]
+    assert chunk.headers["cache-control"] == "public, max-age=31536000, immutable"
+    types = {
+        name: visitor.get(f"/inspector/assets/{name}").headers["content-type"]
+        for name in ("page.css", "icon.svg", "LICENSES.txt")
+    }
+    assert types == {
+        "page.css": "text/css; charset=utf-8",
+        "icon.svg": "image/svg+xml",
+        "LICENSES.txt": "text/plain; charset=utf-8",
+    }
+    assert visitor.get("/inspector/assets/page.js", if_none_match="*").status == 304
+    assert visitor.get("/inspector/assets/page.js", if_none_match='"other"').status == 200
 
 
 def test_files_are_compressed_for_whoever_can_read_it(gateway, built):
@@ -95,16 +107,19 @@ def test_files_are_compressed_for_whoever_can_read_it(gateway, built):
     assert gzip.decompress(packed.body) == plain.body == (built / "page.js").read_bytes()
     assert packed.headers["etag"] != plain.headers["etag"]
     assert packed.headers["vary"] == "accept-encoding"
-    style = visitor.get("/inspector/assets/page.css", accept_encoding="gzip, br")
-    assert (style.headers["content-encoding"], style.body) == ("br", b"as if by brotli")
-    refused = visitor.get(path, accept_encoding="gzip;q=0, identity")
-    assert "content-encoding" not in refused.headers
+    again = visitor.get(path, accept_encoding="gzip", if_none_match=packed.headers["etag"])
+    assert again.status == 304
+    for accepted in ("gzip;q=0, identity", "GZIP; q = 0.000", "br", "gzipped"):
+        assert "content-encoding" not in visitor.get(path, accept_encoding=accepted).headers, accepted
+    for name, encoding in (("page.css", "gzip"), ("icon.svg", None)):
+        small = visitor.get(f"/inspector/assets/{name}", accept_encoding="br, GZIP ;q=1")
+        assert small.headers.get("content-encoding") == encoding, "from 1 KiB on"
 
 
 @pytest.mark.parametrize(
     "name",
     ["../inspector.py", "..%2finspector.py", "%2e%2e/inspector.py", "secret.py", "index.html", "", ".", "..", "nothing.js",
-     "page.js/", "page.js/x", "/etc/passwd", "page.css.br", "page.js%00.css", "a" * 300 + ".js", "__init__.py", "page.JS"],
+     "page.js/", "page.js/x", "/etc/passwd", "page.js.gz", "page.js%00.css", "a" * 300 + ".js", "__init__.py", "page.JS"],
 )  # fmt: skip
 def test_nothing_else_is_a_file_of_the_page(gateway, name):
     answer = Visitor(gateway).get(f"/inspector/assets/{name}")

@@ -56,18 +56,13 @@ _TYPES: Final = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
-    "png": "image/png",
-    "ico": "image/x-icon",
-    "woff2": "font/woff2",
-    "json": "application/json",
     "txt": "text/plain; charset=utf-8",
 }
-_TEXT: Final = frozenset({"html", "js", "css", "svg", "json", "txt"})
+"""Of the files that `make page` writes, by the ending of their names."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _HASHED: Final = re.compile(r"[-.][A-Za-z0-9_]{8,}\.[a-z0-9]+$")
 """A name that changes with what it holds: it may be kept for ever."""
-_ENCODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
-_COMPRESSED_BYTES_LEAST: Final = 1024
+_MIN_GZIP_BYTES: Final = 1024
 _NOT_BUILT: Final = (
     b"The inspector's page is not in this copy of Wireglot: `make page` builds it, packages have it.\n"
 )
@@ -79,8 +74,8 @@ class _File(msgspec.Struct, frozen=True):
     tag: str
     """Of its bytes, quoted as HTTP has it."""
     is_hashed: bool
-    encoded: dict[str, bytes]
-    """By the name of the encoding."""
+    gzipped: bytes
+    """b"": too short to be worth it."""
 
 
 class Site:
@@ -121,21 +116,15 @@ class Site:
         if ending not in _TYPES or not place.is_file():
             return None
         plain = place.read_bytes()
-        encoded = {}
-        for encoding, suffix in _ENCODINGS:
-            built = self._folder / f"{name}{suffix}"
-            if built.is_file():
-                encoded[encoding] = built.read_bytes()
-        if "gzip" not in encoded and ending in _TEXT and len(plain) >= _COMPRESSED_BYTES_LEAST:
-            encoded["gzip"] = gzip.compress(plain, 9, mtime=0)
+        gzipped = gzip.compress(plain, 9, mtime=0) if len(plain) >= _MIN_GZIP_BYTES else b""
         tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
-        return _File(_TYPES[ending], plain, tag, bool(_HASHED.search(name)), encoded)
+        return _File(_TYPES[ending], plain, tag, bool(_HASHED.search(name)), gzipped)
 
 
 def _send(page: PageRequest, found: _File) -> None:
-    encoding = _chosen(page.head.headers.get("accept-encoding", ""), found.encoded)
-    body = found.encoded[encoding] if encoding else found.plain
-    tag = f'{found.tag[:-1]}-{encoding}"' if encoding else found.tag
+    is_gzipped = bool(found.gzipped) and _takes_gzip(page.head.headers.get("accept-encoding", ""))
+    body = found.gzipped if is_gzipped else found.plain
+    tag = f'{found.tag[:-1]}-gzip"' if is_gzipped else found.tag
     kept = "public, max-age=31536000, immutable" if found.is_hashed else "no-cache"
     headers: Headers = [("cache-control", kept), ("etag", tag), ("vary", "accept-encoding")]
     if _is_known(page.head.headers.get("if-none-match", ""), tag):
@@ -143,23 +132,18 @@ def _send(page: PageRequest, found: _File) -> None:
         page.reply.send(304, headers, b"")
         return
     headers.append(("content-type", found.type))
-    if encoding:
-        headers.append(("content-encoding", encoding))
+    if is_gzipped:
+        headers.append(("content-encoding", "gzip"))
     page.record.answered(200)
     page.reply.send(200, headers, body)
 
 
-def _chosen(accepted: str, there: dict[str, bytes]) -> str:
-    """The best of those that are there; "" for none."""
-    wanted = set()
+def _takes_gzip(accepted: str) -> bool:
     for piece in accepted.lower().split(","):
         name, _, weight = piece.partition(";")
-        if weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
-            wanted.add(name.strip())
-    for encoding, _ in _ENCODINGS:
-        if encoding in there and encoding in wanted:
-            return encoding
-    return ""
+        if name.strip() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
 
 
 def _is_known(tags: str, tag: str) -> bool:

@@ -208,8 +208,4 @@ def _why_off(spec: ProviderSpec, settings: Settings) -> str:
             return note[len(head) :]
     if spec.auth == "none":
         return f"it needs no key: [providers.{spec.name}] turns it on"
-    if spec.api_key_env:
-        return f"{' or '.join(spec.api_key_env)} is not set"
-    if spec.login:
-        return f"it is signed in to: [providers.{spec.name}.login], see docs/clouds.md"
-    return f"[providers.{spec.name}] turns it on"
+    return f"{' or '.join(spec.api_key_env)} is not set"
