@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from typing import Any, Final
 
 import pytest
 
+from tests.probe.breakages import _SILENT, sent, swap
+from tests.probe.test_exact_breakages import BrokenEndpoint
+from tests.tiers import rows
+from wireglot.probe.cases.prompts import ask
 from wireglot.probe.endpoint import EndpointRequest, Got
-from wireglot.probe.reply import Broken
-from wireglot.probe.run import CASES, WIRES, DemoEndpoint, run_cases
-from wireglot.probe.talk import ProbeLedger
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
+from wireglot.probe.report import catalog_entry
+from wireglot.probe.run import CASES, WIRES, DemoEndpoint, cases_for, run_cases
+from wireglot.probe.talk import ProbeLedger, Refused, Talk
 
 MESSAGE: Final[dict[str, Any]] = {
     "id": "msg_1",
@@ -126,6 +132,206 @@ def test_a_case_that_says_nothing_is_asked_again_and_not_looked_up() -> None:
     endpoint = Distracted("gemini")
     (finding,) = run_cases([obeys], endpoint, WIRES["gemini"], "demo", ProbeLedger())
     assert (finding.verdict, finding.tries, endpoint.asked) == ("pass", 2, 2)
+
+
+class Answers:
+    """An endpoint that always answers the same."""
+
+    def __init__(self, status: int, document: object) -> None:
+        self._got = Got(status, {"content-type": "application/json"}, json.dumps(document).encode())
+
+    def ask(self, ask: EndpointRequest) -> Got:
+        return self._got
+
+
+def openai_error(status: int) -> Answers:
+    return Answers(status, {"error": {"type": "invalid_request_error", "message": "no"}})
+
+
+@rows(
+    ("status", "asked", "optional"),
+    [
+        (400, Refused, NotApplicable),
+        (401, Refused, Refused),
+        (404, Refused, NotApplicable),
+        (422, Refused, NotApplicable),
+        (429, Inconclusive, Inconclusive),
+        (499, Refused, Refused),
+        (500, Broken, Broken),
+        (501, Refused, NotApplicable),
+        (502, Broken, Broken),
+        (503, Inconclusive, Inconclusive),
+        (529, Inconclusive, Inconclusive),
+    ],
+)
+def test_what_a_status_says_of_a_feature(
+    status: int, asked: type[Exception], optional: type[Exception]
+) -> None:
+    """As docs/probe.md has it: what is refused in good order does not apply, and a server error is a fault."""
+    talk = Talk(openai_error(status), WIRES["openai-chat"], "m", ProbeLedger())
+    with pytest.raises(asked) as refused:
+        talk.ask(ask("Hello"))
+    assert type(refused.value) is asked
+    with pytest.raises(optional) as optionally:
+        talk.optional(ask("Hello"), "media", "image")
+    assert type(optionally.value) is optional
+
+
+def test_what_was_asked_before_is_not_asked_again_and_is_spent_once() -> None:
+    ledger = ProbeLedger()
+    talk = Talk(DemoEndpoint("openai-chat"), WIRES["openai-chat"], "demo", ledger)
+    assert (ledger.requests, ledger.input, ledger.output, ledger.bytes_sent, ledger.most_output) == (0,) * 5
+    usage = talk.ask(ask("Hello")).usage
+    assert usage is not None
+    body = len(talk.exchanges[0].request)
+    for _ in range(2):
+        assert (ledger.requests, ledger.input, ledger.output) == (1, usage.input, usage.output)
+        assert ledger.bytes_sent == body
+        assert ledger.most_output >= usage.output
+        talk.ask(ask("Hello"))
+    assert [each.shared for each in talk.exchanges] == [False, True, True]
+    assert {(each.method, each.path, each.status) for each in talk.exchanges} == {
+        ("POST", "/chat/completions", 200)
+    }
+    again = Talk(DemoEndpoint("openai-chat"), WIRES["openai-chat"], "demo", ledger, fresh=True)
+    again.ask(ask("Hello"))
+    assert (ledger.requests, ledger.bytes_sent, again.exchanges[0].shared) == (2, 2 * body, False)
+
+
+def test_what_an_endpoint_takes_becomes_the_limits_of_its_entry() -> None:
+    def limits(*taken: bool) -> dict[str, Any]:
+        ledger = ProbeLedger()
+        talk = Talk(DemoEndpoint("openai-chat"), WIRES["openai-chat"], "demo", ledger, case="a.case")
+        for what, value in (
+            *(("tool_choices", value) for value in ("none", "required", "named")),
+            *(("text_parts", value) for value in ("system", "user", "tool")),
+            *(("output_formats", value) for value in ("json", "schema")),
+            ("media", "image"),
+            ("parallel_switch", ""),
+            ("strict_tools", ""),
+            ("developer_role", ""),
+            ("thinking", "1"),
+            ("tool_result_media", ""),
+            ("system_midway", ""),
+            ("cache_markers", ""),
+            ("stop_max", "4"),
+            ("max_tokens_field", "max_completion_tokens"),
+            ("sampling", ""),
+            ("settings", "metadata"),
+            ("counts", ""),
+        ):
+            for each in taken:
+                talk.learn(what, value, each, "so it said")
+        entry = catalog_entry(
+            "https://api.example.org/v1", "openai-chat", "m", ledger, date="2026-01-02", version="9"
+        )
+        return tomllib.loads(entry)
+
+    everything = limits(True)
+    assert everything["limits"] == {
+        "tool_choices": ["auto", "none", "required", "named"],
+        "text_parts": ["system", "user", "tool"],
+        "output_formats": ["json", "schema"],
+        "media": ["image"],
+        "parallel_switch": True,
+        "strict_tools": True,
+        "developer_role": True,
+        "thinking": "effort",
+        "tool_result_media": "inside",
+        "system_midway": "anywhere",
+        "cache_markers": 4,
+        "stop_max": 4,
+    }
+    assert everything["counts"] == everything["dialects"] == ["openai-chat"]
+    assert (everything["title"], everything["base_url"]) == ("api-example-org", "https://api.example.org/v1")
+    assert everything["api_key_env"] == ["API_EXAMPLE_ORG_API_KEY"]
+    (source,) = everything["sources"]
+    assert (source["url"], source["date"]) == ("https://api.example.org/v1", "2026-01-02")
+    assert source["limits"] == list(everything["limits"])
+    nothing = limits(False)
+    assert nothing["limits"] == {
+        "tool_choices": ["auto"],
+        "text_parts": [],
+        "output_formats": [],
+        "media": [],
+        "parallel_switch": False,
+        "strict_tools": False,
+        "developer_role": False,
+        "thinking": "none",
+        "tool_result_media": "beside",
+        "system_midway": "no",
+        "cache_markers": 0,
+        "stop_max": 1,
+        "max_tokens_field": "max_tokens",
+        "sampling": [],
+        "settings": [],
+    }
+    assert "counts" not in nothing
+    unknown = limits()
+    assert not unknown.keys() & {"limits", "sources", "counts"}
+
+
+@pytest.mark.parametrize("dialect", WIRES)
+def test_an_endpoint_that_counts_and_says_nothing_passes_no_case_about_texts(dialect: str) -> None:
+    counting = "texts.system-stream"  # compares two counts
+    cases = [case for case in cases_for(dialect) if case.theme == "texts" and case.id != counting]
+    endpoint = BrokenEndpoint(dialect, sent(_SILENT))
+    findings = list(run_cases(cases, endpoint, WIRES[dialect], "demo", ProbeLedger(), wait=lambda _: None))
+    assert [finding.id for finding in findings if finding.verdict == "pass"] == []
+
+
+def test_usage_before_the_end_of_a_stream_fails_its_case() -> None:
+    early = swap(('"usage":null', '"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}'))
+    case = next(case for case in CASES if case.id == "streams.usage")
+    endpoint = BrokenEndpoint("openai-chat", sent(early))
+    (finding,) = run_cases([case], endpoint, WIRES["openai-chat"], "demo", ProbeLedger())
+    assert finding.verdict == "fail", finding.words
+
+
+ERRORS: Final[dict[str, dict[int, tuple[str, ...]]]] = {
+    "anthropic": {
+        400: ("invalid_request_error",),
+        401: ("authentication_error",),
+        403: ("permission_error",),
+        404: ("not_found_error",),
+        413: ("request_too_large",),
+        429: ("rate_limit_error",),
+        529: ("overloaded_error",),
+        418: ("anything",),
+    },
+    "gemini": {
+        400: ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"),
+        401: ("UNAUTHENTICATED",),
+        403: ("PERMISSION_DENIED",),
+        404: ("NOT_FOUND",),
+        429: ("RESOURCE_EXHAUSTED",),
+        500: ("INTERNAL",),
+        503: ("UNAVAILABLE",),
+        418: ("anything",),
+    },
+}
+
+
+@rows(
+    ("dialect", "status", "kind"),
+    [(name, status, kind) for name, by in ERRORS.items() for status, kinds in by.items() for kind in kinds],
+)
+def test_an_error_has_the_kind_of_its_status(dialect: str, status: int, kind: str) -> None:
+    def error(kind: str) -> dict[str, Any]:
+        if dialect == "anthropic":
+            return {"type": "error", "error": {"type": kind, "message": "no"}}
+        return {"error": {"code": status, "status": kind, "message": "no"}}
+
+    wire = WIRES[dialect]
+    assert wire.error(error(kind), status) == (kind, "no")
+    if kind != "anything":
+        with pytest.raises(Broken):
+            wire.error(error("anything"), status)
+
+
+def test_an_error_of_gemini_repeats_its_status() -> None:
+    with pytest.raises(Broken, match="the HTTP status, 404"):
+        WIRES["gemini"].error({"error": {"code": 400, "status": "NOT_FOUND", "message": "no"}}, 404)
 
 
 def test_an_error_of_gemini_may_be_alone_in_a_list() -> None:

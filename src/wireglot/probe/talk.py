@@ -31,7 +31,7 @@ SIZE_OF_EVIDENCE: Final = 4000
 
 
 class Refused(Broken):
-    """A status from 400 to 499 with an error of the dialect."""
+    """A status from 400 to 499, or 501 (not implemented), with an error of the dialect."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(f"status {status} ({kind}): {message[:300]}")
@@ -230,7 +230,7 @@ class Talk:
         if got.status == _OK:
             return self.document(got)
         refusal = self.refusal(got)
-        if got.status >= 500:
+        if got.status >= 500 and got.status not in _REFUSALS:
             raise Broken(str(refusal))
         raise refusal
 
