@@ -126,6 +126,7 @@ PACKAGES = (
         "tests/gateway/state/test_keys.py",
         "tests/gateway/state/test_reasoning_bound.py",
         "tests/gateway/state/test_sessions.py",
+        "tests/site/test_http_api.py",
     ),
     _gateway("observe"),
     _gateway(
