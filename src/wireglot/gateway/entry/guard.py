@@ -37,7 +37,7 @@ def is_loopback(address: str) -> bool:
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        parsed = ipaddress.ip_address(text.partition("%")[0])
+        parsed = ipaddress.ip_address(text)
     except ValueError:
         return None
     mapped = getattr(parsed, "ipv4_mapped", None)
