@@ -38,7 +38,6 @@ class Caller(msgspec.Struct, frozen=True):
 
 LOCAL = Caller("local")
 ADMIN = Caller("admin")
-_ADMIN = Asked(COMMON, "admin")
 ADMIN_HEADER = "x-wireglot-admin"
 """The admin secret beside a caller's key: whoever runs the gateway is told all of an error."""
 
@@ -116,12 +115,12 @@ class Gatekeeper:
         """Of all keys that a head brings."""
         return [
             hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
-            for offered in self._offered(head, asked)
+            for offered in self._offered(head, asked.dialect)
         ]
 
     def admin(self, head: Head, settings: Settings) -> Caller:
         """Whoever has the admin secret. Without one there is no admin API."""
-        self._check_admin(head, self._offered(head, _ADMIN), settings)
+        self._check_admin(head, self._offered(head), settings)
         return ADMIN
 
     def _check_admin(self, head: Head, secrets: list[str], settings: Settings) -> None:
@@ -152,7 +151,7 @@ class Gatekeeper:
         secrets = [held.value for held in (server.metrics_key, server.admin_secret) if held.value]
         if not secrets:
             raise RequestError("not_found", "the metrics are off: set server.metrics_key", code="unknown_url")
-        if _holds(self._offered(head, _ADMIN), secrets):
+        if _holds(self._offered(head), secrets):
             return ADMIN
         peer = f"metrics {head.peer}"
         self._count_failure(peer, settings.limits.auth_failures)
@@ -163,7 +162,7 @@ class Gatekeeper:
     def secrets_in(self, head: Head) -> list[str]:
         """Every secret and key that a head brings, for whoever takes both."""
         named = head.headers.get(ADMIN_HEADER)
-        return [*([named] if named else []), *self._offered(head, _ADMIN)]
+        return [*([named] if named else []), *self._offered(head)]
 
     def known(self, peer: str, secrets: list[str], settings: Settings) -> Caller:
         """Whose one of these secrets is: the admin's, or a client key's. Guesses are counted by peer."""
@@ -195,14 +194,14 @@ class Gatekeeper:
     def asks_for_keys(self, settings: Settings) -> bool:
         return bool(settings.keys) or settings.server.require_key or self._stored.required
 
-    def _offered(self, head: Head, asked: Asked) -> list[str]:
+    def _offered(self, head: Head, dialect: str = COMMON) -> list[str]:
         """Every key the request carries: clients with two settings send both."""
         offered = []
         for name, prefix in self._key_headers:
             value = head.headers.get(name)
             if value is not None and value[: len(prefix)].lower() == prefix:
                 offered.append(value[len(prefix) :].strip())
-        in_query = surface(asked.dialect).client.key_query
+        in_query = surface(dialect).client.key_query
         if in_query:
             offered.append(query_value(head.query, in_query))
         return [key for key in offered if key and len(key) <= _MAX_KEY_LETTERS]
