@@ -1,7 +1,10 @@
 """What is remembered about upstreams."""
 
+import pytest
+
 from tests.gateway.kit import catalogued
 from wireglot.gateway.setting_tables import BreakerPolicy
+from wireglot.gateway.targets import health as health_module
 from wireglot.gateway.targets.health import Breaker, Health, Resting, RetryBudget
 
 POLICY = BreakerPolicy()
@@ -251,15 +254,16 @@ def test_what_rests_is_listed_with_the_seconds_that_are_left():
     assert health.resting(4.0) == [Resting("p", "a", "m", 6.0), Resting("p", "b", "", 8.0, True)]
 
 
-def test_each_route_has_a_breaker_and_those_that_are_open_are_listed():
-    """Names of models come from clients: of 50,000 those that are closed are forgotten."""
+def test_each_route_has_a_breaker_and_those_that_are_open_are_listed(monkeypatch: pytest.MonkeyPatch):
+    """Names of models come from clients: of too many those that are closed are forgotten."""
+    monkeypatch.setattr(health_module, "_MAX_REMEMBERED", 5)
     health = Health()
     fail(health.breaker("p/bad"), 5)
     fail(health.breaker("p/good"), 4)
     assert health.breaker("p/good") is health.breaker("p/good")
     assert health.open_breakers() == ["p/bad"]
     bad, closed = health.breaker("p/bad"), health.breaker("p/good")
-    for number in range(49_998):
+    for number in range(3):
         health.breaker(f"p/{number}")
     assert health.breaker("p/good") is closed
     health.breaker("p/one-more")
@@ -267,9 +271,10 @@ def test_each_route_has_a_breaker_and_those_that_are_open_are_listed():
     assert health.breaker("p/good") is not closed
 
 
-def test_of_50000_cool_downs_none_is_kept():
+def test_too_many_cool_downs_are_forgotten(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(health_module, "_MAX_REMEMBERED", 5)
     health = Health()
-    for number in range(50_000):
+    for number in range(5):
         health.heard_cool("p", "a", str(number), 9.0)
     assert health.usable_at("p", "a", "0", 0.0) == 9
     health.heard_cool("p", "a", "one more", 9.0)
