@@ -231,6 +231,78 @@ def test_distinct_items_are_told_apart() -> None:
     assert len(made) == len(set(made)) == 3
 
 
+@rows(
+    ("schema", "value"),
+    [
+        ({"type": "integer"}, 1),
+        ({"type": "integer", "minimum": 5}, 5),
+        ({"type": "integer", "exclusiveMinimum": 5}, 6),
+        ({"type": "integer", "minimum": 5, "exclusiveMinimum": True}, 6),
+        ({"type": "integer", "minimum": 5, "exclusiveMinimum": 4}, 5),
+        ({"type": "integer", "maximum": 0}, 0),
+        ({"type": "integer", "exclusiveMaximum": 0}, -1),
+        ({"type": "integer", "minimum": 7, "multipleOf": 5}, 10),
+        ({"type": "integer", "multipleOf": 2.5}, 5),
+        ({"type": "number"}, 1.0),
+        ({"type": "number", "multipleOf": 0.5, "maximum": 0.8}, 0.5),
+        ({"type": "number", "minimum": 0, "maximum": 1}, 0.5),
+        ({"type": "number", "minimum": 1, "maximum": 4}, 2.5),
+        ({"type": "number", "minimum": 3}, 3),
+        ({"type": "number", "exclusiveMinimum": 3}, 4),
+        ({"type": "number", "maximum": -3}, -3),
+        ({"type": "number", "exclusiveMaximum": -3}, -4),
+        ({"maximum": -3}, -3),
+        ({"type": "boolean"}, False),
+        ({"type": "boolean", "default": True}, True),
+        ({"type": "null"}, None),
+        ({"type": ["null", "integer"]}, 1),
+        ({"type": "TYPE_UNSPECIFIED", "items": {}}, ["demo"]),
+        ({"type": "string", "default": "x"}, "x"),
+        ({"type": "string", "default": 5}, "demo"),
+        ({"type": "integer", "default": True}, 1),
+        ({"type": "string", "minLength": 6}, "demoxx"),
+        ({"type": "string", "maxLength": 2}, "de"),
+        ({"enum": [None, "a", "b"]}, "a"),
+        ({"enum": [None]}, None),
+        ({"const": 0}, 0),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2, "uniqueItems": True}, [1, 2]),
+        ({"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True}, ["a", "b"]),
+        ({"type": "array", "items": {"type": "integer"}, "maxItems": 0}, []),
+        ({"prefixItems": [{"type": "integer"}, {"const": "b"}]}, [1, "b"]),
+        ({"type": "object", "minProperties": 2}, {"demo_0": "demo", "demo_1": "demo"}),
+        ({"required": ["n"], "additionalProperties": {"type": "integer"}}, {"n": 1}),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, 1),
+        ({"oneOf": [{"type": "null"}]}, None),
+        ({"$ref": "#/a~1b/0", "a/b": [{"const": 3}]}, 3),
+        ({"$ref": "other.json#/a"}, "demo"),
+        ({"allOf": [{"enum": ["a", "b"]}, {"enum": ["b", "c"]}]}, "b"),
+        ({"type": "integer", "allOf": [{"minimum": 2}, {"minimum": 9}, {"maximum": 12}, {"maximum": 20}]}, 9),
+        ({"type": "integer", "allOf": [{"maximum": -2}, {"maximum": -9}]}, -9),
+    ],
+)
+def test_the_simplest_value_within_the_bounds_is_taken(schema: dict[str, Any], value: Any) -> None:
+    assert filled(schema) == value
+    assert type(filled(schema)) is type(value)
+
+
+@rows(
+    ("keys", "value"),
+    [
+        (("path", "filePath", "file-name", "ABSOLUTE_PATH", "target_file", "file", "filepath"), "README.md"),
+        (("command", "cmd", "script", "shellCommand"), "echo hello from the demo model"),
+        (("dir_path", "directory", "workdir", "cwd", "dir", "folder"), "."),
+        (("city", "location", "place", "town"), "Paris"),
+        (("query", "q", "text", "prompt", "message", "question", "input", "content", "task"), "demo"),
+        (("description", "reason", "justification", "explanation", "why"), "The demo model tries its tools"),
+        (("url", "uri", "link", "href"), "https://example.com/"),
+        (("anything", ""), "demo"),
+    ],
+)
+def test_a_text_is_what_its_key_asks_for(keys: tuple[str, ...], value: str) -> None:
+    schema = {"type": "object", "properties": {key: {"type": "string"} for key in keys}}
+    assert filled(schema) == dict.fromkeys(keys, value)
+
+
 def test_a_schema_that_holds_itself_ends() -> None:
     tree: dict[str, Any] = {
         "$defs": {

@@ -300,6 +300,26 @@ def test_directives_that_say_nothing_are_left_alone() -> None:
     assert without_directives("a [[demo:text 3]] b") == "a  b"
 
 
+@rows(
+    ("directive", "expected"),
+    [
+        ("text 0", Directives(words=1)),
+        ("text 99999", Directives(words=20_000)),
+        ("tools 0", Directives(calls=1)),
+        ("tools 99", Directives(calls=16)),
+        ("slow 9999ms", Directives(gap=9.999)),
+        ("slow 11s", Directives(gap=10.0)),
+        ("fail 399", Directives()),
+        ("fail 400", Directives(fail=400)),
+        ("fail 599 retry-after=7", Directives(fail=599, retry_after=7)),
+        ("fail 600", Directives()),
+        ("tool read", Directives(tool="read")),
+    ],
+)
+def test_what_directives_ask_for_has_bounds(directive: str, expected: Directives) -> None:
+    assert parse_directives(f"[[demo:{directive}]]") == expected
+
+
 def test_usage_adds_up_and_counts_what_was_cached() -> None:
     request = ask("Weather in Rome?", tools=(WEATHER,))
     script = answer(request)

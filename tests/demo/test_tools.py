@@ -8,6 +8,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.demo.script import answer
+from wireglot.demo.tools import closing_tools, hints_of, places_in, reading_tools, weather_tools
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.request import Grammar, Request, Tool
 from wireglot.wire.json import decode
@@ -178,3 +179,55 @@ def test_of_several_files_one_is_read_in_each_turn_and_each_has_thoughts_of_its_
     assert tuple(read) == files
     assert len(thoughts) == len(files)
     assert answer(request).content[-1] == Text(f"FINAL-OK {NONCE}")
+
+
+AGENT_TOOLS = {
+    "path": (
+        *("Read", "read_file", "readfile", "view", "view_file", "open_file", "cat", "get_file"),
+        "mcp__files__get_file_contents",
+    ),
+    "command": (
+        *("Bash", "exec_command", "shell_command", "shell", "run_shell_command", "run_command"),
+        *("execute_command", "run_terminal_cmd", "local_shell", "functions.exec", "execute", "terminal"),
+    ),
+}
+
+
+def test_of_the_tools_that_agents_have_the_likeliest_reads_a_file() -> None:
+    """Those made for reading, those for commands, those that may, and last those that change something."""
+
+    def tool(name: str, key: str, description: str = "") -> Tool:
+        return Tool(name, description, {"type": "object", "properties": {key: {"type": "string"}}})
+
+    ranked = [
+        *(tool(name, key) for key, names in AGENT_TOOLS.items() for name in names),
+        tool("show", "file_path", "Reads a file"),
+        tool("run_it", "cmd"),
+        tool("other", "x"),
+        tool("write_file", "path", "Writes the content"),
+    ]
+    assert reading_tools(list(reversed(ranked))) == ranked
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["final_result", "finalAnswer", "structured_output", "attempt_completion", "task_done", "a__return_final_answer"],
+)  # fmt: skip
+def test_tools_that_take_the_answer_are_known_by_their_names(name: str) -> None:
+    tools = [Tool(name, "", {}), Tool(f"{name}_x", "", {})]
+    assert closing_tools(tools) == tools[:1]
+
+
+def test_the_weather_is_asked_of_a_tool_that_tells_it_and_changes_nothing() -> None:
+    tools = [Tool(name, "", {}) for name in ("get_weather", "update_weather", "get_time", "api.weatherNow")]
+    assert weather_tools(tools, "The WEATHER, please") == [tools[0], tools[3]]
+    assert weather_tools(tools, "What time is it?") == []
+
+
+def test_hints_are_paths_places_and_words_and_never_a_command() -> None:
+    hints = hints_of("Show ~/a/b.txt and the weather in New York and for Rome and in Rome, `rm -rf /`")
+    assert (hints.path, hints.command, hints.place) == ("~/a/b.txt", "", "New York")
+    assert hints_of("x " * 200).text == ("x " * 100)
+    marked = hints_of("Show a.txt", "/m/f.txt", "FINAL")
+    assert (marked.path, marked.command, marked.text) == ("/m/f.txt", "cat /m/f.txt", "FINAL")
+    assert places_in("in Rome, at Paris, in Rome") == ["Rome", "Paris"]

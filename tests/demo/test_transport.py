@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.demo.service import DemoTransport
+from wireglot.demo.service import DemoTarget, DemoTransport, serve, target_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
@@ -287,6 +287,81 @@ def test_models_are_listed_in_the_dialect_of_who_asks(
     assert status == 200
     (model,) = document[where]
     assert "demo" in (model.get("id"), model.get("name", "").removeprefix("models/"))
+    one = asyncio.run(_document(Outbound("GET", f"demo:{path}/other%2Fone", headers)))[1]
+    assert "other/one" in (one.get("id"), one.get("name", "").removeprefix("models/"))
+    assert one.keys() == model.keys()
+
+
+def test_lists_of_models_are_those_of_their_dialects() -> None:
+    def listed(*headers: tuple[str, str]) -> dict[str, Any]:
+        target = target_of("/models", headers=dict(headers))
+        assert target is not None
+        document: dict[str, Any] = decode(serve(target, b"", now=7).body)
+        return document
+
+    assert listed() == {
+        "object": "list",
+        "data": [{"id": "demo", "object": "model", "created": 7, "owned_by": "wireglot"}],
+    }
+    assert listed(("anthropic-version", "2023-06-01")) == {
+        "data": [
+            {
+                "type": "model",
+                "id": "demo",
+                "display_name": "Wireglot demo",
+                "created_at": "2026-01-01T00:00:00Z",
+            }
+        ],
+        "has_more": False,
+        "first_id": "demo",
+        "last_id": "demo",
+    }
+    assert listed(("x-goog-api-key", "x")) == {
+        "models": [
+            {
+                "name": "models/demo",
+                "version": "001",
+                "displayName": "Wireglot demo",
+                "inputTokenLimit": 1_000_000,
+                "outputTokenLimit": 65_536,
+                "supportedGenerationMethods": ["generateContent", "countTokens"],
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [("anthropic", "msg_demo"), ("openai-chat", "chatcmpl-demo"), ("openai-responses", "resp_demo")],
+)
+def test_an_answer_has_an_id_of_its_dialect_that_its_headers_repeat(name: str, prefix: str) -> None:
+    body = encode(body_of(name, ask("Hello"), False))
+    served, again, other = (serve(DemoTarget(name, "generate"), body, seed=seed) for seed in ("", "", "x"))
+    document = decode(served.body)
+    assert document["id"].startswith(prefix)
+    assert document["model"] == "demo"
+    assert dict(served.headers) == {
+        "content-type": "application/json",
+        "x-request-id": document["id"],
+        "request-id": document["id"],
+    }
+    assert served == again
+    assert decode(other.body)["id"] != document["id"]
+
+
+@pytest.mark.parametrize(
+    ("wait", "header"),
+    [
+        ("retry-after=2", ("retry-after", "2")),
+        ("retry-after-ms=1500", ("retry-after-ms", "1500")),
+        ("", None),
+    ],
+)
+def test_a_failure_tells_how_long_to_wait(wait: str, header: tuple[str, str] | None) -> None:
+    body = encode(body_of("openai-chat", ask(f"[[demo:fail 503 {wait}]]"), False))
+    served = serve(DemoTarget("openai-chat", "generate"), body)
+    assert served.status == 503
+    assert [each for each in served.headers if "retry" in each[0]] == ([header] if header else [])
 
 
 @rows("name", DIALECTS)

@@ -92,11 +92,11 @@ def suitable_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
     """Those the prompt speaks of first, then harmless ones, in the order they were offered."""
     said = {word.lower() for word in _WORD.findall(prompt)}
 
-    def rank(tool: Tool) -> tuple[bool, int, bool, int]:
+    def rank(tool: Tool) -> tuple[bool, int, bool]:
         named = tool.name.lower() in prompt.lower()
         words = {word.lower() for word in _WORD.findall(f"{tool.name} {(tool.description or '')[:400]}")}
         heavy = _HEAVY.search(tool.name.lower()) is not None
-        return not named, -min(3, len(words & said)) if not heavy else 0, heavy, 0
+        return not named, -min(3, len(words & said)) if not heavy else 0, heavy
 
     return sorted(tools, key=rank)
 
