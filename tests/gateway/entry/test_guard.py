@@ -165,6 +165,7 @@ def test_a_wrong_key_is_refused_without_being_repeated(path, query, headers):
 def test_without_keys_everyone_is_the_local_caller():
     request = head("POST", "/v1/messages")
     assert Gatekeeper(lambda: 0.0).caller(request, match(request), settings()) is LOCAL
+    assert Gatekeeper(lambda: 0.0).metrics(request, settings()) is LOCAL
 
 
 def test_a_key_has_at_most_4096_characters():

@@ -117,6 +117,7 @@ def test_a_link_from_elsewhere_leads_to_the_page_and_to_nothing_else(open_gatewa
     visitor = Visitor(open_gateway)
     assert visitor.get("/inspector/x/req_1", **link).status != 403
     assert visitor.get("/inspector/x/req_1", **link | {"sec-fetch-dest": "iframe"}).status == 403
+    assert visitor.get("/inspector/x/req_1", **link | {"sec-fetch-dest": None}).status != 403
     assert visitor.get(SETUP, **link).status == 403
 
 

@@ -65,6 +65,14 @@ def test_a_request_is_changed_before_it_is_asked(made: Stage) -> None:
     assert "Something else." in trace["attempts"][0]["request"]["body"]
 
 
+def test_a_replay_goes_on_with_no_conversation_and_never_in_the_background(made: Stage) -> None:
+    id = recorded(made, "openai-responses")
+    body = decode(made.look.trace(id)["request"]["body"])
+    state = {"previous_response_id": "resp_of_another", "conversation": "conv_1", "background": True}
+    trace = again(made, id, to="openai-responses-up/m1", body=body | state)
+    assert not decode(trace["request"]["body"]).keys() & state.keys()
+
+
 def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> None:
     id = recorded(made, "anthropic")
     before = len(made.upstream.requests)
