@@ -207,6 +207,8 @@ def test_of_the_tools_that_agents_have_the_likeliest_reads_a_file() -> None:
         tool("write_file", "path", "Writes the content"),
     ]
     assert reading_tools(list(reversed(ranked))) == ranked
+    show, program, other = tool("show", "path", "Reads"), tool("terminal", "code"), tool("terminal", "x")
+    assert reading_tools([other, show, program]) == [program, show, other]
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ class _Filler:
             return _text(given, hint or _usual_text(key))
         if kind in ("integer", "number"):
             return number_for(given, whole=kind == "integer")
-        return kind == "boolean" and bool(given.get("default")) if kind != "null" else None
+        return None if kind == "null" else False
 
     def _flat(self, schema: Any, turns: int) -> dict[str, Any]:
         """The schema with references, `allOf` and the first fitting branch merged into it."""

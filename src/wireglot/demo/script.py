@@ -341,16 +341,16 @@ class _Author:
         return weather_tools(offered, self.turn.prompt) if self.turn.said else []
 
     def _readers(self, offered: list[Tool]) -> list[Tool]:
-        """The next tool to read a file with: one that showed no nonce in the last is not asked again."""
+        """Tools to read a file with, the next one first: one that showed no nonce is not asked again."""
         ranked = reading_tools(offered)
         if self.reading.results < len(self.reading.files) - 1:
-            return ranked[:1]
+            return ranked
         made = [call.name for call in calls_of(self.turn.before)] if self.turn.results else []
         used = made[: max(0, len(made) - len(self.reading.files) + 1)]  # the newest stand first
         if len(used) >= _READ_TRIES and not self._must_call:
             return []
         left = [tool for tool in ranked if tool.name not in used]
-        return left[:1] or (ranked[:1] if self._must_call or not used else [])
+        return left or (ranked if self._must_call or not used else [])
 
     def _call(self, tool: Tool, number: int, arguments: str) -> ToolCall:
         prefix = "toolu_demo" if self.dialect == "anthropic" else "call_demo"
