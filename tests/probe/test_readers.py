@@ -11,8 +11,8 @@ import pytest
 from tests.probe.breakages import _SILENT, sent, swap
 from tests.probe.test_exact_breakages import BrokenEndpoint
 from tests.tiers import rows
-from wireglot.probe.cases.prompts import ask
 from wireglot.probe.endpoint import EndpointRequest, Got
+from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
 from wireglot.probe.report import catalog_entry
 from wireglot.probe.run import CASES, WIRES, DemoEndpoint, cases_for, run_cases
