@@ -15,6 +15,7 @@ from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
 from wireglot.gateway.setting_tables import BreakerPolicy, SafeguardSettings, TraceSettings
 from wireglot.gateway.settings import (
     ClientKey,
+    Group,
     Keep,
     Provider,
     Rule,
@@ -39,6 +40,7 @@ STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
     "breaker": (BreakerPolicy,),
     "rule": (Rule,),
     "key": (ClientKey, KeyQuotas),
+    "group": (Group, KeyQuotas),
     "price": (Price,),
     "store": (StoreSettings,),
     "keep": (Keep,),

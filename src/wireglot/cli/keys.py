@@ -171,7 +171,7 @@ async def _in_the_store(settings: Settings, arguments: argparse.Namespace) -> in
     note = StoreNote(settings)
     engine = await open_engine(settings.store.url.value)
     try:
-        ring = Keyring(engine.keys, {key.name for key in settings.keys})
+        ring = Keyring(engine.keys, {key.name for key in settings.keys}, settings.groups)
         await _do(arguments, InStore(ring, lambda caller: wiped(settings, engine, caller)))
     finally:
         await engine.close()
@@ -221,7 +221,11 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
 
 def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
     """What was named on the command line, as the admin API spells it."""
-    fields = {name: value for name in (*_WORDS, "models") if (value := getattr(arguments, name)) is not None}
+    fields = {
+        name: value
+        for name in (*_WORDS, "models", "group", "owner")
+        if (value := getattr(arguments, name)) is not None
+    }
     expires = arguments.expires
     if isinstance(expires, int):
         expires = (datetime.now(UTC) + timedelta(seconds=expires)).isoformat(timespec="seconds")
@@ -288,5 +292,7 @@ def _created(document: dict[str, Any]) -> str:
 
 def _may(document: dict[str, Any]) -> str:
     said = [", ".join(document["models"]) or "all models"]
+    if document.get("group"):
+        said.append(f"group {document['group']}")
     said += [words.format(document[name]) for name, words in _WORDS.items() if document.get(name)]
     return "; ".join(said)

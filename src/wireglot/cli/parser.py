@@ -235,6 +235,8 @@ def _add_key_name(parser: argparse.ArgumentParser) -> None:
 
 def _add_key_limits(parser: argparse.ArgumentParser) -> None:
     option(parser, "--models", "A,B", "names and patterns it may ask for (default: all)", type=_names)
+    option(parser, "--group", "NAME", "a group of [groups]: what the key does not set is the group's")
+    option(parser, "--owner", "NAME", "the person who uses it, for reports")
     option(parser, "--expires", "TIME|DATE", "30d, 12h, or a date like 2027-01-31", type=_expiry)
     for name, meaning in _KEY_LIMITS.items():
         money = name.startswith("cost_")

@@ -119,6 +119,33 @@ class Rule(msgspec.Struct, frozen=True):
     ] = None
 
 
+class Group(msgspec.Struct, frozen=True):
+    """One of [groups]. Its quotas, the fields of KeyQuotas, stand in the group's own table."""
+
+    name: Annotated[str, setting("the name of its table", computed=True)]
+    losses: Annotated[
+        LossPolicy | None,
+        setting("`losses` of its keys that set none", default="the top level's"),
+    ] = None
+    models: Annotated[
+        tuple[str, ...],
+        setting(
+            "models that its keys may use unless they set their own: names and patterns",
+            expected="a list of model names and patterns",
+            default="all",
+        ),
+    ] = ()
+    limits: Annotated[KeyQuotas, setting("what each of its keys may use", computed=True)] = KeyQuotas()
+    shared: Annotated[
+        KeyQuotas,
+        setting("the same quotas, for all its keys together", form="table", default="none"),
+    ] = KeyQuotas()
+    safeguards: Annotated[
+        SafeguardSettings | None,
+        setting("[`[safeguards]`](#safeguards) for its keys", form="table", default="the top level's"),
+    ] = None
+
+
 class ClientKey(msgspec.Struct, frozen=True):
     """One of [keys]. Its quotas, the fields of KeyQuotas, stand in the key's own table."""
 
@@ -149,7 +176,26 @@ class ClientKey(msgspec.Struct, frozen=True):
         ),
     ] = 0
     """Unix milliseconds, 0: never."""
+    group: Annotated[
+        str, setting("a group of [`[groups]`](#groups): what the key does not set is the group's")
+    ] = ""
+    owner: Annotated[str, setting("the person who uses it, for reports")] = ""
     created: Annotated[int, setting("when it was made; 0: in the file", computed=True)] = 0
+
+    def in_group(self, group: Group | None) -> ClientKey:
+        """The key with what it leaves to its group."""
+        if group is None:
+            return self
+        limits = {
+            name: getattr(self.limits, name) or getattr(group.limits, name)
+            for name in KeyQuotas.__struct_fields__
+        }
+        return msgspec.structs.replace(
+            self,
+            losses=self.losses or group.losses,
+            models=self.models or group.models,
+            limits=KeyQuotas(**limits),
+        )
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
@@ -344,6 +390,7 @@ class Settings(msgspec.Struct, frozen=True):
             form="table",
         ),
     ] = ()
+    groups: Annotated[dict[str, Group], setting("[groups of client keys](#groups)")] = {}
     losses: Annotated[
         LossPolicy,
         setting(

@@ -190,6 +190,10 @@ class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
     old_digest: str = ""
     """The key before the last rotation, good until `old_until`."""
     old_until: int = 0
+    group: str = ""
+    """Of the configuration's [groups]: what the row leaves out is the group's."""
+    owner: str = ""
+    """The person who uses it."""
 
 
 _KEYS: Final = msgspec.json.Decoder(KeyRow)

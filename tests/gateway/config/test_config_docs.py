@@ -120,8 +120,10 @@ def test_every_variable_is_documented() -> None:
 
 def test_the_examples_load(tmp_path: Path) -> None:
     environ = dict.fromkeys(("MOONSHOT_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "GROQ_API_KEY"), "k")
-    first, second, prices = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    first, second, groups, prices = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
     first = first.replace("sha256:...", "sha256:" + 64 * "0")
     assert len(loaded(tmp_path, first, {**QUIET, **environ}).rules) == 2
     assert len(loaded(tmp_path, first.split("[models]")[0] + second, {**QUIET, **environ}).rules) == 4
+    grouped = first.split("[models]")[0] + '[models]\nfast = "gemini/gemini-2.5-flash"\n' + groups
+    assert loaded(tmp_path, grouped, {**QUIET, **environ}).groups["engineering"].models == ("claude-*", "fast")
     assert len(loaded(tmp_path, prices, {**QUIET, **environ}).prices) == 2

@@ -15,7 +15,7 @@ from tests.waiting import until
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.process_limits import ProcessLimits
-from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
+from wireglot.gateway.settings import ClientKey, Group, Secret, ServerSettings
 from wireglot.gateway.state.keys.ring import (
     KeyRefused,
     Keyring,
@@ -28,7 +28,7 @@ from wireglot.gateway.state.keys.ring import (
 from wireglot.gateway.state.keys.table import TRUSTED_SECONDS, KeyTable
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory.engine import MemoryKeys
-from wireglot.stores.records import KeyRow
+from wireglot.stores.records import KeyQuotas, KeyRow
 
 DAY = 86_400
 
@@ -74,7 +74,7 @@ class House:
             clock=lambda: self.clock,
             wall=lambda: self.wall,
         )
-        self.ring = Keyring(self.keys, {"configured"}, wall=lambda: self.wall)
+        self.ring = Keyring(self.keys, {"configured"}, {"eng"}, wall=lambda: self.wall)
 
     async def create(self, name: str = "me", **fields: Any) -> str:
         _, key = await self.ring.create(name, fields)
@@ -497,5 +497,64 @@ def test_without_any_key_everyone_is_local() -> None:
         required = settings(server=ServerSettings(require_key=True))
         with pytest.raises(RequestError):
             Gatekeeper(lambda: 0.0, house.table).caller(request, match(request), required)
+
+    run(work())
+
+
+def test_a_stored_key_has_what_it_leaves_out_from_its_group_as_the_configuration_has_it_now() -> None:
+    async def work() -> None:
+        house = House()
+        house.table.groups = {"eng": Group("eng", models=("fast",), limits=KeyQuotas(concurrent=3))}
+        key = await house.create(group="eng", owner="ada", requests_per_minute=7)
+        found = house.table.find(digest_of(key))
+        assert found is not None
+        assert (found.models, found.group, found.owner) == (("fast",), "eng", "ada")
+        assert found.limits == KeyQuotas(requests_per_minute=7, concurrent=3)
+        house.table.groups = {"eng": Group("eng", models=("slow",))}
+        await house.table.refresh()
+        found = house.table.find(digest_of(key))
+        assert found is not None
+        assert (found.models, found.limits) == (("slow",), KeyQuotas(requests_per_minute=7))
+        reads = house.keys.reads
+        await house.table.refresh()
+        assert house.keys.reads == reads, "nothing has changed"
+
+    run(work())
+
+
+def test_a_stored_key_without_its_group_is_rejected_and_reported_once() -> None:
+    """Its limits are the group's: without it there would be none."""
+
+    async def work() -> None:
+        house = House()
+        house.table.groups = {"eng": Group("eng")}
+        key = await house.create(group="eng")
+        assert house.opens(key)
+        house.table.groups = {}
+        await house.table.refresh()
+        await house.create("other")
+        assert not house.opens(key)
+        assert house.notes == ["key without group"]
+        house.table.groups = {"eng": Group("eng")}
+        await house.table.refresh()
+        assert house.opens(key)
+
+    run(work())
+
+
+@rows(
+    ("fields", "field"),
+    [
+        ({"group": "egn"}, "group"),
+        ({"group": 3}, "group"),
+        ({"owner": "a\nb"}, "owner"),
+        ({"owner": "a" * 201}, "owner"),
+    ],
+)
+def test_a_group_and_an_owner_are_checked(fields: dict[str, Any], field: str) -> None:
+    async def work() -> None:
+        with pytest.raises(KeyRefused) as refused:
+            await House().ring.create("me", fields)
+        assert refused.value.field == field
 
     run(work())

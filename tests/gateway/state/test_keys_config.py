@@ -79,3 +79,53 @@ def test_a_caller_that_is_no_key_gives_its_name_to_none(tmp_path: Path, name: st
     found = problems(tmp_path, text)
     assert list(found) == [f"keys.{name}"]
     assert "but not" in found[f"keys.{name}"]
+
+
+GROUPED = """
+[groups.eng]
+models = ["demo/*"]
+losses = "strict"
+cost_per_month = 50
+requests_per_minute = 10
+[groups.eng.shared]
+cost_per_month = 2000
+[groups.eng.safeguards]
+mode = "off"
+"""
+
+
+def test_a_key_has_what_it_leaves_out_from_its_group(tmp_path: Path) -> None:
+    found = loaded(tmp_path, key('group = "eng"\nowner = "ada@example.com"\ncost_per_month = 5') + GROUPED)
+    (own,) = found.keys
+    assert own.limits == KeyQuotas(requests_per_minute=10, cost_per_month=5_000_000)
+    assert (own.models, own.losses, own.owner) == (("demo/*",), "strict", "ada@example.com")
+    group = found.groups["eng"]
+    assert group.shared == KeyQuotas(cost_per_month=2_000_000_000)
+    assert group.safeguards is not None
+    assert group.safeguards.mode == "off"
+
+
+def test_what_a_key_sets_wins_over_its_group(tmp_path: Path) -> None:
+    text = key('group = "eng"\nmodels = ["fast"]\nlosses = "warn"\nrequests_per_minute = 3') + GROUPED
+    (own,) = loaded(tmp_path, text).keys
+    assert (own.models, own.losses) == (("fast",), "warn")
+    assert own.limits == KeyQuotas(requests_per_minute=3, cost_per_month=50_000_000)
+
+
+@rows(
+    ("text", "field", "said"),
+    [
+        (key('group = "egn"') + GROUPED, "keys.team.group", "did you mean eng?"),
+        (key("") + "[groups.eng]\ncost = 3\n", "groups.eng.cost", "an unknown one"),
+        (key("") + "[groups.eng.shared]\ncost_per_month = -1\n", "groups.eng.shared.cost_per_month", "money"),
+        (key("") + '[groups.eng.safeguards]\nmode = "on"\n', "groups.eng.safeguards.mode", "judge"),
+        (key("") + '[groups.eng.safeguards]\nmodel = "away/m"\n', "groups.eng.safeguards.model", "provider"),
+        (key("") + '[groups."a/b"]\n', 'groups."a/b"', "a name of letters"),
+        ("groups = 3\n" + key(""), "groups", "a table"),
+        (key("") + "[groups]\neng = 3\n", "groups.eng", "a table"),
+    ],
+)
+def test_what_is_wrong_with_a_group_is_reported(tmp_path: Path, text: str, field: str, said: str) -> None:
+    found = problems(tmp_path, text)
+    assert list(found) == [field]
+    assert said in found[field]

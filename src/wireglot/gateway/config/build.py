@@ -14,7 +14,7 @@ from wireglot.gateway.config import providers as providing
 from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
-from wireglot.gateway.config.keys import read_keys
+from wireglot.gateway.config.keys import read_groups, read_keys
 from wireglot.gateway.config.models import (
     check_model,
     read_rules,
@@ -23,7 +23,7 @@ from wireglot.gateway.config.models import (
     without_providers,
 )
 from wireglot.gateway.config.prices import read_prices
-from wireglot.gateway.config.problems import Problems
+from wireglot.gateway.config.problems import Problems, key_path
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.server import (
     metrics_notes,
@@ -76,7 +76,8 @@ def load(
     table = whole.table("server")
     server = read_server(table, references, data_dir(environ), create=create_secret)
     limits = whole.read(Settings, "limits")
-    keys = read_keys(_given(whole, "keys"), problems)
+    groups = read_groups(_given(whole, "groups"), problems)
+    keys = read_keys(_given(whole, "keys"), groups, problems)
     store = read_store(whole.table("store"), references, data_dir(environ))
     notes.extend(shared_store_notes(store, server))
     notes.extend(metrics_notes(server, len(keys)))
@@ -103,12 +104,18 @@ def load(
         providers=providers,
         rules=rules,
         keys=keys,
+        groups=groups,
         store=store,
         prices=prices,
         off={name: unset.variable for name, unset in off.items()},
     )
-    judge = settings.safeguards.model
-    check_model(judge, "safeguards.model", rules, known, named, problems)
+    judges = {
+        "safeguards.model": settings.safeguards,
+        **{f"{key_path('groups', name)}.safeguards.model": each.safeguards for name, each in groups.items()},
+    }
+    for place, checks in judges.items():
+        if checks is not None:
+            check_model(checks.model, place, rules, known, named, problems)
     whole.close()
     if references.literal and path is not None and path.exists():
         references.warn_if_open(path, path.stat().st_mode)

@@ -1,4 +1,4 @@
-"""[keys] -> the client keys, by their hashes, and what each may use."""
+"""[keys] and [groups] -> the client keys, by their hashes, and what each may use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.gateway.config.problems import Problems, key_path, kind, shown
+from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
 from wireglot.gateway.config.table import Setting, Table, declared
-from wireglot.gateway.settings import ClientKey
+from wireglot.gateway.setting_tables import SafeguardSettings
+from wireglot.gateway.settings import ClientKey, Group
 from wireglot.providers.prices import micro
 from wireglot.stores.records import MICRO, KeyQuotas
 
@@ -26,7 +27,35 @@ RESERVED: Final = frozenset({"admin", "local"})
 NAME_EXPECTED: Final = "a name of letters, digits, '.', '_', '@' and '-', but not 'admin' or 'local'"
 
 
-def read_keys(value: object, problems: Problems) -> tuple[ClientKey, ...]:
+def read_groups(value: object, problems: Problems) -> dict[str, Group]:
+    if not isinstance(value, Mapping):
+        problems.add("groups", "a table", kind(value))
+        return {}
+    return {name: _read_group(name, given, problems) for name, given in value.items()}
+
+
+def _read_group(name: str, given: object, problems: Problems) -> Group:
+    path = key_path("groups", name)
+    if not is_name(name):
+        problems.add(path, NAME_EXPECTED, shown(name))
+    if not isinstance(given, Mapping):
+        problems.add(path, "a table", kind(given))
+        return Group(name)
+    table = Table(given, path, problems)
+    shared, checks = table.table("shared"), table.table("safeguards")
+    group = table.over(
+        Group(name),
+        limits=read_limits(table),
+        shared=read_limits(shared),
+        safeguards=checks.over(SafeguardSettings()) if checks.values else None,
+    )
+    for each in (shared, checks, table):
+        each.close()
+    return group
+
+
+def read_keys(value: object, groups: Mapping[str, Group], problems: Problems) -> tuple[ClientKey, ...]:
+    """Each with what it leaves to its group."""
     if not isinstance(value, Mapping):
         problems.add("keys", "a table", kind(value))
         return ()
@@ -38,9 +67,12 @@ def read_keys(value: object, problems: Problems) -> tuple[ClientKey, ...]:
         key = _read(name, given, path, problems)
         if key is None:
             continue
+        if key.group and key.group not in groups:
+            expected = f"a group of [groups]{meant(key.group, groups)}"
+            problems.add(key_path(path, "group"), expected, shown(key.group))
         if key.digest in keys:
             problems.add(path, "a key of its own", f"the one of {keys[key.digest].name}")
-        keys[key.digest] = key
+        keys[key.digest] = key.in_group(groups.get(key.group))
     return tuple(keys.values())
 
 

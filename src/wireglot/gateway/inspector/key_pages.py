@@ -89,6 +89,8 @@ def configured_key(key: ClientKey, now: float) -> dict[str, Any]:
         "models": list(key.models),
         "losses": key.losses,
         "expires": stamp(key.expires),
+        "group": key.group or None,
+        "owner": key.owner or None,
         **limits,
     }
 

@@ -124,7 +124,7 @@ def _is_checked_here(job: Job, target: Target) -> bool:
 
 def _checked(job: Job) -> Loss:
     """What becomes of the checks that a request asks for. Raises the refusal, where they are refused."""
-    path, settings = "$.safeguards", job.settings.safeguards
+    path, settings = "$.safeguards", job.safeguards
     match settings.mode:
         case "refuse":
             message = f"{job.surface.client.safeguards}: this gateway makes no such check for this model"

@@ -99,7 +99,7 @@ class Judge:
     ) -> tuple[SafeguardResult, ...]:
         """What each check has found. `calls`: of the whole answer, as the client gets them. `cut`: those
         of which it has seen only a beginning."""
-        if exchange.job.settings.safeguards.mode != "judge":
+        if exchange.job.safeguards.mode != "judge":
             return tuple(SafeguardResult(each.kind, "unsupported") for each in safeguards)
         exchange.leave_provider()  # which one of these requests may need
         results = []
@@ -152,7 +152,7 @@ def _request(exchange: Exchange, safeguard: Safeguard, call: dict[str, Any]) -> 
     """In the client's own dialect, as everything that comes in."""
     job, request = exchange.job, exchange.request()
     asked = Request(
-        job.settings.safeguards.model or job.model,
+        job.safeguards.model or job.model,
         (
             Message("system", (Text(INSTRUCTIONS),)),
             Message("user", (Text(encode_text(_question(request, safeguard, call))),)),
@@ -199,7 +199,7 @@ def _incoming(job: Job) -> Incoming:
         "user-agent": AGENT,
         "content-type": "application/json",
         "x-session-id": job.session,
-        "x-wireglot-timeout": f"{job.settings.safeguards.timeout:g}",
+        "x-wireglot-timeout": f"{job.safeguards.timeout:g}",
         "x-wireglot-loss-policy": "silent",
     }
     head = Head("POST", target=path, path=path, query="", headers=headers, peer=job.head.peer)

@@ -10,6 +10,7 @@ from wireglot.dialects.base import Context, Surface
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.setting_tables import SafeguardSettings
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.http.application import Head
 from wireglot.wire.splice import Outline
@@ -22,6 +23,13 @@ class Incoming(msgspec.Struct, frozen=True):
     head: Head
     asked: Asked
     caller: Caller
+
+    @property
+    def safeguards(self) -> SafeguardSettings:
+        """Of the caller's group, or of all."""
+        key = self.caller.key
+        group = self.settings.groups.get(key.group) if key is not None else None
+        return group.safeguards if group is not None and group.safeguards else self.settings.safeguards
 
 
 class Job(Incoming, frozen=True, eq=False, kw_only=True):

@@ -88,6 +88,7 @@ class State:
         """The vault, where it is not the engine's: wiping a caller must reach it too."""
         self.ledger = UsageLedger(engine.ledger, settings, self.instance, note)
         self.keys = KeyTable(engine.keys, note, look_seconds=pace.keys_look_seconds)
+        self.keys.groups = settings.groups
         self.sharing = Sharing(counters, self.instance, note)
         self.quotas = Quotas(counters, engine.ledger, self.instance, note, peers=lambda: self.sharing.peers)
         self.reasoning = ReasoningVault(self.vault, settings, note)
@@ -153,6 +154,7 @@ class State:
 
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
+        self.keys.groups = settings.groups
         for bounds in self._bounds.values():
             bounds.seconds = settings.store.timeout
         parts = (self.ledger, self.reasoning, self.responses, self.conversations, self.idempotency)

@@ -110,7 +110,8 @@ class AdminPages:
         return removed
 
     def _ring(self, page: PageRequest) -> Keyring:
-        return Keyring(self._engine.keys, {key.name for key in page.settings.keys})
+        settings = page.settings
+        return Keyring(self._engine.keys, {key.name for key in settings.keys}, settings.groups)
 
     async def _changed(self, page: PageRequest, row: KeyRow, key: str = "") -> dict[str, Any]:
         """Holds here from now on, and everywhere else within seconds. The key is told this once."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.config.keys import MONEY, NAME_EXPECTED, is_name, read_expiry, read_limits
-from wireglot.gateway.config.problems import Problems, kind, shown
+from wireglot.gateway.config.problems import Problems, kind, meant, shown
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import ClientKey
 from wireglot.stores.base import Keys
@@ -23,6 +23,7 @@ PREFIX: Final = "wg-"
 _RANDOM_BYTES: Final = 32
 _SHOWN_LETTERS: Final = 6
 _TRIES: Final = 20
+_TEXT_LETTERS: Final = 200
 MAX_OVERLAP_SECONDS: Final = 90 * 86400
 """That a replaced key may still open; longer, and nobody would ever change it."""
 
@@ -44,13 +45,19 @@ class Taken(KeyRefused):
 
 
 class Keyring:
-    """The keys of a store. `reserved` are names of others: the keys of the configuration."""
+    """The keys of a store. `reserved` are names of others: the keys of the configuration. `groups`: those of
+    the configuration."""
 
     def __init__(
-        self, keys: Keys, reserved: Collection[str] = (), wall: Callable[[], float] = time.time
+        self,
+        keys: Keys,
+        reserved: Collection[str] = (),
+        groups: Collection[str] = (),
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._keys = keys
         self._reserved = reserved
+        self._groups = groups
         self._wall = wall
 
     async def all(self) -> list[KeyRow]:
@@ -133,7 +140,12 @@ class Keyring:
             losses=table.read(ClientKey, "losses", "" if "losses" in table else row.losses),
             limits=read_limits(table, row.limits),
             expires=read_expiry(table, row.expires),
+            group=_text(table, "group", row.group),
+            owner=_text(table, "owner", row.owner),
         )
+        if changed.group not in ("", row.group, *self._groups):
+            expected = f"a group of [groups]{meant(changed.group, self._groups)}"
+            table.wrong("group", expected, shown(changed.group))
         if changed.expires != row.expires and changed.expires and changed.expires <= self._now():
             table.wrong("expires", "a time to come", "one that has passed")
         table.close()
@@ -161,6 +173,15 @@ def new_key() -> str:
 
 def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _text(table: Table, name: str, default: str) -> str:
+    if table.raw(name) is None:
+        return "" if name in table else default
+    read: str = table.read(ClientKey, name, default)
+    if len(read) > _TEXT_LETTERS or not read.isprintable():
+        table.wrong(name, f"at most {_TEXT_LETTERS} printable characters", kind(read))
+    return read
 
 
 def _models(table: Table, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,6 +214,8 @@ def described(row: KeyRow, now: float) -> dict[str, Any]:
         "models": list(row.models),
         "losses": row.losses or None,
         "expires": stamp(row.expires),
+        "group": row.group or None,
+        "owner": row.owner or None,
         "revoked": stamp(row.revoked),
         "old_key_until": stamp(row.old_until) if row.old_until > milliseconds else None,
     }

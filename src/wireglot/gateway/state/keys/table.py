@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.request.page_request import unavailable
-from wireglot.gateway.settings import ClientKey, LossPolicy
+from wireglot.gateway.settings import ClientKey, Group, LossPolicy
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores.base import Keys, StoreDown
 from wireglot.stores.records import KeyRow
@@ -47,6 +47,10 @@ class KeyTable:
         self.clock = clock
         self._wall = wall
         self._rows: dict[str, KeyRow] = {}
+        self.groups: Mapping[str, Group] = {}
+        """Of the configuration; may be replaced at any time."""
+        self._grouped: Mapping[str, Group] = {}
+        """Those that `_found` was made with."""
         self._found: dict[str, tuple[ClientKey, int]] = {}
         """By digest, with the moment (unix milliseconds) from which it opens nothing; 0: there is none."""
         self._version: int | None = None
@@ -98,10 +102,10 @@ class KeyTable:
             asked = self.clock()
             try:
                 # The version first: what changes between the two is read again the next time.
-                version = await self._keys.version()
-                if version != self._version:
-                    await self._read_changes()
-                    self._version = version
+                version, groups = await self._keys.version(), self.groups
+                if version != self._version or groups != self._grouped:
+                    await self._read_changes(groups)
+                    self._version, self._grouped = version, groups
                 self._read = asked
                 self.down = False
             except StoreDown as down:
@@ -115,24 +119,25 @@ class KeyTable:
             self._distrusted = False
             self._note("info", "keys are known again")
 
-    async def _read_changes(self) -> None:
-        rows = None if self._version is None else await self._keys.changed(self._version)
+    async def _read_changes(self, groups: Mapping[str, Group]) -> None:
+        is_new = self._version is None or groups != self._grouped
+        rows = None if is_new else await self._keys.changed(self._version or 0)
         if rows is not None and len(rows) <= _CHANGES_AT_ONCE and self._is_continued(rows[0]):
             del rows[0]
-            self._report_unreadable(rows)
+            self._report_unusable(rows, groups)
             for row in rows:
-                for digest, (key, _) in _opens(self._rows.get(row.name)):
+                for digest, (key, _) in _opens(self._rows.get(row.name), groups):
                     if digest in self._found and self._found[digest][0].name == key.name:
                         del self._found[digest]
                 self._rows[row.name] = row
-                self._found.update(_opens(row))
+                self._found.update(_opens(row, groups))
             self.required = bool(self._rows)
             return
         rows = await self._keys.all()
-        self._report_unreadable(rows)
+        self._report_unusable(rows, groups)
 
         def build() -> dict[str, tuple[ClientKey, int]]:
-            return {digest: opened for row in rows for digest, opened in _opens(row)}
+            return {digest: opened for row in rows for digest, opened in _opens(row, groups)}
 
         self._found = await asyncio.to_thread(build) if len(rows) > _CHANGES_AT_ONCE else build()
         self._rows = {row.name: row for row in rows}
@@ -143,13 +148,13 @@ class KeyTable:
         replica that took over, has other changes under the same numbers."""
         return self._rows.get(last.name) == last
 
-    def _report_unreadable(self, rows: list[KeyRow]) -> None:
-        """Those that could still be read before, or were not there."""
-        for row in sorted(filter(_is_unreadable, rows), key=lambda row: row.name):
+    def _report_unusable(self, rows: list[KeyRow], groups: Mapping[str, Group]) -> None:
+        """Those that worked before, or were not there."""
+        for row in sorted(rows, key=lambda row: row.name):
+            reason = _unusable(row, groups)
             before = self._rows.get(row.name)
-            if before is None or not _is_unreadable(before):
-                detail = "it authorizes nothing until it is fixed"
-                self._note("error", "key not readable", name=row.name, detail=detail)
+            if reason and (before is None or reason != _unusable(before, self._grouped)):
+                self._note("error", reason, name=row.name, detail="it authorizes nothing until it is fixed")
 
     def _distrust(self, reason: str) -> None:
         if self._distrusted or (self._read is not None and self.clock() - self._read <= TRUSTED_SECONDS):
@@ -158,20 +163,25 @@ class KeyTable:
         self._note("error", "keys are not known", detail=f"stored keys are refused: {reason}")
 
 
-def _is_unreadable(row: KeyRow) -> bool:
-    return not row.digest and not row.revoked
+def _unusable(row: KeyRow, groups: Mapping[str, Group]) -> str:
+    """What is wrong with a key, as the log says it; "": nothing. A key without its group has no limits."""
+    if row.revoked:
+        return ""
+    if not row.digest:
+        return "key not readable"
+    return "key without group" if row.group and row.group not in groups else ""
 
 
-def _opens(row: KeyRow | None) -> Iterator[tuple[str, tuple[ClientKey, int]]]:
+def _opens(row: KeyRow | None, groups: Mapping[str, Group]) -> Iterator[tuple[str, tuple[ClientKey, int]]]:
     """The digests that open with this row, and until when."""
-    if row is None or row.revoked or not row.digest:
+    if row is None or row.revoked or _unusable(row, groups):
         return
-    yield row.digest, (_client_key(row, row.digest), 0)
+    yield row.digest, (_client_key(row, row.digest, groups), 0)
     if row.old_digest and row.old_until:
-        yield row.old_digest, (_client_key(row, row.old_digest), row.old_until)
+        yield row.old_digest, (_client_key(row, row.old_digest, groups), row.old_until)
 
 
-def _client_key(row: KeyRow, digest: str) -> ClientKey:
+def _client_key(row: KeyRow, digest: str, groups: Mapping[str, Group]) -> ClientKey:
     return ClientKey(
         name=row.name,
         digest=digest,
@@ -179,5 +189,7 @@ def _client_key(row: KeyRow, digest: str) -> ClientKey:
         models=row.models,
         limits=row.limits,
         expires=row.expires,
+        group=row.group,
+        owner=row.owner,
         created=row.created,
-    )
+    ).in_group(groups.get(row.group))
