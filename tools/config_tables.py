@@ -12,7 +12,13 @@ from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable, ProviderTable
 from wireglot.gateway.config.table import Setting, declared
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
-from wireglot.gateway.setting_tables import BreakerPolicy, SafeguardSettings, TraceSettings
+from wireglot.gateway.setting_tables import (
+    BreakerPolicy,
+    ManagedSettings,
+    SafeguardSettings,
+    TelemetrySettings,
+    TraceSettings,
+)
 from wireglot.gateway.settings import (
     ClientKey,
     Group,
@@ -45,6 +51,8 @@ STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
     "store": (StoreSettings,),
     "keep": (Keep,),
     "safeguards": (SafeguardSettings,),
+    "claude_code": (ManagedSettings,),
+    "telemetry": (TelemetrySettings,),
     "trace": (TraceSettings,),
     "limits": (ProcessLimits,),
 }

@@ -24,7 +24,9 @@ from wireglot.ir.request import Request, ToolChange
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.splice import Outline
 
-Operation = Literal["generate", "compact", "count", "models", "model", "assist", "operation", "state"]
+Operation = Literal[
+    "generate", "compact", "count", "models", "model", "assist", "operation", "state", "managed"
+]  # fmt: skip
 """What a client can ask for. `assist`, `operation`, `state` and `compact` need a capability."""
 
 UpstreamOperation = Literal["generate", "stream", "compact", "count", "models"]
@@ -170,6 +172,12 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a budget that is spent is called."""
     failed_search: Callable[[Request, str, Context], tuple[Part, ...]] | None = None
     """What a search that could not run looks like to these clients, and why it could not; None: an error."""
+    alias_prefix: str = ""
+    """A model may be asked for with this before its name: some clients take only names that look like their
+    vendor's."""
+    managed: Callable[[dict[str, Any], Sequence[ListedModel]], dict[str, Any]] | None = None
+    """The settings that an administrator gives to these clients -> those with what the gateway adds: which of
+    its models there are."""
     asked_model: AskedModel | None = None
     """Clients compare the model of an answer with the one they asked for: they are told that one. None: they
     are told who answered."""
@@ -337,6 +345,8 @@ class ModelLists(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     render_list: Callable[[Sequence[ListedModel], Query], dict[str, Any]]
     """One page, as the query asks for it."""
     render_model: Callable[[ListedModel], dict[str, Any]]
+    with_aliases: Callable[[Sequence[ListedModel], str], Sequence[ListedModel]] | None = None
+    """The list as the client with this user agent should see it: see `ClientSide.alias_prefix`."""
 
 
 class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -22,6 +22,7 @@ from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
+from wireglot.gateway.pages import telemetry_intake
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
@@ -77,6 +78,7 @@ class GatewayPages(msgspec.Struct, frozen=True, kw_only=True):
     models: ModelPages
     state: StatePages
     inspector: Inspector
+    telemetry: telemetry_intake.TelemetryIntake
 
 
 class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,6 +205,8 @@ class Gateway:
     def body_limit(self, head: Head) -> int:
         asked = head.admission.incoming.asked
         limit = self._body_limits[asked.dialect]
+        if asked.operation == "telemetry":
+            return min(limit, telemetry_intake.MAX_BODY)
         return min(limit, max_body_bytes(asked)) if asked.operation == "inspector" else limit
 
     def too_large(self, head: Head, limit: int) -> Refusal:
@@ -245,6 +249,9 @@ class Gateway:
         asked = incoming.asked
         if asked.operation in HealthPages.OPERATIONS:
             await self._parts.pages.health.answer(head, asked, reply)
+            return
+        if asked.operation == "telemetry":
+            await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
         record.operation = CHECK if admitted.within else asked.operation

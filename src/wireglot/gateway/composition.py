@@ -16,6 +16,7 @@ from wireglot.gateway.pages import health as health_pages
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import HealthPages
 from wireglot.gateway.pages.models import ModelPages, UpstreamLists
+from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.job import Incoming
@@ -107,6 +108,7 @@ def compose(
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
                 state=state_pages,
                 inspector=inspector,
+                telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
             ),
         ),
     )

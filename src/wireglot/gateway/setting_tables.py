@@ -1,8 +1,8 @@
-"""Settings of the circuit breaker, safeguards and recording, which several layers of the gateway use."""
+"""Settings of the circuit breaker, safeguards, recording and clients' telemetry: several layers use them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -52,6 +52,41 @@ class SafeguardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         float,
         setting("timeout of a verdict; a later one is reported as `timeout`", gt=0, le=600, unit="seconds"),
     ] = 20.0
+
+
+class TelemetrySettings(msgspec.Struct, frozen=True):
+    """[telemetry]"""
+
+    forward: Annotated[
+        str,
+        setting(
+            "the collector that gets the OpenTelemetry of clients (`/v1/metrics`, `/v1/logs`, `/v1/traces`), "
+            "without these paths: `http://127.0.0.1:4318`",
+            default="none: it is counted and discarded",
+        ),
+    ] = ""
+    headers: Annotated[
+        tuple[tuple[str, str], ...],
+        setting("headers for the collector; values may be secrets", form="table"),
+    ] = ()
+
+    def __repr__(self) -> str:
+        """Headers may hold secrets: they are not shown."""
+        return f"TelemetrySettings({self.forward})"
+
+
+class ManagedSettings(msgspec.Struct, frozen=True):
+    """[claude_code]"""
+
+    settings: Annotated[
+        dict[str, Any] | None,
+        setting(
+            "[managed settings](https://code.claude.com/docs/en/settings) that Claude Code gets from the "
+            "gateway once it is signed in",
+            form="table",
+        ),
+    ] = None
+    """Values of JSON; None: there is no policy, which is not the same as an empty one."""
 
 
 TraceMode = Literal["off", "errors", "all"]

@@ -19,7 +19,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits, setting
-from wireglot.gateway.setting_tables import BreakerPolicy, SafeguardSettings, TraceSettings
+from wireglot.gateway.setting_tables import (
+    BreakerPolicy,
+    ManagedSettings,
+    SafeguardSettings,
+    TelemetrySettings,
+    TraceSettings,
+)
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
 from wireglot.logins.aws import SigningKey
@@ -144,6 +150,15 @@ class Group(msgspec.Struct, frozen=True):
         SafeguardSettings | None,
         setting("[`[safeguards]`](#safeguards) for its keys", form="table", default="the top level's"),
     ] = None
+    managed: Annotated[
+        ManagedSettings,
+        setting(
+            "[`[claude_code]`](#claude_code) for its keys, laid over that of the top level: tables are "
+            "merged, any other value is replaced",
+            form="table",
+            default="the top level's",
+        ),
+    ] = msgspec.field(default=ManagedSettings(), name="claude_code")
 
 
 class ClientKey(msgspec.Struct, frozen=True):
@@ -404,6 +419,12 @@ class Settings(msgspec.Struct, frozen=True):
     safeguards: Annotated[SafeguardSettings, setting("[safety checks of tool calls](#safeguards)")] = (
         SafeguardSettings()
     )
+    managed: Annotated[ManagedSettings, setting("[settings of Claude Code](#claude_code)", form="table")] = (
+        msgspec.field(default=ManagedSettings(), name="claude_code")
+    )
+    telemetry: Annotated[
+        TelemetrySettings, setting("[where the telemetry of clients goes](#telemetry)", form="table")
+    ] = TelemetrySettings()
     trace: Annotated[TraceSettings, setting("[which bodies are recorded](#trace)")] = TraceSettings()
     prices: Annotated[tuple[PriceRule, ...], setting("[what models cost](#prices)", form="table")] = ()
     """Before the catalog's, the first that matches holds."""

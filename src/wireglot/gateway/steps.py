@@ -173,16 +173,17 @@ def admit(gates: Gates, exchange: Exchange) -> None:
         raise shed("the gateway is shutting down")
     job = exchange.job
     if job.caller.key is not None:
-        check_permitted(job.caller.key, job.model)
+        check_permitted(job.caller.key, job.model.removeprefix(job.surface.client.alias_prefix))
 
 
 def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
     """Find the targets. A large body is read in a thread, where it is to be read at all: later steps find it
     read."""
     job = exchange.job
-    by_effort = router.has_effort_rules and depends_on_effort(job.settings, job.model)
+    model = job.model.removeprefix(job.surface.client.alias_prefix)
+    by_effort = router.has_effort_rules and depends_on_effort(job.settings, model)
     effort = exchange.effort() if by_effort else ""
-    exchange.targets = router.targets(job.settings, job.model, job.dialect, effort)
+    exchange.targets = router.targets(job.settings, model, job.dialect, effort)
     return _read_large(exchange) if exchange.is_large else None
 
 

@@ -81,7 +81,10 @@ def test_every_choice_and_every_nested_field_is_documented() -> None:
 def test_the_top_level_is_documented() -> None:
     top = PAGE.split("At the top stand", 1)[1].split("\n## ", 1)[0]
     assert documented(top) == set(declared(Settings))
-    assert documented(top) == (fields(Settings) - {"rules", "source", "notes", "off"}) | {"models"}
+    assert documented(top) == (fields(Settings) - {"rules", "managed", "source", "notes", "off"}) | {
+        "models",
+        "claude_code",
+    }
 
 
 def test_every_limit_is_documented_with_its_default() -> None:
@@ -120,10 +123,13 @@ def test_every_variable_is_documented() -> None:
 
 def test_the_examples_load(tmp_path: Path) -> None:
     environ = dict.fromkeys(("MOONSHOT_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "GROQ_API_KEY"), "k")
-    first, second, groups, prices = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    first, second, groups, prices, managed = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
     first = first.replace("sha256:...", "sha256:" + 64 * "0")
     assert len(loaded(tmp_path, first, {**QUIET, **environ}).rules) == 2
     assert len(loaded(tmp_path, first.split("[models]")[0] + second, {**QUIET, **environ}).rules) == 4
-    grouped = first.split("[models]")[0] + '[models]\nfast = "gemini/gemini-2.5-flash"\n' + groups
-    assert loaded(tmp_path, grouped, {**QUIET, **environ}).groups["engineering"].models == ("claude-*", "fast")
+    grouped = first.split("[models]")[0] + groups
+    assert loaded(tmp_path, grouped, {**QUIET, **environ}).groups["engineering"].safeguards is not None
+    found = loaded(tmp_path, grouped + managed, {**QUIET, **environ}).groups["engineering"].managed.settings
+    assert found is not None
+    assert found["model"] == "kimi/kimi-k3"
     assert len(loaded(tmp_path, prices, {**QUIET, **environ}).prices) == 2

@@ -1,15 +1,27 @@
-"""`GET /v1/models` as Anthropic has it: pages by the ids of their ends, and what each model can do."""
+"""`GET /v1/models` as Anthropic has it: pages by the ids of their ends, and what each model can do.
+
+Claude Code (2.1.326) takes only those models of a gateway whose ids hold "claude" or "anthropic": it gets
+every other one under an alias.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
+
+import msgspec
 
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.listed_model import ListedModel, Query, page_size, position
 from wireglot.dialects.surface import ModelLists
 
 _PAGE: Final = 20
+ALIAS: Final = "claude-via/"
+_ACCEPTED: Final = re.compile("claude|anthropic", re.IGNORECASE)
+_CLAUDE_CODE: Final = ("claude-code/", "claude-cli/")
+_DISCOVERY: Final = "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY"
+_CONTEXT: Final = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 """Anthropic's own way to say that a release date is not known."""
 
@@ -97,4 +109,30 @@ def _support(supported: bool) -> dict[str, bool]:
     return {"supported": supported}
 
 
-MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)
+def with_aliases(listing: Sequence[ListedModel], agent: str) -> Sequence[ListedModel]:
+    if not agent.startswith(_CLAUDE_CODE):
+        return listing
+    return [model for model in listing if _ACCEPTED.search(model.id)] + [
+        msgspec.structs.replace(model, id=ALIAS + model.id)
+        for model in listing
+        if not _ACCEPTED.search(model.id)
+    ]
+
+
+def managed_settings(settings: dict[str, Any], listing: Sequence[ListedModel]) -> dict[str, Any]:
+    """Claude Code's settings with what it cannot know: that the gateway lists its models, and the context of
+    the model that is set, which it does not recognize. What an administrator has set stays."""
+    given = settings.get("env", {})
+    if not isinstance(given, dict):
+        return settings
+    env = {_DISCOVERY: "1", **given}
+    chosen = settings.get("model", given.get("ANTHROPIC_MODEL"))
+    if type(chosen) is str:
+        name = chosen.removeprefix(ALIAS)
+        foreign = (model for model in listing if model.id == name and NAME not in model.dialects)
+        if (model := next(foreign, None)) is not None and model.context:
+            env.setdefault(_CONTEXT, str(model.context))
+    return {**settings, "env": env}
+
+
+MODELS: Final = ModelLists(render_list=render_list, render_model=render_model, with_aliases=with_aliases)

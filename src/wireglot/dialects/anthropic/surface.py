@@ -8,7 +8,7 @@ from typing import Any, Final
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.errors import owns_error
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
-from wireglot.dialects.anthropic.models import MODELS
+from wireglot.dialects.anthropic.models import ALIAS, MODELS, managed_settings
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.outcome import USAGE_FIELDS
 from wireglot.dialects.anthropic.parse_request import parse_request
@@ -135,12 +135,15 @@ SURFACE: Final = Surface(
     client=ClientSide(
         turns="messages",
         safeguards=ASKED,
+        alias_prefix=ALIAS,
+        managed=managed_settings,
         failed_search=failed_search,
         routes=(
             Route("POST", "/v1/messages", "generate"),
             Route("POST", "/anthropic/v1/messages", "generate"),
             Route("POST", "/v1/messages/count_tokens", "count"),
             Route("POST", "/anthropic/v1/messages/count_tokens", "count"),
+            Route("GET", "/managed/settings", "managed"),
         ),
         lists=("/v1/models", "/anthropic/v1/models"),
         endpoints=("POST /v1/messages", "POST /v1/messages/count_tokens"),

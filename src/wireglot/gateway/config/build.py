@@ -14,7 +14,7 @@ from wireglot.gateway.config import providers as providing
 from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
-from wireglot.gateway.config.keys import read_groups, read_keys
+from wireglot.gateway.config.keys import read_groups, read_keys, read_managed
 from wireglot.gateway.config.models import (
     check_model,
     read_rules,
@@ -33,6 +33,8 @@ from wireglot.gateway.config.server import (
     shared_store_notes,
 )
 from wireglot.gateway.config.table import Table, declared
+from wireglot.gateway.config.urls import base_url
+from wireglot.gateway.setting_tables import ManagedSettings, TelemetrySettings
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.plugins import load_dialects
 
@@ -76,7 +78,8 @@ def load(
     table = whole.table("server")
     server = read_server(table, references, data_dir(environ), create=create_secret)
     limits = whole.read(Settings, "limits")
-    groups = read_groups(_given(whole, "groups"), problems)
+    managed = read_managed(whole.table("claude_code"), ManagedSettings())
+    groups = read_groups(_given(whole, "groups"), managed, problems)
     keys = read_keys(_given(whole, "keys"), groups, problems)
     store = read_store(whole.table("store"), references, data_dir(environ))
     notes.extend(shared_store_notes(store, server))
@@ -105,6 +108,8 @@ def load(
         rules=rules,
         keys=keys,
         groups=groups,
+        managed=managed,
+        telemetry=_read_telemetry(whole.table("telemetry"), references),
         store=store,
         prices=prices,
         off={name: unset.variable for name, unset in off.items()},
@@ -125,6 +130,13 @@ def load(
 
 def _document(path: Path, content: bytes | None) -> dict[str, Any]:
     return read.document(path) if content is None else read.parse(content, str(path))
+
+
+def _read_telemetry(table: Table, references: References) -> TelemetrySettings:
+    forward = base_url(table, "forward", "")
+    headers = providing.read_headers(table, None, references)
+    table.close()
+    return TelemetrySettings(forward, headers)
 
 
 def _with_places(providers: dict[str, Provider], path: Path) -> dict[str, Provider]:

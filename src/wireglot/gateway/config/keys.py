@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -12,7 +13,7 @@ import msgspec
 
 from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
 from wireglot.gateway.config.table import Setting, Table, declared
-from wireglot.gateway.setting_tables import SafeguardSettings
+from wireglot.gateway.setting_tables import ManagedSettings, SafeguardSettings
 from wireglot.gateway.settings import ClientKey, Group
 from wireglot.providers.prices import micro
 from wireglot.stores.records import MICRO, KeyQuotas
@@ -27,20 +28,60 @@ RESERVED: Final = frozenset({"admin", "local"})
 NAME_EXPECTED: Final = "a name of letters, digits, '.', '_', '@' and '-', but not 'admin' or 'local'"
 
 
-def read_groups(value: object, problems: Problems) -> dict[str, Group]:
+def read_managed(table: Table, under: ManagedSettings) -> ManagedSettings:
+    """A table `claude_code`, laid over that of all."""
+    value = table.raw("settings")
+    if value is not None and not isinstance(value, Mapping):
+        table.wrong("settings", "a table", kind(value))
+        value = None
+    table.close()
+    if value is None:
+        return under
+    _check_json(value, table.at("settings"), table.problems)
+    return ManagedSettings(_merged(under.settings or {}, value))
+
+
+def _check_json(value: object, path: str, problems: Problems) -> None:
+    """What TOML has and JSON has not: dates, times, numbers that are none."""
+    match value:
+        case Mapping():
+            for name, each in value.items():
+                _check_json(each, key_path(path, name), problems)
+        case list():
+            for number, each in enumerate(value):
+                _check_json(each, f"{path}[{number}]", problems)
+        case str() | bool() | int():
+            pass
+        case float() if math.isfinite(value):
+            pass
+        case _:
+            problems.add(path, "a value of JSON: text, a number, true, false, a list or a table", kind(value))
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for name, value in over.items():
+        below = merged.get(name)
+        both = isinstance(value, Mapping) and isinstance(below, Mapping)
+        merged[name] = _merged(below, value) if both and below is not None else value
+    return merged
+
+
+def read_groups(value: object, managed: ManagedSettings, problems: Problems) -> dict[str, Group]:
+    """`managed`: what holds for all."""
     if not isinstance(value, Mapping):
         problems.add("groups", "a table", kind(value))
         return {}
-    return {name: _read_group(name, given, problems) for name, given in value.items()}
+    return {name: _read_group(name, given, managed, problems) for name, given in value.items()}
 
 
-def _read_group(name: str, given: object, problems: Problems) -> Group:
+def _read_group(name: str, given: object, managed: ManagedSettings, problems: Problems) -> Group:
     path = key_path("groups", name)
     if not is_name(name):
         problems.add(path, NAME_EXPECTED, shown(name))
     if not isinstance(given, Mapping):
         problems.add(path, "a table", kind(given))
-        return Group(name)
+        return Group(name, managed=managed)
     table = Table(given, path, problems)
     shared, checks = table.table("shared"), table.table("safeguards")
     group = table.over(
@@ -48,6 +89,7 @@ def _read_group(name: str, given: object, problems: Problems) -> Group:
         limits=read_limits(table),
         shared=read_limits(shared),
         safeguards=checks.over(SafeguardSettings()) if checks.values else None,
+        managed=read_managed(table.table("claude_code"), managed),
     )
     for each in (shared, checks, table):
         each.close()

@@ -242,6 +242,9 @@ class Metrics:
         self.upstream_errors = Counter(
             "wireglot_upstream_errors_total", "Attempts that a provider failed.", ("provider", "kind")
         )
+        self.client_telemetry = Counter(
+            "wireglot_client_telemetry_total", "OTLP requests of clients.", ("signal", "outcome")
+        )
         self.reload_failures = Counter(
             "wireglot_config_reload_failures_total", "New configurations that were rejected."
         )
@@ -256,7 +259,8 @@ class Metrics:
         self._all: list[Counter | Histogram | Reading] = [
             self.requests, self.tokens, self.usage, self.cost, self.unpriced, self.key_requests,
             self.key_tokens, self.key_cost, self.seconds, self.first_byte, self.in_flight, self.retries,
-            self.fallbacks, self.losses, self.upstream_errors, self.reload_failures, self.sink_failures,
+            self.fallbacks, self.losses, self.upstream_errors, self.client_telemetry,
+            self.reload_failures, self.sink_failures,
             self._build,
         ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -24,14 +25,21 @@ def secrets_of(settings: Settings) -> set[str]:
             found.add(credential.secret.value)
             if credential.login is not None:
                 found.update(secrets_of_login(credential.login))
-        for name, value in provider.headers:
-            if _NAMED_HEADER.search(name) or _DRAWN.fullmatch(value.rpartition(" ")[2]):
-                found.add(value)
-                found.add(value.rpartition(" ")[2])
+        found |= _in_headers(provider.headers)
         found |= _passwords(provider.proxy)
     found |= _passwords(settings.store.url.value) | _passwords(settings.store.shared.value)
+    found |= _in_headers(settings.telemetry.headers)
     found.discard("")
     return found
+
+
+def _in_headers(headers: Iterable[tuple[str, str]]) -> set[str]:
+    values = [
+        value
+        for name, value in headers
+        if _NAMED_HEADER.search(name) or _DRAWN.fullmatch(value.rpartition(" ")[2])
+    ]
+    return {*values, *(value.rpartition(" ")[2] for value in values)}
 
 
 def _passwords(url: str) -> set[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -15,6 +17,7 @@ from wireglot.gateway.entry.callers import may_ask
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.outbound import list_outbound
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.settings import ClientKey, Provider, Settings
 from wireglot.gateway.targets.routing import Unroutable, route
@@ -144,7 +147,7 @@ def is_asked(provider: Provider) -> bool:
 class ModelPages:
     """Lists and single models; what a vendor's own client asks beside them."""
 
-    OPERATIONS: Final = frozenset({"models", "model", "assist", "operation"})
+    OPERATIONS: Final = frozenset({"models", "model", "assist", "operation", "managed"})
 
     def __init__(self, upstreams: UpstreamLists) -> None:
         self._upstreams = upstreams
@@ -156,6 +159,9 @@ class ModelPages:
         theirs = await self._upstreams.of(page.settings.providers.values())
         for silent in theirs.silent:
             page.record.noted(f"{silent} has returned no list of models")
+        if page.asked.operation == "managed":
+            self._send_managed(page, spoken, theirs)
+            return
         try:
             document = self._document(page, spoken, theirs)
         except ClientFault as fault:
@@ -166,18 +172,41 @@ class ModelPages:
 
     def _document(self, page: PageRequest, spoken: Surface, theirs: Listed) -> dict[str, Any] | None:
         asked = page.asked
-        models = permitted(self._listed(page.settings, asked.dialect, theirs), page.caller.key)
+        models: Sequence[ListedModel] = permitted(
+            self._listed(page.settings, asked.dialect, theirs), page.caller.key
+        )
         match asked.operation:
             case "models":
+                if spoken.models.with_aliases is not None:
+                    models = spoken.models.with_aliases(models, page.head.headers.get("user-agent", ""))
                 return render_list(spoken, models, page.head.query)
             case "model":
                 page.record.model = asked.model
-                return render_one(spoken, models, asked.model) or _unlisted(page, spoken)
+                name = asked.model.removeprefix(spoken.client.alias_prefix)
+                return render_one(spoken, models, name) or _unlisted(page, spoken)
         if spoken.assist is None:
             return None
         if asked.operation == "operation":
             return spoken.assist.operation(asked.verb)
         return spoken.assist.answer(asked.verb, page.document(), models)
+
+    def _send_managed(self, page: PageRequest, spoken: Surface, theirs: Listed) -> None:
+        """The settings that the caller's group, or everyone, gets; 304 where the client has them already."""
+        key = page.caller.key
+        group = page.settings.groups.get(key.group) if key is not None else None
+        settings = (group or page.settings).managed.settings
+        if settings is None or spoken.client.managed is None:
+            raise RequestError("not_found", "there are no managed settings for this key", code="no_policy")
+        models = permitted(self._listed(page.settings, page.asked.dialect, theirs), key)
+        settings = spoken.client.managed(settings, models)
+        checksum = _checksum(settings)
+        known = page.head.headers.get("if-none-match", "").replace("W/", "").split(",")
+        if f'"{checksum}"' in map(str.strip, known):
+            page.record.answered(304)
+            page.reply.send(304, identity(page.record.id, page.asked.dialect), b"")
+            return
+        document = {"uuid": checksum, "checksum": checksum, "settings": settings}
+        page.send(document, more=[("etag", f'"{checksum}"'), ("cache-control", "private, no-cache")])
 
     def _listed(self, settings: Settings, dialect: str, theirs: Listed) -> tuple[ListedModel, ...]:
         of = self._of
@@ -187,6 +216,12 @@ class ModelPages:
         if known is None:
             known = self._known[dialect] = models(settings, dialect, theirs.models)
         return known
+
+
+def _checksum(settings: dict[str, Any]) -> str:
+    """As clients compute it: of the JSON with sorted keys and without blanks."""
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _unlisted(page: PageRequest, spoken: Surface) -> dict[str, Any]:

@@ -29,7 +29,9 @@ _MAX_UNHEARD: Final = 500
 """Rows that wait for a listener."""
 _LOOK_SECONDS: Final = 0.25
 """Between two looks at what has become of running exchanges, while anybody listens."""
-_UNLISTED_OPERATIONS: Final = frozenset({"inspector", "admin", "health", "ready", "metrics", "stub"})
+_UNLISTED_OPERATIONS: Final = frozenset(
+    {"inspector", "admin", "health", "ready", "metrics", "stub", "telemetry"}
+)
 _UNLISTED_PATHS: Final = ("/inspector", "/metrics", "/health", "/readyz", "/v1/admin/")
 _NAME_LETTERS: Final = 128
 _TEXT_LETTERS: Final = 256
