@@ -81,6 +81,10 @@ def _limits(*, may_be_null: bool) -> dict[str, Schema]:
 def _keys() -> dict[str, Schema]:
     states = ["active", "expired", "revoked", "unreadable"]
     moment = {"format": "date-time"}
+    group = {
+        "group": nullable(text("a group of the configuration: what the key does not set is the group's")),
+        "owner": nullable(text("the person who uses it")),
+    }
     key = {
         "name": text("the caller whose data, usage and limits it is"),
         "prefix": text("its first letters, to tell keys apart"),
@@ -89,6 +93,7 @@ def _keys() -> dict[str, Schema]:
         "models": listed(text(), "names and patterns that it may ask for; none: all"),
         "losses": nullable(text("the policy of its requests, where they say none")),
         "expires": nullable(text(**moment)),
+        **group,
         "revoked": nullable(text(**moment)),
         "old_key_until": nullable(text("until when the key before the last rotation opens", **moment)),
         **_limits(may_be_null=True),
@@ -99,6 +104,7 @@ def _keys() -> dict[str, Schema]:
             text("the policy of its requests, where they say none", enum=[*LOSS_POLICIES, None])
         ),
         "expires": nullable(text("a date or a time; UTC by default otherwise")),
+        **group,
         **_limits(may_be_null=True),
     }
     assert "losses" in declared(ClientKey)
@@ -228,9 +234,14 @@ def _sessions() -> dict[str, Schema]:
         "items": listed({"type": "object", "additionalProperties": True}, "as OpenAI's Responses has them"),
         "has_more": flag("whether there are older items than those"),
     }
+    latest = {
+        "route": nullable(text("`provider/model` that answered the last request")),
+        "last_request": nullable(text("the id of that request")),
+        "currency": text("of `cost`"),
+    }
     return {
         "Session": fields(
-            {**session, **items}, optional=tuple(items), about="With its items, where it is held."
+            {**session, **latest, **items}, optional=tuple(items), about="With its items, where it is held."
         ),
         "SessionList": fields(
             {

@@ -407,6 +407,7 @@ def _add_run(commands: Commands) -> None:
     option(parser, "--url", "URL", "use the gateway there; its client key is in WIREGLOT_KEY")
     flag(parser, "--private", "start a gateway of its own in any case")
     option(parser, "--log", "FILE", "append what a gateway of its own logs")
+    flag(parser, "--statusline", "claude: show model, route, cost, context and losses in its status line")
     flag(parser, "--print-env", "only print the variables, for eval in a shell")
 
 
@@ -733,6 +734,18 @@ examples:
 """
 
 
+def _add_statusline(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "statusline",
+        module="statusline",
+        help="print a status line for Claude Code",
+        description="Print model, route, cost of the session, context used and serious losses of the last "
+        "answer, from the document that Claude Code gives on the standard input and from the gateway of "
+        "ANTHROPIC_BASE_URL. `wireglot run claude --statusline` sets it for one run.",
+    )
+    option(parser, "--url", "URL", "the gateway (default: ANTHROPIC_BASE_URL)")
+
+
 def _add_usage(commands: Commands) -> None:
     parser = commands.add_parser(
         "usage",
@@ -807,6 +820,7 @@ _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     _add_inspect,
     _add_trace,
     _add_usage,
+    _add_statusline,
     _add_store,
     _add_keys,
     _add_listings,

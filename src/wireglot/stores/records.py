@@ -227,6 +227,10 @@ class Session(msgspec.Struct, frozen=True):
     dialects: tuple[str, ...]
     first: int
     last: int
+    route: str = ""
+    """`provider/model` that answered the last request; where one session is asked for."""
+    last_request: str = ""
+    """The id of that request."""
 
 
 class LogEntry(msgspec.Struct, frozen=True):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -72,6 +74,8 @@ class Door(msgspec.Struct, frozen=True):
     """Tokens that the model takes; 0 where nobody knows."""
     models: tuple[str, ...] = ()
     """All that can be asked for, for clients that want a list."""
+    statusline: bool = False
+    """Whether the client's status line is to be ours."""
 
     @property
     def v1(self) -> str:
@@ -119,6 +123,7 @@ class Client(msgspec.Struct, frozen=True):
     point: Callable[[Door, Mapping[str, str]], Pointing]
     own_model: str = ""
     """A name that it asks for by itself; empty: it must be told one."""
+    has_statusline: bool = False
     own_models: str = ""
     """A pattern of those that it asks for whatever it is told."""
 
@@ -151,7 +156,10 @@ def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
         *(f"CLAUDE_CODE_USE_{cloud}" for cloud in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE")),
     )
     # The variables in its settings file win over those of its environment; this file wins over both.
-    settings = {"env": {**variables, **dict.fromkeys(elsewhere, "")}}
+    settings: dict[str, Any] = {"env": {**variables, **dict.fromkeys(elsewhere, "")}}
+    if door.statusline:
+        command = shlex.join([sys.executable, "-m", "wireglot.cli", "statusline", "--url", door.url])
+        settings["statusLine"] = {"type": "command", "command": command}
     return Pointing(
         variables,
         unset=elsewhere,
@@ -320,6 +328,7 @@ CLIENTS: Final[dict[str, Client]] = {
         "npm install -g @anthropic-ai/claude-code",
         _claude,
         own_model="claude-sonnet-5-5",
+        has_statusline=True,
     ),
     "codex": Client(
         "Codex", "codex", "openai-responses", "npm install -g @openai/codex", _codex, own_model="gpt-5.5"

@@ -283,6 +283,7 @@ class Launch(msgspec.Struct, frozen=True):
     private: bool = False
     log: str | None = None
     print_env: bool = False
+    statusline: bool = False
 
     def problem(self) -> str:
         """What is wrong with the command line itself."""
@@ -299,6 +300,8 @@ class Launch(msgspec.Struct, frozen=True):
             return f"there is no client {one_line(self.client)}: {hint}"
         if self.url and self.private:
             return "--url and --private exclude each other"
+        if self.statusline and not CLIENTS[self.client].has_statusline:
+            return f"{self.client} has no status line that can be set"
         return ""
 
     @property
@@ -323,6 +326,7 @@ class Launch(msgspec.Struct, frozen=True):
 
     def point(self, door: Door) -> Pointing:
         if self.client:
+            door = msgspec.structs.replace(door, statusline=self.statusline)
             return CLIENTS[self.client].point(door, os.environ)
         return by_family(self.families, door)
 
@@ -349,6 +353,7 @@ def run(arguments: argparse.Namespace) -> int:
         private=arguments.private,
         log=arguments.log,
         print_env=arguments.print_env,
+        statusline=arguments.statusline,
     )
     if problem := task.problem():
         raise Unusable(f"{problem} (see wireglot run --help)")

@@ -245,12 +245,13 @@ class SessionPages:
     async def get(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         caller = page.caller.name
+        await self._usage.flush()  # who asks right after a request finds it here
         seen = await self._conversations.seen(caller, id)
         if seen is None:
             session = await self._counted(page, id)
             if session is None:
                 raise _no_session(id)
-            page.send(_of_session(session))
+            page.send(_one(page, session, _of_session(session)))
             return
         context = context_of(page)
         placed = await self._conversations.items(
@@ -258,7 +259,8 @@ class SessionPages:
         )
         items = [as_wire(entry.kept, context) for entry in reversed(placed[:_MAX_SHOWN_ITEMS])]
         metadata = await self._conversations.metadata(caller, [seen.kept])
-        entry = _of_held(seen, metadata[id], await self._counted(page, id))
+        session = await self._counted(page, id)
+        entry = _one(page, session, _of_held(seen, metadata[id], session))
         page.send({**entry, "items": items, "has_more": len(placed) > _MAX_SHOWN_ITEMS})
 
     async def delete(self, page: PageRequest) -> None:
@@ -281,6 +283,8 @@ class SessionPages:
             return None
         total = totals[0]
         rows = await self._ledger.rows(query, limit=_ROWS)
+        # The gateway's own questions about an answer are in the session, too.
+        latest = next((row for row in rows if row.operation == "generate"), rows[0])
         dialects = tuple(dict.fromkeys(row.dialect for row in reversed(rows)))
         return Session(
             id=id,
@@ -288,10 +292,12 @@ class SessionPages:
             requests=total.requests,
             tokens=sum(total.tokens.values()),
             cost=total.cost,
-            model=rows[0].model,
+            model=latest.model,
             dialects=dialects,
             first=total.first,
             last=total.last,
+            route=f"{latest.provider}/{latest.upstream_model}" if latest.provider else "",
+            last_request=latest.id,
         )
 
 
@@ -326,6 +332,12 @@ def _of_session(session: Session) -> dict[str, Any]:
         "model": session.model or None,
         "dialects": [name for name in session.dialects if name],
     }
+
+
+def _one(page: PageRequest, session: Session | None, entry: dict[str, Any]) -> dict[str, Any]:
+    """With what only the page of one session tells."""
+    route, last = (session.route, session.last_request) if session is not None else ("", "")
+    return {**entry, "route": route or None, "last_request": last or None, "currency": page.settings.currency}
 
 
 def _of_held(seen: Seen, metadata: dict[str, str], session: Session | None) -> dict[str, Any]:
