@@ -19,7 +19,7 @@ CORPUS ?= ../shared/corpus/dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants same rolling clients clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants same rolling clients watch clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -277,6 +277,10 @@ rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and 
 clients: .client-programs ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")
 	$(BIN)/python -m clients.run $(ARGS)
 	$(BIN)/python -m clients.launched $(ARGS)
+
+# The newest releases have a folder of their own: those of `make clients` are the pinned ones.
+watch: $(VENV)/.dev ## Run the newest release of every client and report what it sends that is new (ARGS=--write: record it)
+	CLIENTS_DIR=$(CURDIR)/clients/.newest $(BIN)/python -m clients.watch $(ARGS)
 
 clean: ## Remove the environment, caches and build output
 	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices .venv-judges build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
