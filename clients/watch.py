@@ -31,7 +31,7 @@ from clients.packages import CLIENT_PACKAGES, HERE, NODE22, Package
 from clients.run import Address, one
 from clients.servers import DidNotStart, gateway
 from clients.upstream import Upstream
-from wireglot import translate_request
+from wireglot import DialectName, dialect_name, translate_request
 from wireglot.ir.errors import WireglotError
 
 RUNS = HERE / ".watched"
@@ -48,12 +48,13 @@ _ENUMERATED = frozenset(
 _FREE = frozenset(
     {
         "input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema", "responseJsonSchema",
-        "schema", "args", "response", "classifier_context", "metadata", "client_metadata", "environment_context",
+        "schema", "args", "response", "classifier_context", "metadata", "client_metadata",
+        "environment_context",
     }
 )  # fmt: skip
 """Fields whose inside is the client's own, and no dialect's."""
 _TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]{0,60}")
-_FOREIGN = {
+_FOREIGN: dict[str, DialectName] = {
     "anthropic": "gemini",
     "openai-chat": "gemini",
     "openai-responses": "gemini",
@@ -154,7 +155,7 @@ def unknown(sent: Sent, dialect: str) -> Iterator[str]:
     if document is None or target is None or sent.method != "POST":
         return
     try:
-        losses = translate_request(document, source=dialect, target=target).losses
+        losses = translate_request(document, source=dialect_name(dialect), target=target).losses
     except WireglotError:
         return
     yield from (re.sub(r"\[\d+\]", "[]", loss.path) for loss in losses if loss.feature == _UNKNOWN)
