@@ -73,8 +73,8 @@ def gateway(
     # Without the caller's variables: a provider key found there would switch that provider on.
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
     url = f"http://127.0.0.1:{port}"
-    with _process(command, env, folder / "gateway.log") as process:
-        _wait(process, folder / "gateway.log", lambda: _answers(f"{url}/healthz"))
+    with process(command, env, folder / "gateway.log") as process:
+        wait_until(process, folder / "gateway.log", lambda: _answers(f"{url}/healthz"))
         yield url, key
 
 
@@ -87,8 +87,8 @@ def provider_double(script: Path, folder: Path) -> Iterator[str]:
     log = folder / "double.log"
     command = [sys.executable, str(script), "--port", "0", "--port-file", str(chosen)]
     command += ["--log", str(folder / "requests.jsonl")]
-    with _process(command, dict(os.environ), log) as process:
-        _wait(process, log, chosen.is_file)
+    with process(command, dict(os.environ), log) as process:
+        wait_until(process, log, chosen.is_file)
         yield f"http://127.0.0.1:{int(chosen.read_text())}"
 
 
@@ -98,7 +98,7 @@ def shared_double() -> Path:
 
 
 @contextmanager
-def _process(command: list[str], env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def process(command: list[str], env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as sink:
         process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
@@ -114,7 +114,7 @@ def _process(command: list[str], env: dict[str, str], log: Path) -> Iterator[sub
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool]) -> None:
+def wait_until(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not ready():
         if process.poll() is not None or time.monotonic() > deadline:
