@@ -6,10 +6,21 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, get_args
 
-from tools.contract.gateways import MAX_BODY, OTHER_MODEL, QUESTION, SETTINGS, Answer, Gateway, message
+from tools.contract.gateways import (
+    DEVICE_GRANT,
+    LAST_MODEL,
+    MAX_BODY,
+    OTHER_MODEL,
+    QUESTION,
+    SETTINGS,
+    Answer,
+    Gateway,
+    message,
+)
 from tools.contract.upstream import UpstreamAnswer, document, error, events
+from tools.identity_provider import Fault
 
 Send = Callable[[Gateway], Answer]
 
@@ -22,17 +33,30 @@ SECRETS: Final = (
 """An account id, an ARN, a project id and an organization id, as upstream errors name them."""
 
 
+ANY: Final = "*"
+NONE: Final = "none"
+
+
+class Intended(NamedTuple):
+    ours: str
+    """Our value; ANY: it is not compared."""
+    reason: str
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
     send: Send
     upstream: UpstreamAnswer = field(default_factory=lambda: document(message()))
-    differs: Mapping[str, str] = field(default_factory=dict)
-    """Pattern of facts -> why ours are others. A difference that is listed and does not occur is an error."""
+    differs: Mapping[str, Intended] = field(default_factory=dict)
+    """Pattern of facts -> how ours differs, and why. One that is listed and does not occur is an error."""
     exact: bool = False
     """Whether an error's message is compared, and not only that there is one."""
     forwarded: bool = False
     """Whether what the upstream received is compared."""
+
+
+VERSION: Final = {"anthropic_version": "2023-06-01"}
 
 
 def call(
@@ -47,7 +71,9 @@ def call(
         if body is None:
             return gateway.send(method, path, named)
         named.setdefault("content-type", "application/json")
-        return gateway.send(method, path, named, body if isinstance(body, bytes) else json.dumps(body).encode())
+        return gateway.send(
+            method, path, named, body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
 
     return send
 
@@ -55,7 +81,7 @@ def call(
 def ask(user: str | None = "ada", *, path: str = "/v1/messages", **changes: Any) -> Send:
     """A message as Claude Code sends it; keys that begin with `header_` are headers."""
     headers = {name[7:]: changes.pop(name) for name in list(changes) if name.startswith("header_")}
-    headers = {"anthropic_version": "2023-06-01", "anthropic_beta": "claude-code-20250219", **headers}
+    headers = {**VERSION, "anthropic_beta": "claude-code-20250219", **headers}
     return call("POST", path, user=user, body={**QUESTION, **changes}, **headers)
 
 
@@ -63,61 +89,103 @@ def form(path: str, **fields: str) -> Send:
     return lambda gateway: gateway.form(path, **fields)
 
 
-DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
-
-
 def pending(gateway: Gateway) -> Answer:
-    return gateway.poll(gateway.start_sign_in()["device_code"])
+    return gateway.poll(gateway.start_sign_in())
 
 
 def polled_twice(gateway: Gateway) -> Answer:
-    code = gateway.start_sign_in()["device_code"]
-    gateway.poll(code)
-    return gateway.poll(code)
+    started = gateway.start_sign_in()
+    gateway.poll(started)
+    return gateway.poll(started)
 
 
 def denied(gateway: Gateway) -> Answer:
     started = gateway.start_sign_in()
-    gateway.deny(started["user_code"])
-    return gateway.poll(started["device_code"])
+    gateway.deny(started)
+    return gateway.poll(started)
 
 
 def used_twice(gateway: Gateway) -> Answer:
     started = gateway.start_sign_in()
-    gateway.approve(started["user_code"], "ada")
-    gateway.poll(started["device_code"])
-    return gateway.poll(started["device_code"])
+    gateway.approve(started, "ada")
+    gateway.poll(started)
+    return gateway.poll(started)
+
+
+def faulty(fault: Fault) -> Send:
+    """A sign-in with an identity provider that misbehaves."""
+
+    def send(gateway: Gateway) -> Answer:
+        started = gateway.start_sign_in()
+        gateway.provider.fault = fault
+        try:
+            gateway.approve(started, "ada")
+        finally:
+            gateway.provider.fault = ""
+        return gateway.poll(started)
+
+    return send
+
+
+def verification_page(parameter: str) -> Send:
+    def send(gateway: Gateway) -> Answer:
+        page = gateway.start_sign_in().field(parameter).removeprefix(gateway.url)
+        return gateway.send("GET", page, {"accept": "text/html"})
+
+    return send
+
+
+def with_token(gateway: Gateway, token: str) -> Answer:
+    return call("POST", "/v1/messages", user=None, body=QUESTION, authorization=f"Bearer {token}")(gateway)
 
 
 def signed_in_message(gateway: Gateway) -> Answer:
-    token = gateway.sign_in("ada").json()["access_token"]
-    return call("POST", "/v1/messages", user=None, body=QUESTION, authorization=f"Bearer {token}")(gateway)
+    return with_token(gateway, gateway.sign_in("ada").field("access_token"))
 
 
 def refreshed(gateway: Gateway) -> Answer:
-    token = gateway.sign_in("ada").json()["refresh_token"]
-    return gateway.form("/oauth/token", grant_type="refresh_token", refresh_token=token)
+    return gateway.refresh(gateway.sign_in("ada").field("refresh_token"))
 
 
 def refreshed_token_message(gateway: Gateway) -> Answer:
-    token = refreshed(gateway).json()["access_token"]
-    return call("POST", "/v1/messages", user=None, body=QUESTION, authorization=f"Bearer {token}")(gateway)
+    return with_token(gateway, refreshed(gateway).field("access_token"))
+
+
+def refreshed_twice(gateway: Gateway) -> Answer:
+    token = gateway.sign_in("ada").field("refresh_token")
+    gateway.refresh(token)
+    return gateway.refresh(token)
+
+
+def refresh_of_a_removed_user(gateway: Gateway) -> Answer:
+    token = gateway.sign_in("ada").field("refresh_token")
+    gateway.provider.sign_out()
+    return gateway.refresh(token)
+
+
+def refresh_without_identity_provider(gateway: Gateway) -> Answer:
+    token = gateway.sign_in("ada").field("refresh_token")
+    gateway.provider.fault = "token_error"
+    try:
+        return gateway.refresh(token)
+    finally:
+        gateway.provider.fault = ""
 
 
 def revoked(gateway: Gateway) -> Answer:
-    return gateway.form("/oauth/revoke", token=gateway.sign_in("leaver").json()["access_token"])
+    return gateway.form("/oauth/revoke", token=gateway.sign_in("leaver").field("access_token"))
 
 
 def message_after_revocation(gateway: Gateway) -> Answer:
-    token = gateway.sign_in("leaver").json()["access_token"]
+    token = gateway.sign_in("leaver").field("access_token")
     gateway.form("/oauth/revoke", token=token)
-    return call("POST", "/v1/messages", user=None, body=QUESTION, authorization=f"Bearer {token}")(gateway)
+    return with_token(gateway, token)
 
 
 def refresh_after_revocation(gateway: Gateway) -> Answer:
-    token = gateway.sign_in("leaver").json()["refresh_token"]
+    token = gateway.sign_in("leaver").field("refresh_token")
     gateway.form("/oauth/revoke", token=token, token_type_hint="refresh_token")
-    return gateway.form("/oauth/token", grant_type="refresh_token", refresh_token=token)
+    return gateway.refresh(token)
 
 
 def without_length(gateway: Gateway) -> Answer:
@@ -128,7 +196,7 @@ def without_length(gateway: Gateway) -> Answer:
 
 
 def known_settings(gateway: Gateway) -> Answer:
-    tag = call("GET", "/managed/settings")(gateway).headers["etag"]
+    tag = call("GET", "/managed/settings")(gateway).header("etag")
     return call("GET", "/managed/settings", if_none_match=tag)(gateway)
 
 
@@ -205,11 +273,8 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
             "unknown parameters",
             form("/oauth/device_authorization", client_id="x", scope="openid", anything="1"),
         ),
-        Case("verification page", call("GET", "/device", user=None, accept="text/html")),
-        Case(
-            "verification page with a code",
-            call("GET", "/device?user_code=BCDF-GHJK", user=None, accept="text/html"),
-        ),
+        Case("verification page", verification_page("verification_uri")),
+        Case("verification page with a code", verification_page("verification_uri_complete")),
     ),
     "Token": (
         Case("pending", pending),
@@ -229,7 +294,15 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
             "invalid refresh token",
             form("/oauth/token", grant_type="refresh_token", refresh_token="unknown"),
         ),
+        Case("a refresh token used twice", refreshed_twice),
+        Case("refresh of a user that the identity provider removed", refresh_of_a_removed_user),
+        Case("refresh while the identity provider is down", refresh_without_identity_provider),
         Case("no refresh token", form("/oauth/token", grant_type="refresh_token")),
+    ),
+    "Identity provider": tuple(
+        Case(fault.replace("_", " "), faulty(fault))
+        for fault in get_args(Fault)
+        if fault and not fault.startswith(("discovery", "jwks", "userinfo"))
     ),
     "Revocation": (
         Case("access token", revoked),
@@ -244,7 +317,7 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case("not a bearer", ask(None, header_authorization="Basic YTpi")),
         Case("wrong, counting", ask("wrong", path="/v1/messages/count_tokens")),
         Case("wrong, settings", call("GET", "/managed/settings", user="wrong")),
-        Case("wrong, models", call("GET", "/v1/models", user="wrong")),
+        Case("wrong, models", call("GET", "/v1/models?limit=1000", user="wrong", **VERSION)),
         Case("wrong, usage", call("GET", "/api/oauth/usage", user="wrong")),
         Case("wrong, telemetry", call("POST", "/v1/metrics", user="wrong", body=OTLP["metrics"])),
     ),
@@ -279,13 +352,13 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         ),
         Case(
             "count_tokens",
-            call("POST", "/v1/messages/count_tokens", body={k: QUESTION[k] for k in ("model", "messages")}),
+            ask(path="/v1/messages/count_tokens"),
             document({"input_tokens": 8}),
             forwarded=True,
         ),
         Case(
             "count_tokens, not on this backend",
-            call("POST", "/v1/messages/count_tokens", body={k: QUESTION[k] for k in ("model", "messages")}),
+            ask(path="/v1/messages/count_tokens"),
             error(501, "not_supported", "no counting here"),
         ),
     ),
@@ -314,7 +387,9 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
             error(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
             exact=True,
         ),
-        Case("Input is too long.", ask(), error(400, "invalid_request_error", "Input is too long."), exact=True),
+        Case(
+            "Input is too long.", ask(), error(400, "invalid_request_error", "Input is too long."), exact=True
+        ),
         Case(
             "400 naming safeguards",
             ask(safeguards=SAFEGUARDS),
@@ -325,11 +400,6 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
             "400 with account id and ARN",
             ask(),
             error(400, "invalid_request_error", f"{SECRETS[1]} is not enabled for account {SECRETS[0]}"),
-        ),
-        Case(
-            "401",
-            ask(),
-            error(401, "authentication_error", f"invalid x-api-key of {SECRETS[3]}"),
         ),
         Case(
             "403 with ARN",
@@ -358,6 +428,11 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case("503", ask(), error(503, "api_error", f"project {SECRETS[2]} is unavailable")),
         Case("529", ask(), error(529, "overloaded_error", "Overloaded")),
         Case(
+            "401",
+            ask(model=LAST_MODEL),
+            error(401, "authentication_error", f"invalid x-api-key of {SECRETS[3]}"),
+        ),
+        Case(
             "an error within a stream",
             ask(stream=True),
             events(
@@ -381,9 +456,9 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         ),
     ),
     "Models": (
-        Case("the list", call("GET", "/v1/models")),
-        Case("the list with a limit", call("GET", "/v1/models?limit=1000")),
-        Case("of a user with fewer", call("GET", "/v1/models", user="limited")),
+        Case("as Claude Code asks for it", call("GET", "/v1/models?limit=1000", **VERSION)),
+        Case("of a user with fewer", call("GET", "/v1/models?limit=1000", user="limited", **VERSION)),
+        Case("of a user who has spent all", call("GET", "/v1/models?limit=1000", user="spent", **VERSION)),
     ),
     "Telemetry": (
         *(
@@ -394,7 +469,9 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
                 ("protobuf", PROTOBUF, "application/x-protobuf"),
             )
         ),
-        Case("no telemetry", call("POST", "/v1/metrics", body=b"\xff", content_type="application/x-protobuf")),
+        Case(
+            "no telemetry", call("POST", "/v1/metrics", body=b"\xff", content_type="application/x-protobuf")
+        ),
         Case("without a token", call("POST", "/v1/logs", user=None, body=OTLP["logs"])),
     ),
     "Budgets": (
@@ -427,6 +504,5 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case("spent for the day, usage", call("GET", "/api/oauth/usage", user="daily")),
         Case("the group's budget spent", ask("pooled")),
         Case("the group's budget spent, usage", call("GET", "/api/oauth/usage", user="pooled")),
-        Case("spent, models", call("GET", "/v1/models", user="spent")),
     ),
 }

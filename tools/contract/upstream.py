@@ -48,8 +48,7 @@ class ScriptedAnthropic:
         class Handler(_Handler):
             upstream = owner
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
@@ -63,6 +62,13 @@ class ScriptedAnthropic:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A gateway may close a connection that it keeps: nothing to report."""
 
 
 class _Handler(BaseHTTPRequestHandler):
