@@ -19,7 +19,7 @@ CORPUS ?= ../shared/corpus/dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants same rolling clients watch clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants same rolling clients watch contract clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -65,7 +65,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool chromium .client-programs page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(MAKE) test
-	$(MAKE) site demo packages sbom container lab clients docs-blocks
+	$(MAKE) site demo packages sbom container lab contract clients docs-blocks
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest
@@ -269,6 +269,10 @@ same: $(VENV)/.dev ## Compare what the gateway of a commit does and what this on
 
 rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and back (ARGS="--old CHECKOUT --old-python PYTHON")
 	$(BIN)/python -m tools.lab.rolling $(ARGS)
+
+# Needs `claude` (on PATH, or by `python -m clients.install claude-code`) and PostgreSQL; without them it is skipped.
+contract: $(VENV)/.dev ## Compare our answers with those of Claude Code's reference gateway, `claude gateway` (ARGS="--only Budgets")
+	$(BIN)/python -m tools.contract $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
 
 # Needs Node 20 or newer with npm; the clients themselves go to clients/.installed.
 .client-programs: $(VENV)/.package

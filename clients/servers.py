@@ -73,7 +73,7 @@ def gateway(
     # Without the caller's variables: a provider key found there would switch that provider on.
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
     url = f"http://127.0.0.1:{port}"
-    with process(command, env, folder / "gateway.log") as process:
+    with run_process(command, env, folder / "gateway.log") as process:
         wait_until(process, folder / "gateway.log", lambda: _answers(f"{url}/healthz"))
         yield url, key
 
@@ -87,7 +87,7 @@ def provider_double(script: Path, folder: Path) -> Iterator[str]:
     log = folder / "double.log"
     command = [sys.executable, str(script), "--port", "0", "--port-file", str(chosen)]
     command += ["--log", str(folder / "requests.jsonl")]
-    with process(command, dict(os.environ), log) as process:
+    with run_process(command, dict(os.environ), log) as process:
         wait_until(process, log, chosen.is_file)
         yield f"http://127.0.0.1:{int(chosen.read_text())}"
 
@@ -98,7 +98,7 @@ def shared_double() -> Path:
 
 
 @contextmanager
-def process(command: list[str], env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def run_process(command: list[str], env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as sink:
         process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT

@@ -23,6 +23,7 @@ from tools import (
     requirements_table,
 )
 from tools.blocks import filled
+from tools.contract import results as contract_results
 from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 from tools.http_api.document import document as http_document
 from tools.http_api.page import page as http_page
@@ -125,6 +126,7 @@ def _page(*lines: str) -> str:
 
 _REFERENCE: Final[dict[str, Callable[[], Iterable[str]]]] = {
     "cli.md": cli_page.page,
+    "contract.md": contract_results.page,
     "errors.md": error_codes.page,
     "faults.md": fault_table.page,
     "losses.md": _losses,

@@ -1,6 +1,7 @@
 """`python -m tools.contract`: send every case to both gateways and write what differs.
 
-The outcome goes to docs/results/contract.json, from which docs/reference/contract.md is made; not with `--only`.
+The outcome goes to docs/results/contract.json, from which docs/reference/contract.md is made; with `--only`
+nothing is written.
 Exit status 1: a difference that is not intended.
 """
 
@@ -61,9 +62,9 @@ def _compare(claude: str, chosen: dict[str, list[Case]], *, verbose: bool) -> li
             print(f"this version has no configuration for {part}:\n{words}\n")
         for section, cases in chosen.items():
             for case in cases:
-                seen = [_facts(gateway, case, upstream) for gateway in (theirs, mine)]
-                found = list(differences(case, *seen))
-                row = results.Row.of(section, case.name, *seen, found)
+                expected, seen = (_facts(gateway, case, upstream) for gateway in (theirs, mine))
+                found = list(differences(case, expected, seen))
+                row = results.Row.of(section, case.name, expected, seen, found)
                 rows.append(row)
                 print(f"{row.verdict:20} {section}: {case.name}")
                 for each in found:

@@ -30,7 +30,9 @@ class Difference(NamedTuple):
     fact: str
     reference: str
     ours: str
-    reason: str
+    listed: str = ""
+    """The case's pattern for it."""
+    reason: str = ""
     """Why it is intended; empty: it is not."""
 
 
@@ -66,12 +68,12 @@ def differences(case: Case, reference: Mapping[str, str], ours: Mapping[str, str
         intended = case.differs[pattern] if pattern else None
         if theirs != mine:
             unused.discard(pattern)
-            as_listed = intended is not None and intended.ours in {ANY, mine}
-            yield Difference(name, theirs, mine, intended.reason if intended and as_listed else "")
+            reason = intended.reason if intended and intended.ours in {ANY, mine} else ""
+            yield Difference(name, theirs, mine, pattern, reason)
     for pattern in sorted(unused):
-        yield Difference(pattern, "listed as a difference", "there is none", "")
+        yield Difference(pattern, "listed as a difference", "there is none")
     if LEAKED in ours:
-        yield Difference(LEAKED, "must not reach the client", ours[LEAKED], "")
+        yield Difference(LEAKED, "must not reach the client", ours[LEAKED])
 
 
 def _listed(case: Case, name: str) -> str:
@@ -81,9 +83,9 @@ def _listed(case: Case, name: str) -> str:
 def _header(name: str, value: str, headers: Mapping[str, str]) -> str:
     if name == "request-id":
         return "text"
-    if name == "retry-after" and (reset := headers.get(_RESET)):
-        if abs(time.time() + float(value) - float(reset)) <= _CLOCKS_AGREE:
-            return "seconds to the reset"
+    reset = headers.get(_RESET, "")
+    if name == "retry-after" and reset and abs(time.time() + float(value) - float(reset)) <= _CLOCKS_AGREE:
+        return "seconds to the reset"
     return value
 
 
@@ -101,7 +103,9 @@ def _body(gateway: Gateway, case: Case, kind: str, body: bytes) -> dict[str, str
 def _flat(path: str, value: Any, exact: bool) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and value:
         for name, inner in value.items():
-            yield from _flat(f"{path}.{name}", inner, exact)
+            # Optional in RFC 6749.
+            if name != "error_description":
+                yield from _flat(f"{path}.{name}", inner, exact)
     elif isinstance(value, list) and value:
         for index, inner in enumerate(value):
             yield from _flat(f"{path}.{index}", inner, exact)
@@ -124,7 +128,7 @@ def _value(path: str, value: Any, exact: bool) -> str:
 
 
 def _events(text: str) -> Iterator[tuple[str, str]]:
-    """Each event as JSON, so that blanks do not count; comments and pings of a gateway's own do not either."""
+    """Each event as JSON, so that blanks do not count; comments and pings do not either."""
     number = 0
     for block in re.split(r"\r?\n\r?\n", text):
         fields = [line.partition(":") for line in block.splitlines() if not line.startswith(":")]

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from clients.packages import CLAUDE_CODE
-from clients.servers import process, wait_until
+from clients.servers import run_process, wait_until
 from tools.contract.browser import Browser, Page
 from tools.contract.upstream import API_KEY, ScriptedAnthropic, document
 from tools.identity_provider import IdentityProvider, User
@@ -38,7 +38,7 @@ COUNTED_WITHIN: Final = 15.0
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 _MAX_FORMS: Final = 5
 
-# Both count one dollar for a million input tokens, the price of MODEL, so that a cap is reached by the same requests.
+# A million input tokens of MODEL cost one dollar.
 _TOKENS_PER_CENT: Final = 10_000
 
 
@@ -215,9 +215,8 @@ def message(**changes: Any) -> dict[str, Any]:
 
 
 def find_claude() -> str:
-    """The `claude` program on PATH, or the one that `python -m clients.install claude-code` installed."""
-    installed = CLAUDE_CODE.binaries / "claude"
-    if found := shutil.which("claude") or (str(installed) if installed.exists() else None):
+    """The `claude` program that `python -m clients.install claude-code` installed, or the one on PATH."""
+    if found := shutil.which("claude", path=str(CLAUDE_CODE.binaries)) or shutil.which("claude"):
         return found
     raise Missing("there is no `claude` program: python -m clients.install claude-code")
 
@@ -326,7 +325,7 @@ def reference(
     }
     made = Reference(f"http://127.0.0.1:{port}", upstream, provider)
     log = folder / "reference.log"
-    with process([claude, "gateway", "--config", str(file)], env, log) as running:
+    with run_process([claude, "gateway", "--config", str(file)], env, log) as running:
         wait_until(running, log, lambda: _is_ready(made, "/readyz"))
         made.prepare()
         yield made
@@ -364,7 +363,7 @@ cleanupPeriodDays = 30
 deny = ["WebFetch"]
 """,
 }
-"""What a part of the contract needs in wireglot.toml. A part that is refused is left out, and its cases differ."""
+"""What each part of the contract needs in wireglot.toml; a part that is refused is left out."""
 
 
 class Ours(Gateway):
@@ -431,7 +430,7 @@ class Ours(Gateway):
 def ours(
     upstream: ScriptedAnthropic, provider: IdentityProvider, folder: Path, refused: dict[str, str]
 ) -> Iterator[Ours]:
-    """`refused` is filled with the parts of the configuration that this version does not have, and its words."""
+    """`refused` is filled with the parts of the configuration that are refused, and why."""
     made = Ours(f"http://127.0.0.1:{free_port()}", upstream, provider)
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
     wireglot = [sys.executable, "-m", "wireglot.cli"]
@@ -447,7 +446,7 @@ def ours(
         else:
             refused[part] = (check.stdout + check.stderr).strip()
     file.write_text(made.configuration(parts))
-    with process([*wireglot, "serve", "--config", str(file)], env, log) as running:
+    with run_process([*wireglot, "serve", "--config", str(file)], env, log) as running:
         wait_until(running, log, lambda: _is_ready(made, "/healthz"))
         made.spend(pools="groups" in parts)
         yield made

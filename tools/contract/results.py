@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
@@ -20,8 +20,10 @@ class Row(NamedTuple):
     ours: str
     verdict: str
     """`same`, `differs as intended` or `differs`."""
-    differences: list[list[str]]
-    """Fact, the reference's value, ours, and why it is intended."""
+    differences: list[tuple[str, str, str]]
+    """Fact, the reference's value and ours: those that are not intended."""
+    intended: list[tuple[str, str]]
+    """Pattern of facts, and why they differ."""
 
     @classmethod
     def of(
@@ -30,12 +32,12 @@ class Row(NamedTuple):
         case: str,
         reference: Mapping[str, str],
         ours: Mapping[str, str],
-        found: Iterable[Difference],
+        found: Sequence[Difference],
     ) -> Self:
-        listed = [list(each) for each in found]
-        intended = all(each[-1] for each in listed)
-        verdict = "same" if not listed else "differs as intended" if intended else "differs"
-        return cls(section, case, _summary(reference), _summary(ours), verdict, listed)
+        wrong = [(each.fact, each.reference, each.ours) for each in found if not each.reason]
+        intended = list(dict.fromkeys((each.listed, each.reason) for each in found if each.reason))
+        verdict = "differs" if wrong else "differs as intended" if intended else "same"
+        return cls(section, case, _summary(reference), _summary(ours), verdict, wrong, intended)
 
 
 def _summary(facts: Mapping[str, str]) -> str:
@@ -54,9 +56,10 @@ def page() -> Iterator[str]:
     rows = [Row(**row) for row in outcome["rows"]]
     yield "# Claude Code's contract"
     yield ""
-    yield f"`make contract` starts the reference gateway of Claude Code {outcome['reference']} (`claude gateway`)"
-    yield "and ours, with the same upstream behind both, sends the same requests to both and compares the answers"
-    yield "field by field: status, error, the headers of the contract, body, and what the upstream received."
+    yield f"`make contract` starts the reference gateway of Claude Code {outcome['reference']}"
+    yield "(`claude gateway`) and ours, with the same upstream for both, sends the same requests to both and"
+    yield "compares the answers field by field: status, error, the headers of the contract, body, and what"
+    yield "the upstream received. The identifiers of upstream errors must never be in an answer of ours."
     yield ""
     for section in dict.fromkeys(row.section for row in rows):
         yield f"## {section}"
@@ -73,10 +76,11 @@ def page() -> Iterator[str]:
 
 
 def _verdict(row: Row) -> str:
-    if row.verdict != "differs":
-        reasons = dict.fromkeys(f"`{fact}`: {reason}" for fact, _, _, reason in row.differences)
-        return "; ".join([row.verdict, *reasons])
-    wrong = [
-        f"`{fact}`: {ours}, not {theirs}" for fact, theirs, ours, reason in row.differences if not reason
-    ]
-    return "**differs**: " + "; ".join(wrong)
+    if row.differences:
+        wrong = (f"`{fact}`: `{ours}`, not `{theirs}`" for fact, theirs, ours in row.differences)
+        return f"**differs**: {'; '.join(wrong)}"
+    facts: dict[str, list[str]] = {}
+    for pattern, reason in row.intended:
+        facts.setdefault(reason, []).append(f"`{pattern}`")
+    reasons = (f"{', '.join(patterns)}: {reason}" for reason, patterns in facts.items())
+    return "; ".join([row.verdict, *reasons])

@@ -22,7 +22,7 @@ class Received(NamedTuple):
     body: bytes
 
 
-def document(value: Any, status: int = 200, **headers: str) -> UpstreamAnswer:
+def document(value: Any, status: int = 200, /, **headers: str) -> UpstreamAnswer:
     """A JSON answer; underscores of header names are hyphens."""
     named = tuple((name.replace("_", "-"), text) for name, text in headers.items())
     return UpstreamAnswer(json.dumps(value).encode(), status, (("content-type", "application/json"), *named))
