@@ -291,6 +291,9 @@ REVOKED: Final = {
 _ENVELOPE: Final = "the contract's text asks for the error envelope; the reference sends plain text"
 _OWN_ESTIMATE: Final = "the gateway estimates; a client that gets 501 counts with a billed request"
 _CHUNKED: Final = "a body without a length is read up to the limit; 411 is optional in the contract"
+SETTINGS_FOUND: Final = {
+    "cache-control": Intended("private, no-cache", "no shared cache may keep the settings of one user")
+}
 NO_POLICY: Final = {
     name: Intended(ANY, "the client reads the status only") for name in ("content-type", "body*")
 }
@@ -312,7 +315,6 @@ MODEL_LIST: Final = {
             "last_id",
         )
     },
-    "request-id": Intended("text", _ANTHROPICS),
 }
 BY_PROVIDER: Final = {
     "body.data.[3-9].*": Intended(ANY, "every model is listed under its provider's name, too")
@@ -571,15 +573,23 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         ),
     ),
     "Managed settings": (
-        Case("a user with settings", call("GET", "/managed/settings")),
+        Case("a user with settings", call("GET", "/managed/settings"), differs=SETTINGS_FOUND),
         Case("the ETag of the answer", known_settings, differs=NOT_MODIFIED),
         Case(
             "the checksum that the client computes",
             call("GET", "/managed/settings", if_none_match=f'"sha256:{CHECKSUM.hexdigest()}"'),
             differs=NOT_MODIFIED,
         ),
-        Case("another ETag", call("GET", "/managed/settings", if_none_match='"sha256:00"')),
-        Case("If-None-Match: *", call("GET", "/managed/settings", if_none_match="*")),
+        Case(
+            "another ETag",
+            call("GET", "/managed/settings", if_none_match='"sha256:00"'),
+            differs=SETTINGS_FOUND,
+        ),
+        Case(
+            "If-None-Match: *",
+            call("GET", "/managed/settings", if_none_match="*"),
+            differs=SETTINGS_FOUND,
+        ),
         Case("a user without settings", call("GET", "/managed/settings", user="plain"), differs=NO_POLICY),
         Case(
             "a user without settings, If-None-Match",

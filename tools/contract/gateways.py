@@ -24,7 +24,7 @@ from urllib.parse import urlencode, urlsplit
 
 from clients.packages import CLAUDE_CODE
 from clients.servers import run_process, wait_until
-from tools.contract.browser import Browser, Page
+from tools.contract.browser import Browser, Button, Page
 from tools.contract.upstream import API_KEY, ScriptedAnthropic, document
 from tools.identity_provider import IdentityProvider, User
 from tools.servers import PostgresServer, free_port
@@ -34,9 +34,8 @@ OTHER_MODEL: Final = "claude-sonnet-4-5"
 LAST_MODEL: Final = "claude-opus-4-1"  # its upstream refuses the credentials, and gets no further request
 MODELS: Final = {MODEL: "Haiku 4.5", OTHER_MODEL: "Sonnet 4.5", LAST_MODEL: "Opus 4.1"}
 MAX_BODY: Final = 1 << 20
-COUNTED_WITHIN: Final = 15.0
+COUNTED_WITHIN: Final = 5.0
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
-_MAX_FORMS: Final = 5
 
 # A million input tokens of MODEL cost one dollar.
 _TOKENS_PER_CENT: Final = 10_000
@@ -71,7 +70,12 @@ USERS: Final = {
         for name, spender in SPENDERS.items()
     },
 }
-SETTINGS: Final[dict[str, Any]] = {"permissions": {"deny": ["WebFetch"]}, "cleanupPeriodDays": 30}
+SETTINGS: Final[dict[str, Any]] = {
+    "permissions": {"deny": ["WebFetch"]},
+    "cleanupPeriodDays": 30,
+    # Ours adds it where it is not set.
+    "env": {"CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1"},
+}
 
 
 def _group_of(user: str) -> str:
@@ -141,20 +145,21 @@ class Gateway:
         return self._verify(started, "deny")
 
     def _verify(self, started: Answer, decision: Literal["approve", "deny"]) -> Page:
-        """Submit the forms of the verification page until there is none, by the button that decides so."""
+        """Press the buttons of the verification page that decide so, each once."""
         browser = Browser()
         page = browser.open(started.field("verification_uri_complete"))
-        for _ in range(_MAX_FORMS):
-            if page.status != 200:
-                raise Missing(f"the verification page answers {page.status}")
-            if not (forms := page.forms()):
+        pressed = set[Button]()
+        while True:
+            buttons = [(form, button) for form in page.forms() for button in form.buttons]
+            denying = [each for each in buttons if "deny" in " ".join(each[1]).lower()]
+            others = [each for each in buttons if each not in denying]
+            wanted = (denying or others) if decision == "deny" else others
+            if not wanted or wanted[0][1] in pressed:
                 return page
-            form = forms[0]
-            denies = {button for button in form.buttons if "deny" in " ".join(button).lower()}
-            chosen = [each for each in form.buttons if (each in denies) == (decision == "deny")]
+            form, button = wanted[0]
+            pressed.add(button)
             code = {"user_code": started.field("user_code")} if "user_code" in form.fields else {}
-            page = browser.submit(page, form, chosen[0] if chosen else None, **code)
-        raise Missing(f"the verification page shows more than {_MAX_FORMS} forms")
+            page = browser.submit(page, form, button, **code)
 
     def poll(self, started: Answer) -> Answer:
         code = started.field("device_code")
@@ -169,8 +174,8 @@ class Gateway:
         self.approve(started, user)
         return self.poll(started)
 
-    def spend(self, *, pools: bool = True) -> None:
-        """Use what `SPENDERS` says, and wait until it is counted."""
+    def spend(self) -> None:
+        """Use what `SPENDERS` says, and wait until it is counted; where it is not, cases show it."""
         for user, spender in SPENDERS.items():
             usage = {"input_tokens": spender.used * _TOKENS_PER_CENT, "output_tokens": 0}
             self.upstream.answer = document(message(usage=usage))
@@ -178,10 +183,8 @@ class Gateway:
                 raise Missing(f"{self.name}: {user} cannot send a message: {answer}")
         self.upstream.answer = document(message())
         deadline = time.monotonic() + COUNTED_WITHIN
-        for user in ("spent", "daily", "pooled") if pools else ("spent", "daily"):
-            while self._ask(user).status != 429:
-                if time.monotonic() > deadline:
-                    raise Missing(f"{self.name}: {user} has no budget left and is not refused")
+        for user in ("spent", "daily", "pooled"):
+            while self._ask(user).status != 429 and time.monotonic() < deadline:
                 time.sleep(0.05)
 
     def _ask(self, user: str) -> Answer:
@@ -355,12 +358,17 @@ cost_per_month = {pool}
 issuer = "{issuer}"
 client_id = "{client_id}"
 client_secret = "{client_secret}"
+[login.groups]
+engineering = "engineering"
+interns = "interns"
+sales = "sales"
+pool = "pool"
 """,
     "settings": """
 [groups.engineering.claude_code.settings]
 cleanupPeriodDays = 30
-[groups.engineering.claude_code.settings.permissions]
-deny = ["WebFetch"]
+permissions.deny = ["WebFetch"]
+env.CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY = "1"
 """,
 }
 """What each part of the contract needs in wireglot.toml; a part that is refused is left out."""
@@ -448,7 +456,7 @@ def ours(
     file.write_text(made.configuration(parts))
     with run_process([*wireglot, "serve", "--config", str(file)], env, log) as running:
         wait_until(running, log, lambda: _is_ready(made, "/healthz"))
-        made.spend(pools="groups" in parts)
+        made.spend()
         yield made
 
 
