@@ -82,5 +82,5 @@ def _verdict(row: Row) -> str:
     facts: dict[str, list[str]] = {}
     for pattern, reason in row.intended:
         facts.setdefault(reason, []).append(f"`{pattern}`")
-    reasons = (f"{', '.join(patterns)}: {reason}" for reason, patterns in facts.items())
-    return "; ".join([row.verdict, *reasons])
+    reasons = "; ".join(f"{reason} ({', '.join(patterns)})" for reason, patterns in facts.items())
+    return f"{row.verdict}: {reasons}" if reasons else row.verdict
