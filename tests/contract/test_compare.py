@@ -161,9 +161,10 @@ def test_the_forms_of_a_page_have_their_fields_and_buttons():
         "http://127.0.0.1:1/device",
         200,
         '<form method="post" action="/device"><input name="user_code" value="A"><input type="checkbox" name="no">'
-        '<button>Go</button><button formaction="/device/deny">Deny</button></form><input name="outside">',
+        '<button>Go</button><button formaction="/device/deny">Deny</button></form><input name="outside"><a href="/device/sign-in">in</a>',
     )
     (form,) = page.forms()
+    assert page.links() == ["http://127.0.0.1:1/device/sign-in"]
     assert (form.method, form.action, form.fields) == ("post", "/device", {"user_code": "A"})
     assert form.buttons == [Button("", "", ""), Button("", "", "/device/deny")]
 

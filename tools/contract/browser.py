@@ -1,4 +1,4 @@
-"""A browser without scripts: cookies, redirects and forms, as far as a verification page needs them."""
+"""A browser without scripts: the cookies, redirects, links and forms of a verification page."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ class Page(NamedTuple):
     text: str
 
     def forms(self) -> list[Form]:
-        reader = _FormReader()
+        return self._read().forms
+
+    def links(self) -> list[str]:
+        return [urljoin(self.url, link) for link in self._read().links]
+
+    def _read(self) -> _PageReader:
+        reader = _PageReader()
         reader.feed(self.text)
-        return reader.forms
+        return reader
 
 
 class Browser:
@@ -89,15 +95,18 @@ class Browser:
             connection.close()
 
 
-class _FormReader(HTMLParser):
+class _PageReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.forms: list[Form] = []
+        self.links: list[str] = []
         self._open = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         has = {name: value or "" for name, value in attrs}
-        if tag == "form":
+        if tag == "a" and "href" in has:
+            self.links.append(has["href"])
+        elif tag == "form":
             self.forms.append(Form(has.get("action", ""), has.get("method", "get").lower()))
             self._open = True
         elif self._open and tag in {"input", "button"}:

@@ -115,11 +115,17 @@ class Gateway:
     """User -> bearer token; `expired` and `wrong` too."""
 
     def send(
-        self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        address: str = "127.0.0.1",
     ) -> Answer:
-        """One request on a connection of its own; nothing follows a redirect."""
+        """One request on a connection of its own, from an address; nothing follows a redirect."""
         parts = urlsplit(self.url)
-        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30, source_address=(address, 0))
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -129,12 +135,14 @@ class Gateway:
         finally:
             connection.close()
 
-    def form(self, path: str, **fields: str) -> Answer:
+    def form(self, path: str, *, address: str = "127.0.0.1", **fields: str) -> Answer:
         kind = {"content-type": "application/x-www-form-urlencoded"}
-        return self.send("POST", path, kind, urlencode(fields).encode())
+        return self.send("POST", path, kind, urlencode(fields).encode(), address=address)
 
     def start_sign_in(self) -> Answer:
-        return self.form("/oauth/device_authorization", surface="claude_code")
+        # From another address each time: sign-ins are limited by address.
+        address = f"127.0.{secrets.randbelow(250) + 1}.{secrets.randbelow(250) + 1}"
+        return self.form("/oauth/device_authorization", surface="claude_code", address=address)
 
     def approve(self, started: Answer, user: str) -> Page:
         """Enter the code in a browser, be sent to the identity provider, and return signed in as the user."""
@@ -145,21 +153,25 @@ class Gateway:
         return self._verify(started, "deny")
 
     def _verify(self, started: Answer, decision: Literal["approve", "deny"]) -> Page:
-        """Press the buttons of the verification page that decide so, each once."""
+        """Press the buttons of the verification page that decide so, or follow its link, each once."""
         browser = Browser()
         page = browser.open(started.field("verification_uri_complete"))
-        pressed = set[Button]()
+        used = set[Button | str]()
         while True:
             buttons = [(form, button) for form in page.forms() for button in form.buttons]
             denying = [each for each in buttons if "deny" in " ".join(each[1]).lower()]
             others = [each for each in buttons if each not in denying]
             wanted = (denying or others) if decision == "deny" else others
-            if not wanted or wanted[0][1] in pressed:
+            if wanted and wanted[0][1] not in used:
+                form, button = wanted[0]
+                used.add(button)
+                code = {"user_code": started.field("user_code")} if "user_code" in form.fields else {}
+                page = browser.submit(page, form, button, **code)
+            elif links := [link for link in page.links() if link.startswith(self.url) and link not in used]:
+                used.add(links[0])
+                page = browser.open(links[0])
+            else:
                 return page
-            form, button = wanted[0]
-            pressed.add(button)
-            code = {"user_code": started.field("user_code")} if "user_code" in form.fields else {}
-            page = browser.submit(page, form, button, **code)
 
     def poll(self, started: Answer) -> Answer:
         code = started.field("device_code")
