@@ -122,6 +122,13 @@ def test_events_are_compared_without_blanks_pings_and_comments():
     assert found.fact == "event.0"
 
 
+def test_the_message_of_an_error_event_is_compared_by_its_kind():
+    theirs = b'event: error\ndata: {"type": "error", "error": {"type": "api_error", "message": "a"}}\n\n'
+    ours = theirs.replace(b'"a"}', b'"b"}, "request_id": "req_1"')
+    seen_theirs, seen_ours = (seen(each, content_type="text/event-stream") for each in (theirs, ours))
+    assert list(differences(case(), seen_theirs, seen_ours)) == []
+
+
 def test_what_the_upstream_received_is_compared_where_a_case_says_so():
     forwarded = case(forwarded=True)
     theirs = Received("/v1/messages?beta=true", {"anthropic-beta": "a"}, b'{"x": 1, "y": 2}')

@@ -588,10 +588,11 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
             OPERATORS,
         ),
         Case(
-            "an error within a stream",
+            "an error with an ARN within a stream",
             ask(stream=True),
             events(
-                *STREAM[:4], {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+                *STREAM[:4],
+                {"type": "error", "error": {"type": "overloaded_error", "message": f"{PROFILE} is busy"}},
             ),
             STREAMED,
         ),

@@ -130,7 +130,7 @@ def _value(path: str, value: Any, exact: bool) -> str:
 
 
 def _events(text: str) -> Iterator[tuple[str, str]]:
-    """Each event as JSON, so that blanks do not count; comments and pings do not either."""
+    """Each event as JSON, without comments and pings; the message of an error counts as any text."""
     number = 0
     for block in re.split(r"\r?\n\r?\n", text):
         fields = [line.partition(":") for line in block.splitlines() if not line.startswith(":")]
@@ -141,6 +141,8 @@ def _events(text: str) -> Iterator[tuple[str, str]]:
         decoded = json.loads(data)
         if decoded.get("type") == "ping":
             continue
+        if decoded.get("type") == "error":
+            decoded = {"type": "error", "error": decoded["error"] | {"message": "text"}}
         yield f"event.{number}", f"{name} {json.dumps(decoded, sort_keys=True)}"
         number += 1
 
