@@ -101,7 +101,7 @@ def _lists() -> Iterator[Served]:
 
 def _own() -> Iterator[Served]:
     for own in routes.OWN:
-        operation = "admin" if own.is_admin else "telemetry" if own.is_telemetry else "state"
+        operation = "admin" if own.is_admin else "state"
         for root in ("", routes.SECOND_ROOT):
             yield Served(own.method, root + named(own.path), "", operation, own.verb)
     for path, asked in routes.GET.items():

@@ -25,7 +25,8 @@ from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.splice import Outline
 
 Operation = Literal[
-    "generate", "compact", "count", "models", "model", "assist", "operation", "state", "managed"
+    "generate", "compact", "count", "models", "model", "assist", "operation", "state", "managed",
+    "telemetry",
 ]  # fmt: skip
 """What a client can ask for. `assist`, `operation`, `state` and `compact` need a capability."""
 

@@ -190,6 +190,7 @@ def test_settings_need_a_key_and_no_policy_is_a_404() -> None:
     with LiveGateway(text) as gateway:
         said = settings_of(gateway, "ada")
         assert (said.status, said.document["error"]["type"]) == (404, "not_found_error")
+        assert said.headers["cache-control"] == "no-store"
         nobody = asked(gateway, "GET", "/managed/settings")
         assert (nobody.status, nobody.headers["x-should-retry"]) == (401, "false")
 
@@ -293,7 +294,8 @@ def test_a_collector_that_is_away_is_no_concern_of_the_client(
 
 def test_telemetry_needs_a_key_and_has_a_limit(gateway: LiveGateway, collector: Collector) -> None:
     before = len(collector.taken)
-    assert asked(gateway, "POST", "/v1/metrics", b"{}", content_type="application/json").status == 401
+    nobody = asked(gateway, "POST", "/v1/metrics", b"{}", content_type="application/json")
+    assert (nobody.status, nobody.document["error"]["type"]) == (401, "authentication_error")
     too_long = str(4 * 2**20 + 1)
     assert asked(gateway, "POST", "/v1/metrics", key=KEYS["ada"], content_length=too_long).status == 413
     assert asked(gateway, "GET", "/v1/traces", key=KEYS["ada"]).status == 405

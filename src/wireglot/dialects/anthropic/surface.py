@@ -144,6 +144,8 @@ SURFACE: Final = Surface(
             Route("POST", "/v1/messages/count_tokens", "count"),
             Route("POST", "/anthropic/v1/messages/count_tokens", "count"),
             Route("GET", "/managed/settings", "managed"),
+            # OpenTelemetry over HTTP, which Claude Code sends to the gateway that it is signed in to.
+            *(Route("POST", f"/v1/{name}", "telemetry", name) for name in ("metrics", "logs", "traces")),
         ),
         lists=("/v1/models", "/anthropic/v1/models"),
         endpoints=("POST /v1/messages", "POST /v1/messages/count_tokens"),

@@ -30,11 +30,6 @@ class OwnRoute(msgspec.Struct, frozen=True):
     def is_admin(self) -> bool:
         return self.path.startswith("/v1/admin/")
 
-    @property
-    def is_telemetry(self) -> bool:
-        """OTLP over HTTP, whatever its content type."""
-        return self.method == "POST" and self.path in ("/v1/metrics", "/v1/logs", "/v1/traces")
-
 
 def root_page(surfaces: Sequence[Surface]) -> Probe:
     """People ask for it with a browser, Claude Code with HEAD before its first request
@@ -114,9 +109,7 @@ def inspector_methods(path: str) -> tuple[str, ...]:
     return tuple(route.method for route, pieces in _INSPECTOR_PIECES if ids_in(path, pieces) is not None)
 
 
-Operation = (
-    DialectOperation | Literal["admin", "health", "ready", "metrics", "stub", "inspector", "telemetry"]
-)
+Operation = DialectOperation | Literal["admin", "health", "ready", "metrics", "stub", "inspector"]
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -168,9 +161,6 @@ OWN: Final = (
     OwnRoute("GET", "/v1/admin/usage", "usage"),
     OwnRoute("GET", "/v1/admin/store", "store.stats"),
     OwnRoute("DELETE", "/v1/admin/callers/*/data", "callers.wipe"),
-    OwnRoute("POST", "/v1/metrics", "metrics"),
-    OwnRoute("POST", "/v1/logs", "logs"),
-    OwnRoute("POST", "/v1/traces", "traces"),
 )
 _OWN_PIECES: Final = tuple((route, route.path.split("/")) for route in OWN)
 SECOND_ROOT: Final = "/openai"
@@ -299,8 +289,6 @@ class Routes:
                 ids = tuple(unquote(each) for each in ids)
                 if route.is_admin:
                     return Asked(COMMON, "admin", verb=route.verb, ids=ids, open=True)
-                if route.is_telemetry:
-                    return Asked(COMMON, "telemetry", verb=route.verb)
                 return Asked(self.dialect_of(head), "state", verb=route.verb, ids=ids)
         return None
 

@@ -14,7 +14,7 @@ import msgspec
 from wireglot.dialects.base import ListedModel, Surface, UpstreamModel, read_list
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import may_ask
-from wireglot.gateway.errors import RequestError
+from wireglot.gateway.errors import RequestError, refusal
 from wireglot.gateway.relay.outbound import list_outbound
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.headers import identity
@@ -196,7 +196,8 @@ class ModelPages:
         group = page.settings.groups.get(key.group) if key is not None else None
         settings = (group or page.settings).managed.settings
         if settings is None or spoken.client.managed is None:
-            raise RequestError("not_found", "there are no managed settings for this key", code="no_policy")
+            self._send_no_policy(page)
+            return
         models = permitted(self._listed(page.settings, page.asked.dialect, theirs), key)
         settings = spoken.client.managed(settings, models)
         checksum = _checksum(settings)
@@ -207,6 +208,17 @@ class ModelPages:
             return
         document = {"uuid": checksum, "checksum": checksum, "settings": settings}
         page.send(document, more=[("etag", f'"{checksum}"'), ("cache-control", "private, no-cache")])
+
+    def _send_no_policy(self, page: PageRequest) -> None:
+        """Nothing that a proxy may keep: there may be settings the next time."""
+        error = RequestError(
+            "not_found", "there are no managed settings for this key", code="no_policy"
+        ).error
+        page.record.failed(error)
+        refused = refusal(error, page.asked.dialect, page.record.id)
+        page.record.answered(refused.status)
+        headers = [*refused.headers, *identity(page.record.id, page.asked.dialect)]
+        page.reply.send(refused.status, [*headers, ("cache-control", "no-store")], refused.body)
 
     def _listed(self, settings: Settings, dialect: str, theirs: Listed) -> tuple[ListedModel, ...]:
         of = self._of
