@@ -24,11 +24,13 @@ from wireglot.http.transport import TransportFault, TransportProblem
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.verdict import VERDICTS
 
-DOWN = ("server", 503, "upstream_unavailable", 2.0)
-BAD = ("server", 502, "upstream_error", None)
-LATE = ("timeout", 504, "upstream_timeout", None)
-SHED = ("overloaded", 503, "server_is_overloaded", 2.0)
-PROBLEMS: dict[TransportProblem, tuple[Blame, tuple[ErrorKind, int, str, float | None]]] = {
+Failed = tuple[ErrorKind, int, str, float | None]
+
+DOWN: Failed = ("server", 503, "upstream_unavailable", 2.0)
+BAD: Failed = ("server", 502, "upstream_error", None)
+LATE: Failed = ("timeout", 504, "upstream_timeout", None)
+SHED: Failed = ("overloaded", 503, "server_is_overloaded", 2.0)
+PROBLEMS: dict[TransportProblem, tuple[Blame, Failed]] = {
     "dns": ("connection", DOWN),
     "connect": ("connection", DOWN),
     "tls": ("timeout", DOWN),

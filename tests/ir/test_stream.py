@@ -282,7 +282,7 @@ def test_what_came_of_a_stream_without_an_end_is_its_parts_as_they_stand():
     start = Start("id", "m", usage=Usage(input=3), created=7, service_tier="flex", extra=EXTRA)
     folding.add([start, PartStart(1, Text("")), PartStart(0, Reasoning("")), Delta(0, "Hm."), PartEnd(0)])
     folding.add([Delta(1, "Hel"), OtherAnswer(Candidate((Text("x"),), Stop("end")))])
-    assert folding.failure is None
+    assert not folding.failure
     assert folding.so_far(stop) == Response(
         "id",
         "m",
@@ -295,5 +295,8 @@ def test_what_came_of_a_stream_without_an_end_is_its_parts_as_they_stand():
         extra=EXTRA,
     )
     folding.add([Delta(1, "lo."), FAILURE])
+    assert folding.failure
     assert folding.failure == FAILURE.error
-    assert folding.so_far(stop).content == (Reasoning("Hm."), Text("Hello."))
+    after = folding.so_far(stop)
+    assert after is not None
+    assert after.content == (Reasoning("Hm."), Text("Hello."))

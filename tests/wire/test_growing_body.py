@@ -202,7 +202,8 @@ def test_what_came_again_and_again_is_compared_at_once() -> None:
     memory.shrink(len(run.body) + 1024)
     assert (memory.held, memory.runs) == (len(run.body) + 1024, (run,)), "the runs go last"
     memory.shrink(memory.held - 1)
-    assert (memory.held, memory.runs) == (0, ())
+    assert not memory.held
+    assert not memory.runs
 
 
 def test_of_a_run_whose_turns_were_forgotten_nothing_is_taken() -> None:

@@ -98,9 +98,14 @@ def _url(provider: Provider) -> str:
 
 
 def _rule_row(rule: Rule) -> tuple[str, ...]:
-    when = f"if the effort is {' or '.join(rule.effort)}" if rule.effort else ""
+    given = {"effort": rule.effort, "purpose": rule.purpose, "agent": rule.agent}
+    when = [f"if the {name} is {' or '.join(values)}" for name, values in given.items() if values]
+    if rule.prompt_over:
+        when.append(f"if the prompt is over {rule.prompt_over} tokens")
+    if rule.images:
+        when.append("if there is an image")
     losses = f"losses: {rule.losses}" if rule.losses else ""
-    return rule.match, f"-> {', then '.join(rule.targets)}", when, losses
+    return rule.match, f"-> {', then '.join(rule.targets)}", ", ".join(when), losses
 
 
 def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:

@@ -578,6 +578,8 @@ def _add_trace(commands: Commands) -> None:
         ("loss", "only with such a loss: a grade (serious) or a feature (cache_marker)"),
         ("session", "only this conversation"),
         ("key", "only the client key of this name"),
+        ("purpose", "only this purpose: main, subagent, background, compaction"),
+        ("agent", "only the sub-agent of this name or id"),
     ):
         option(listed, f"--{name}", name.upper(), about)
     option(listed, "--search", "TEXT", "only what has this text, in its row or its bodies")

@@ -275,7 +275,7 @@ def _agreed() -> bool:
 _LAST: Final = "last"
 _PIPE: Final = "-"
 _LOOKED_AT: Final = 100
-_FILTERS: Final = ("model", "provider", "client", "status", "loss", "session", "key")
+_FILTERS: Final = ("model", "provider", "client", "status", "loss", "session", "key", "purpose", "agent")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ from wireglot.ir.content import Extra, Foreign, Part, Reasoning
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
+from wireglot.ir.purpose import NO_FACTS, RequestFacts, client_word
 from wireglot.ir.request import Request, ToolChange
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.splice import Outline
@@ -86,6 +87,16 @@ class AskedModel(msgspec.Struct, frozen=True):
     """Of a stream, up to its first event that is part of an answer."""
 
 
+def session_facts(headers: Mapping[str, str]) -> RequestFacts:
+    """By the headers of sessions, which clients of every dialect may send: a session with a parent is a
+    sub-agent's (opencode 1.18)."""
+    parent = headers.get("x-parent-session-id")
+    if not parent:
+        return NO_FACTS
+    own = headers.get("x-session-id") or headers.get("x-session-affinity")
+    return RequestFacts("subagent", agent_id=client_word(own), parent_id=client_word(parent))
+
+
 class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the dialect's clients send and expect."""
 
@@ -134,6 +145,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Headers in which the vendor's clients name their session, beside those that clients of all have."""
     session: Callable[[Outline], str] | None = None
     """The client's own name for its session, where a body may hold one; "": it holds none."""
+    facts: Callable[[Mapping[str, str]], RequestFacts] = session_facts
+    """Headers -> what the request is for, and which agent sends it, in the words of the vendor's clients."""
     state_fields: tuple[str, ...] = ("conversation",)
     """Fields that tie a request to what the server has stored or runs in the background."""
     timeout_field: str = ""

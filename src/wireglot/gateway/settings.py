@@ -28,6 +28,7 @@ from wireglot.gateway.setting_tables import (
 )
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
+from wireglot.ir.purpose import PURPOSES
 from wireglot.logins.aws import SigningKey
 from wireglot.logins.login import Login
 from wireglot.providers.prices import PriceRule
@@ -119,10 +120,42 @@ class Rule(msgspec.Struct, frozen=True):
         tuple[str, ...],
         setting("only for requests with one of these efforts", expected="a list of efforts"),
     ] = ()
+    purpose: Annotated[
+        tuple[str, ...],
+        setting(
+            "only for requests with [one of these purposes](gateway.md#routing-by-purpose): "
+            + ", ".join(f"`{purpose}`" for purpose in PURPOSES),
+            form="text, list",
+            expected="a purpose, or a list of them",
+        ),
+    ] = ()
+    agent: Annotated[
+        tuple[str, ...],
+        setting(
+            "only for requests of an agent with one of these names; `*` matches any text, case is ignored",
+            form="text, list",
+            expected="an agent's name or pattern, or a list of them",
+        ),
+    ] = ()
+    prompt_over: Annotated[
+        int,
+        setting("only for requests whose prompt has more tokens than this, by estimate", ge=0, unit="tokens"),
+    ] = 0
+    images: Annotated[bool, setting("only for requests with an image")] = False
     losses: Annotated[
         LossPolicy | None,
         setting("`losses` of the top level, for this rule", default="the top level's"),
     ] = None
+
+    @property
+    def reads_body(self) -> bool:
+        """Whether the request must be read to know whether the rule applies."""
+        return bool(self.effort or self.prompt_over or self.images)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it applies to some of the requests for its name only."""
+        return self.reads_body or bool(self.purpose or self.agent)
 
 
 class Group(msgspec.Struct, frozen=True):

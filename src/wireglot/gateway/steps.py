@@ -28,7 +28,7 @@ from wireglot.gateway.state.idempotency import HEADER, IdempotentReplay
 from wireglot.gateway.state.responses.background import BackgroundStart
 from wireglot.gateway.state.responses.compaction import Summarizer
 from wireglot.gateway.state.state import State
-from wireglot.gateway.targets.routing import Router, depends_on_effort
+from wireglot.gateway.targets.routing import Router
 
 BeforeAnswer = Callable[[Exchange], Awaitable[None] | None]
 """What must be done before a request is answered. Returns what must be waited for, None where nothing must.
@@ -181,23 +181,33 @@ def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
     read."""
     job = exchange.job
     model = job.model.removeprefix(job.surface.client.alias_prefix)
-    by_effort = router.has_effort_rules and depends_on_effort(job.settings, model)
-    effort = exchange.effort() if by_effort else ""
-    exchange.targets = router.targets(job.settings, model, job.dialect, effort)
+    if exchange.is_large and router.has_conditions and router.reads_body(job.settings, model):
+        return _read_and_route(router, exchange, model)
+    exchange.targets = router.targets(job.settings, model, job.dialect, exchange)
     return _read_large(exchange) if exchange.is_large else None
+
+
+async def _read_and_route(router: Router, exchange: Exchange, model: str) -> None:
+    job = exchange.job
+    await _read_aside(exchange, decodes=True)
+    exchange.targets = router.targets(job.settings, model, job.dialect, exchange)
 
 
 async def _read_large(exchange: Exchange) -> None:
     job = exchange.job
     passes = all(target.dialect == job.dialect and target.plain for target in exchange.targets)
     wanted = not passes or job.surface.stored is not None or bool(job.conversation)
-    if wanted:
-        exchange.held.take(len(job.body))  # decoded, it is there once more
     if wanted or exchange.sealed:
-        exchange.recall()
-        if exchange.is_large:
-            with suppress(RequestError):  # raised again by the step that needs the request
-                await aside(exchange.request)
+        await _read_aside(exchange, decodes=wanted)
+
+
+async def _read_aside(exchange: Exchange, *, decodes: bool) -> None:
+    if decodes:
+        exchange.held.take(len(exchange.job.body))  # decoded, it is there once more
+    exchange.recall()
+    if exchange.is_large:
+        with suppress(RequestError):  # raised again by the step that needs the request
+            await aside(exchange.request)
 
 
 def enter(gates: Gates, exchange: Exchange) -> Awaitable[None] | None:

@@ -68,6 +68,10 @@ class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
     upstream_model: str = ""
     upstream_dialect: str = ""
     stream: bool = False
+    purpose: str = ""
+    """What it was for, by the client's headers: `ir.purpose.Purpose`."""
+    agent: str = ""
+    """The sub-agent that sent it, by its name or type."""
 
     outcome: Outcome = ""
     finished: int = 0
@@ -98,7 +102,9 @@ def gives_way(there: UsageRow, row: UsageRow) -> bool:
     return there.outcome == "crash" and row.outcome not in ("", "crash")
 
 
-Grouping = Literal["caller", "model", "provider", "day", "session", "outcome", "operation"]
+Grouping = Literal[
+    "caller", "model", "provider", "day", "session", "outcome", "operation", "purpose", "agent"
+]
 """`model` is the upstream's (`upstream_model`), or where it was never asked the client's; `day` is UTC."""
 
 

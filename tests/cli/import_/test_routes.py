@@ -12,13 +12,13 @@ import pytest
 
 from tests.cli.import_.kit import FIXTURES, Imported, ccr, imported, litellm
 from tests.tiers import rows
-from wireglot.gateway.targets.routing import Unroutable, route
+from wireglot.gateway.targets.routing import KnownTraits, Unroutable, route
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 
 def asked(found: Imported, name: str, effort: str = "") -> list[str]:
-    return [target.name for target in route(found.settings(), name, "anthropic", effort)]
+    return [target.name for target in route(found.settings(), name, "anthropic", KnownTraits(effort))]
 
 
 LITELLM: dict[str, dict[str, list[str]]] = {

@@ -312,6 +312,25 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         ('m = [{ to = "demo/x" }, { to = "demo/y", effort = ["low"] }]', ["m for effort low"]),
         ('m = [{ to = "demo/y", effort = ["low"] }, { to = "demo/x" }]', []),
         ('"plain*" = "demo/*"\nplain = "demo/demo"', []),
+        ('m = [{ to = "demo/x", purpose = "main" }, { to = "demo/y", agent = "a" }, { to = "demo/z" }]', []),
+        (
+            'm = [{ to = "demo/x", purpose = ["main", "background"] }, { to = "demo/y", purpose = "main" }]',
+            ["m for purpose main"],
+        ),
+        (
+            'm = [{ to = "demo/x", agent = "E*" }, { to = "demo/y", agent = ["explore", "plan"] }]',
+            [],
+        ),
+        (
+            'm = [{ to = "demo/x", agent = "E*" }, { to = "demo/y", agent = "explore", images = true }]',
+            ["m for agent explore with images"],
+        ),
+        ('m = [{ to = "demo/x", prompt_over = 9 }, { to = "demo/y", prompt_over = 5 }]', []),
+        (
+            'm = [{ to = "demo/x", prompt_over = 5 }, { to = "demo/y", prompt_over = 9 }]',
+            ["m for prompts over 9 tokens"],
+        ),
+        ('m = [{ to = "demo/x" }, { to = "demo/z", images = true }]', ["m with images"]),
         (
             '"*" = "demo/x"\n"demo/*" = "demo/y"\n"demo/a*" = "demo/z"\n"other/*" = "demo/z"',
             ["demo/a*", "other/*"],

@@ -100,6 +100,9 @@ EVERYTHING = f"""
     h = [{{ to = "ten/x", effort = ["low"] }}, {{ to = "ten/y", effort = ["high", "low"] }}]
     i = "ten/*"
     j = ["ten/x", {{ to = "ten/x" }}]
+    k = {{ to = "ten/x", purpose = "backgrund", agent = [1], prompt_over = -1, images = "yes" }}
+    l = [{{ to = "ten/x", agent = ["A", "b"] }}, {{ to = "ten/y", agent = ["B", "a"] }}]
+    m = {{ to = "ten/x", purpose = "", agent = 7 }}
 
     [keys]
     short = "sha256:abc"
@@ -165,6 +168,13 @@ EXPECTED = {
     "models.h[1]": "one rule for effort low",
     "models.i": 'a "*" only for each',
     "models.j[1]": "/ a table",
+    "models.k.purpose": 'purposes out of main, subagent, background, compaction / "backgrund"',
+    "models.k.agent": "an agent's name or pattern, or a list of them / a list",
+    "models.k.prompt_over": "a whole number from 0 up",
+    "models.k.images": "true or false",
+    "models.l[1]": "one rule for agent a, b",
+    "models.m.purpose": "a purpose, or a list of them / empty text",
+    "models.m.agent": "an agent's name or pattern, or a list of them / a number",
     "keys.short": "/ 3 digits",
     "keys.plain": "/ text of 20 characters",
     "keys.again": "/ the one of first",

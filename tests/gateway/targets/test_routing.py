@@ -9,16 +9,17 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import Rule
 from wireglot.gateway.targets import routing
 from wireglot.gateway.targets.routing import (
+    KnownTraits,
     LostState,
     Retired,
     Router,
     Target,
     Unroutable,
-    depends_on_effort,
     named_targets,
     route,
 )
 from wireglot.ir.content import Origin
+from wireglot.ir.purpose import RequestFacts
 from wireglot.providers.spec import ModelSpec
 
 
@@ -136,9 +137,10 @@ def test_an_exact_name_wins_over_the_provider_that_it_begins_with():
 def test_the_effort_of_a_pattern_does_not_matter_for_a_provider_that_is_named():
     rules = (Rule("*", ("mine/big",), effort=("high",)),)
     on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
-    assert depends_on_effort(on, "anything")
-    assert not depends_on_effort(on, "kimi/kimi-k3")
-    assert named(route(on, "kimi/kimi-k3", "gemini", "high")) == ["kimi/kimi-k3"]
+    router = Router(on)
+    assert router.reads_body(on, "anything")
+    assert not router.reads_body(on, "kimi/kimi-k3")
+    assert named(route(on, "kimi/kimi-k3", "gemini", KnownTraits("high"))) == ["kimi/kimi-k3"]
 
 
 def test_the_first_of_two_patterns_holds():
@@ -157,9 +159,96 @@ def test_effort_switches_the_model_only_where_a_rule_says_so():
     """C27"""
     rules = (Rule("m", ("mine/big",), effort=("high", "max")), Rule("m", ("mine/small",)))
     on = settings(own("mine", "gemini"), rules=rules)
-    assert named(route(on, "m", "gemini", "high")) == ["mine/big"]
-    assert named(route(on, "m", "gemini", "low")) == ["mine/small"]
+    assert named(route(on, "m", "gemini", KnownTraits("high"))) == ["mine/big"]
+    assert named(route(on, "m", "gemini", KnownTraits("low"))) == ["mine/small"]
     assert named(route(on, "m", "gemini")) == ["mine/small"]
+
+
+RULES = (
+    Rule("m", ("mine/judge",), purpose=("background", "compaction"), effort=("high",)),
+    Rule("m", ("mine/cheap",), purpose=("background", "compaction")),
+    Rule("m", ("mine/explorer",), purpose=("subagent",), agent=("explore", "plan*")),
+    Rule("m", ("mine/agent",), purpose=("subagent",)),
+    Rule("m", ("mine/eyes",), images=True),
+    Rule("m", ("mine/huge",), prompt_over=200_000),
+    Rule("m", ("mine/long",), prompt_over=60_000),
+    Rule("m", ("mine/plain",)),
+)
+
+
+@rows(
+    ("traits", "target"),
+    [
+        (KnownTraits(), "plain"),
+        (KnownTraits("high"), "plain"),
+        (KnownTraits(about=RequestFacts("main")), "plain"),
+        (KnownTraits(about=RequestFacts("background")), "cheap"),
+        (KnownTraits("high", RequestFacts("background")), "judge"),
+        (KnownTraits(about=RequestFacts("compaction"), tokens=150_000), "cheap"),
+        (KnownTraits(about=RequestFacts("subagent", agent="Explore")), "explorer"),
+        (KnownTraits(about=RequestFacts("subagent", agent="Planner")), "explorer"),
+        (KnownTraits(about=RequestFacts("subagent", agent="explorer")), "agent"),
+        (KnownTraits(about=RequestFacts("subagent")), "agent"),
+        (KnownTraits(about=RequestFacts("main", agent="Explore")), "plain"),
+        (KnownTraits(images=True, tokens=300_000), "eyes"),
+        (KnownTraits(tokens=60_000), "plain"),
+        (KnownTraits(tokens=60_001), "long"),
+        (KnownTraits(tokens=200_001), "huge"),
+    ],
+)
+def test_the_first_rule_whose_conditions_are_met_holds(traits: KnownTraits, target: str) -> None:
+    on = settings(own("mine", "gemini"), rules=RULES)
+    router = Router(on)
+    assert named(route(on, "m", "gemini", traits)) == [f"mine/{target}"]
+    assert named(router.targets(on, "m", "gemini", traits)) == [f"mine/{target}"]
+    assert named(router.targets(on, "m", "gemini", KnownTraits())) == ["mine/plain"], "one route of several"
+
+
+def test_a_name_with_conditional_rules_only_is_otherwise_routed_as_without_them():
+    rules = (Rule("kimi-k3", ("mine/cheap",), purpose=("background",)), Rule("kimi-*", ("mine/any",)))
+    on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
+    assert named(route(on, "kimi-k3", "gemini")) == ["mine/any"]
+    alone = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules[:1])
+    assert named(route(alone, "kimi-k3", "gemini")) == ["kimi/kimi-k3"]
+
+
+class Unread:
+    """Traits of a request at which nobody may look."""
+
+    def effort(self) -> str:
+        raise AssertionError("the effort was looked at")
+
+    def facts(self) -> RequestFacts:
+        raise AssertionError("the headers were looked at")
+
+    def prompt_tokens(self) -> int:
+        raise AssertionError("the prompt was weighed")
+
+    def has_images(self) -> bool:
+        raise AssertionError("images were looked for")
+
+
+def test_nothing_of_a_request_is_looked_at_that_no_rule_for_its_model_needs():
+    plain = settings(own("mine", "gemini"), rules=(Rule("m", ("mine/plain",)),))
+    assert named(Router(plain).targets(plain, "m", "gemini", Unread())) == ["mine/plain"]
+    some = settings(own("mine", "gemini"), rules=(*RULES, Rule("other", ("mine/other",))))
+    router = Router(some)
+    assert named(router.targets(some, "other", "gemini", Unread())) == ["mine/other"]
+    assert not router.reads_body(some, "other")
+    assert router.reads_body(some, "m")
+    by_headers = settings(own("mine", "gemini"), rules=(*RULES[1:4], RULES[-1]))
+    assert not Router(by_headers).reads_body(by_headers, "m")
+
+
+def test_a_cached_route_ends_with_the_settings_that_it_is_of():
+    before = settings(own("mine", "gemini"), rules=(Rule("m", ("mine/before",)),))
+    after = settings(own("mine", "gemini"), rules=(Rule("m", ("mine/after",), images=True), *RULES[-1:]))
+    router = Router(before)
+    assert named(router.targets(before, "m", "gemini")) == ["mine/before"]
+    router.adopt(after)
+    assert named(router.targets(after, "m", "gemini", KnownTraits(images=True))) == ["mine/after"]
+    assert named(router.targets(after, "m", "gemini")) == ["mine/plain"]
+    assert named(router.targets(before, "m", "gemini")) == ["mine/before"], "of a request that began before"
 
 
 def test_the_clients_own_dialect_is_spoken_where_the_provider_speaks_it():
@@ -292,17 +381,17 @@ def test_routes_are_cached_until_the_settings_change(monkeypatch: pytest.MonkeyP
     kept = router.targets(ANYTHING, "m", "gemini")
     assert router.targets(ANYTHING, "m", "gemini") is kept
     assert router.targets(ANYTHING, "m", "anthropic") is not kept
-    assert router.targets(ANYTHING, "m", "gemini", "high") is not kept
-    effort_rules = [router.has_effort_rules]
+    assert router.targets(ANYTHING, "m", "gemini", KnownTraits("high")) is kept, "no rule asks for it"
+    conditions = [router.has_conditions]
     other = settings(
         own("mine", "gemini"), rules=(Rule("m", ("mine/big",), effort=("high",)), Rule("m", ("mine/small",)))
     )
     assert named(router.targets(other, "m", "gemini")) == ["mine/small"], "the request's own settings hold"
     assert router.targets(ANYTHING, "m", "gemini") is kept
     router.adopt(other)
-    effort_rules.append(router.has_effort_rules)
-    assert effort_rules == [False, True]
-    assert named(router.targets(other, "m", "gemini", "high")) == ["mine/big"]
+    conditions.append(router.has_conditions)
+    assert conditions == [False, True]
+    assert named(router.targets(other, "m", "gemini", KnownTraits("high"))) == ["mine/big"]
     router.adopt(ANYTHING)
     assert router.targets(ANYTHING, "m", "gemini") is not kept
     kept = router.targets(ANYTHING, "m", "gemini")
@@ -313,13 +402,14 @@ def test_routes_are_cached_until_the_settings_change(monkeypatch: pytest.MonkeyP
     assert router.targets(ANYTHING, "m", "gemini") is not kept
 
 
-def test_what_models_make_of_a_name_is_told_with_its_effort():
-    rules = (Rule("big-*", ("mine/*", "kimi/*"), effort=("high",)),)
+def test_what_models_make_of_a_name_needs_no_condition():
+    rules = (
+        Rule("big-*", ("mine/*", "kimi/*")),
+        Rule("small-*", ("mine/*",), effort=("high",)),
+    )
     on = settings(own("mine", "gemini"), catalogued("kimi"), rules=rules)
-    assert named_targets(on, "big-x", "high") == ["mine/x", "kimi/x"]
-    assert named_targets(on, "big-x") == ["big-x"]
-    assert depends_on_effort(on, "big-x")
-    assert not depends_on_effort(on, "small-x")
+    assert named_targets(on, "big-x") == ["mine/x", "kimi/x"]
+    assert named_targets(on, "small-x") == ["small-x"]
 
 
 def test_each_star_of_a_target_is_what_the_one_of_the_pattern_caught():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
@@ -43,9 +44,11 @@ from wireglot.dialects.surface import (
     UpstreamSide,
     complains,
     in_every_answer,
+    session_facts,
 )
 from wireglot.ir.content import Extra, Foreign, Part, Text
 from wireglot.ir.errors import ApiError
+from wireglot.ir.purpose import Purpose, RequestFacts, client_word
 from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.turns import last_words
 
@@ -129,6 +132,34 @@ _COUNTS: Final = Counts(
 )
 
 
+_CLASSES: Final[Mapping[str, Purpose]] = {
+    "main": "main",
+    "side_reply": "main",
+    "subagent": "subagent",
+    "workflow": "subagent",
+    "compaction": "compaction",
+    "auxiliary": "background",
+}
+"""All classes of Claude Code 2.1.326."""
+
+
+def facts(headers: Mapping[str, str]) -> RequestFacts:
+    """Claude Code always sends the ids of a sub-agent and its parent. Its request class and the type of the
+    agent it sends to gateways only with `CLAUDE_CODE_GATEWAY_HINT_HEADERS=1` (seen with 2.1.326)."""
+    word = headers.get("x-claude-code-request-class")
+    agent = headers.get("x-claude-code-agent-id")
+    if word is None and agent is None:
+        return session_facts(headers)
+    word = client_word(word)
+    return RequestFacts(
+        _CLASSES.get(word) or ("subagent" if agent else ""),
+        word,
+        client_word(headers.get("x-claude-code-agent-type")),
+        client_word(agent),
+        client_word(headers.get("x-claude-code-parent-agent-id")),
+    )
+
+
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
@@ -166,6 +197,7 @@ SURFACE: Final = Surface(
         timeout_field="timeout",
         session_headers=("x-claude-code-session-id",),
         session=session_in_metadata,
+        facts=facts,
         conversation_field="conversation",
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),

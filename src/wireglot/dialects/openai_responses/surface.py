@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from wireglot.dialects.body import (
@@ -36,8 +37,10 @@ from wireglot.dialects.surface import (
     UpstreamSide,
     complains,
     in_every_answer,
+    session_facts,
 )
 from wireglot.ir.content import Foreign, Part, Text
+from wireglot.ir.purpose import Purpose, RequestFacts, client_word
 from wireglot.ir.request import Request
 from wireglot.ir.turns import last_words
 
@@ -123,6 +126,34 @@ _COUNTS: Final = Counts(
 )
 
 
+_REQUEST_KIND: Final = re.compile(r'"request_kind": ?"([a-z_]{1,64})"')
+_KINDS: Final[Mapping[str, Purpose]] = {
+    "turn": "main",
+    "compaction": "compaction",
+    "compact": "compaction",
+    "memory_consolidation": "background",
+}
+"""Codex's words for a request or a sub-agent. Any other sub-agent is one; any other request is background."""
+
+
+def facts(headers: Mapping[str, str]) -> RequestFacts:
+    """Codex names the kind of a request in a header of JSON, and its sub-agents in headers of their own (seen
+    with 0.169.0)."""
+    metadata = headers.get("x-codex-turn-metadata")
+    agent = client_word(headers.get("x-openai-subagent"))
+    if metadata is None and not agent:
+        return session_facts(headers)
+    found = _REQUEST_KIND.search(metadata or "")
+    kind = found[1] if found is not None else ""
+    purpose: Purpose = _KINDS.get(kind, "background") if kind else ""
+    if not agent:
+        return RequestFacts(purpose, kind)
+    if purpose in ("", "main"):
+        purpose = _KINDS.get(agent, "subagent")
+    parent = client_word(headers.get("x-codex-parent-thread-id"))
+    return RequestFacts(purpose, kind, agent, client_word(headers.get("thread-id")), parent)
+
+
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
@@ -146,6 +177,7 @@ SURFACE: Final = Surface(
         asked_answers=one_answer,
         timeout_field="timeout",
         session=session_by_cache_key,
+        facts=facts,
         conversation_field="conversation",  # a field of its own, so it is not the gateway's
         state_fields=("previous_response_id", "conversation", "background"),
         sealed_marks=(BODY_MARK, _UNSIGNED),

@@ -9,8 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
-from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.table import Misfit, Table, declared, fitted
 from wireglot.gateway.settings import Provider, Rule
+from wireglot.ir.purpose import PURPOSES
 from wireglot.ir.request import EFFORTS
 from wireglot.providers import spec as catalog
 
@@ -26,7 +27,7 @@ def read_rules(
         return ()
     placed = [(path, rule) for match, given in value.items() for path, rule in _read(match, given, problems)]
     _refuse_twins(placed, problems)
-    aliases = {rule.match: rule for _, rule in reversed(placed) if not rule.effort}
+    aliases = {rule.match: rule for _, rule in reversed(placed) if not rule.is_conditional}
     return tuple(
         msgspec.structs.replace(rule, targets=targets)
         for path, rule in placed
@@ -54,7 +55,7 @@ def check_model(
     problems: Problems,
 ) -> None:
     """Report a setting that names a model which leads nowhere."""
-    aliases = {rule.match: rule for rule in rules if not rule.effort}
+    aliases = {rule.match: rule for rule in rules if not rule.is_conditional}
     if model and model not in aliases:
         _Chain(path, aliases, providers, named, problems).followed(Rule(model, (model,)))
 
@@ -69,18 +70,57 @@ def unreachable_rules(rules: Sequence[Rule], providers: Collection[str]) -> Iter
         before = (one for one in rules[:number] if one.match.startswith(start))
         earlier = next((one for one in before if _covers(one, rule)), None)
         if earlier is not None:
-            effort = f" for effort {', '.join(rule.effort)}" if rule.effort else ""
-            yield f"models: {rule.match}{effort} is never reached: {earlier.match} comes before it"
+            when = f" {_conditions(rule)}" if rule.is_conditional else ""
+            yield f"models: {rule.match}{when} is never reached: {earlier.match} comes before it"
+
+
+def _conditions(rule: Rule) -> str:
+    """Which of the requests for its name a rule is for, in words; "" for all of them."""
+    said = [
+        f"for effort {', '.join(rule.effort)}" if rule.effort else "",
+        f"for purpose {', '.join(rule.purpose)}" if rule.purpose else "",
+        f"for agent {', '.join(rule.agent)}" if rule.agent else "",
+        f"for prompts over {rule.prompt_over} tokens" if rule.prompt_over else "",
+        "with images" if rule.images else "",
+    ]
+    return " ".join(filter(None, said))
 
 
 def _covers(earlier: Rule, later: Rule) -> bool:
-    if earlier.effort and not (later.effort and {*later.effort} <= {*earlier.effort}):
-        return False
-    if "*" not in later.match:
-        return earlier.match == later.match
+    """Whether the earlier rule applies to all that the later one applies to."""
+    return (
+        _contains(earlier.effort, later.effort)
+        and _contains(earlier.purpose, later.purpose)
+        and _covers_agents(earlier.agent, later.agent)
+        and earlier.prompt_over <= later.prompt_over
+        and earlier.images <= later.images
+        and _covers_names(earlier.match, later.match)
+    )
+
+
+def _contains(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
+    return not earlier or (bool(later) and {*later} <= {*earlier})
+
+
+def _covers_agents(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
+    if not earlier:
+        return True
+    return bool(later) and all(
+        any(_covers_pattern(one.lower(), name.lower()) for one in earlier) for name in later
+    )
+
+
+def _covers_names(earlier: str, later: str) -> bool:
+    """An exact name comes before every pattern: only a rule of the same name covers it."""
+    if "*" not in later:
+        return earlier == later
+    return "*" in earlier and _covers_pattern(earlier, later)
+
+
+def _covers_pattern(earlier: str, later: str) -> bool:
     # A "*" of the later pattern must fall to one of the earlier: as a character it does.
-    pattern = ".*".join(map(re.escape, earlier.match.split("*")))
-    return "*" in earlier.match and re.fullmatch(pattern, later.match) is not None
+    pattern = ".*".join(map(re.escape, earlier.split("*")))
+    return re.fullmatch(pattern, later) is not None
 
 
 def without_providers(rules: Iterable[Rule], off: Collection[str]) -> tuple[Rule, ...]:
@@ -114,12 +154,30 @@ def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:
 def _table(match: str, given: Mapping[str, Any], path: str, problems: Problems) -> list[tuple[str, Rule]]:
     table = Table(given, path, problems)
     targets = _targets(table.raw("to"), table.at("to"), problems)
-    rule = table.over(Rule(match, targets), targets=targets)
+    texts = {name: _texts(table, name) for name in ("purpose", "agent")}
+    rule = table.over(Rule(match, targets), targets=targets, **texts)
     for effort in rule.effort:
         if effort not in EFFORTS:
             table.wrong("effort", f"efforts out of {', '.join(EFFORTS)}", shown(effort))
+    for purpose in rule.purpose:
+        if purpose not in PURPOSES:
+            table.wrong("purpose", f"purposes out of {', '.join(PURPOSES)}", shown(purpose))
     table.close()
     return [(path, rule)] if targets else []
+
+
+def _texts(table: Table, name: str) -> tuple[str, ...]:
+    """A text or a list of them."""
+    given = table.raw(name)
+    listed = [given] if type(given) is str else given
+    if listed is None:
+        return ()
+    try:
+        found: tuple[str, ...] = fitted(declared(Rule)[name], listed)
+    except Misfit as misfit:
+        table.wrong(name, misfit.expected, shown(given) if type(given) is str else misfit.found)
+        return ()
+    return found
 
 
 def _targets(given: Any, path: str, problems: Problems) -> tuple[str, ...]:
@@ -136,12 +194,20 @@ def _targets(given: Any, path: str, problems: Problems) -> tuple[str, ...]:
 
 def _refuse_twins(placed: list[tuple[str, Rule]], problems: Problems) -> None:
     """Two rules for one name that hold for the same requests: the second would never be reached."""
-    seen: dict[tuple[str, str], str] = {}
+    seen: dict[Rule, str] = {}
     for path, rule in placed:
         for effort in rule.effort or ("",):
-            earlier = seen.setdefault((rule.match, effort), path)
+            same = msgspec.structs.replace(
+                rule,
+                targets=(),
+                losses=None,
+                effort=(effort,) if effort else (),
+                purpose=tuple(sorted({*rule.purpose})),
+                agent=tuple(sorted({name.lower() for name in rule.agent})),
+            )
+            earlier = seen.setdefault(same, path)
             if earlier != path:
-                when = f"for effort {effort}" if effort else "for every effort"
+                when = _conditions(same) or "for every effort"
                 problems.add(path, f"one rule {when}", f"a second one beside {earlier}")
                 break
 

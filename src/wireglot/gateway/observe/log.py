@@ -170,6 +170,8 @@ class JsonLines:
             record.status,
             record.outcome,
             record.stop,
+            record.facts.purpose,
+            record.facts.agent,
         )
         level, common = self._commons.get(alike) or self._common(record, alike)
         written = b'{"ts":"%b","level":"%b","event":"request","id":%b,%b,%b' % (
@@ -188,6 +190,10 @@ class JsonLines:
         common["dialect"] = record.dialect
         if record.operation:
             common["operation"] = record.operation
+        if record.facts.purpose:
+            common["purpose"] = record.facts.purpose
+        if record.facts.agent:
+            common["agent_name"] = name(record.facts.agent)
         common["model"] = name(record.model, MODEL_MAX)
         if record.provider:
             common["route"] = name(f"{record.provider}/{record.upstream_model}")

@@ -11,6 +11,7 @@ import msgspec
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, grouped
 from wireglot.ir.outcome import Usage, added
+from wireglot.ir.purpose import NO_FACTS, RequestFacts
 from wireglot.ir.usage import kinds_of
 
 Outcome = Literal["ok", "error", "client_abort", "gateway_abort"]
@@ -39,6 +40,9 @@ class Record(msgspec.Struct):
     path: str = ""
     """Without its query; told where there is no operation, or for an error."""
     agent: str = ""
+    """The client's User-Agent."""
+    facts: RequestFacts = NO_FACTS
+    """What the client's headers say that it is for."""
     traceparent: str = ""
     """The client's own, if it traces."""
     asked_as: str = ""

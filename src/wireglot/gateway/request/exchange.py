@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -31,9 +31,10 @@ from wireglot.http.account import MemoryLease
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer
-from wireglot.ir.content import Origin
+from wireglot.ir.content import Media, Origin, Part, ToolResult
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Usage
+from wireglot.ir.purpose import RequestFacts
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import SafeguardResult
 from wireglot.providers.carried import brought_back
@@ -125,6 +126,7 @@ class Exchange(msgspec.Struct, eq=False):
         self.sealed = job.content.sealed
         self.is_large = _is_large(job)
         record.model, record.stream, record.session = job.model, job.stream, job.session
+        record.facts = job.surface.client.facts(job.head.headers)
 
     @property
     def differs(self) -> bool:
@@ -220,6 +222,25 @@ class Exchange(msgspec.Struct, eq=False):
         except RequestError:
             return ""
 
+    def facts(self) -> RequestFacts:
+        """What the client's headers say that the request is for."""
+        return self.record.facts
+
+    def prompt_tokens(self) -> int:
+        """An estimate of what the body itself holds, 0 where we cannot read it."""
+        try:
+            return -(-token_weight(self.request()) // TOKEN)
+        except RequestError:
+            return 0
+
+    def has_images(self) -> bool:
+        """Whether the body holds an image, where we can read it."""
+        try:
+            messages = self.request().messages
+        except RequestError:
+            return False
+        return any(_holds_image(message.content) for message in messages)
+
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole answer: its account is complete before the client has it."""
         listener = self.ending.listener
@@ -299,6 +320,15 @@ class Exchange(msgspec.Struct, eq=False):
         if self.sealed:
             request = brought_back(request)
         return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
+
+
+def _holds_image(parts: Iterable[Part]) -> bool:
+    return any(
+        part.kind == "image"
+        if isinstance(part, Media)
+        else isinstance(part, ToolResult) and _holds_image(part.content)
+        for part in parts
+    )
 
 
 def _is_large(job: Job) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -16,6 +16,7 @@ from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.ir.content import Origin
+from wireglot.ir.purpose import NO_FACTS, RequestFacts
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
 from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits, base_limits
@@ -98,77 +99,162 @@ _MAX_ROUTES = 4096
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
+class RequestTraits(Protocol):
+    """What the conditions of rules need to know about a request. Each is called only if a rule needs it."""
+
+    def effort(self) -> str: ...
+
+    def facts(self) -> RequestFacts: ...
+
+    def prompt_tokens(self) -> int:
+        """An estimate, 0 where the request cannot be read."""
+        ...
+
+    def has_images(self) -> bool: ...
+
+
+class KnownTraits(msgspec.Struct, frozen=True):
+    """Traits that are known beforehand. By default those of a request that meets no condition."""
+
+    asked_effort: str = ""
+    about: RequestFacts = NO_FACTS
+    tokens: int = 0
+    images: bool = False
+
+    def effort(self) -> str:
+        return self.asked_effort
+
+    def facts(self) -> RequestFacts:
+        return self.about
+
+    def prompt_tokens(self) -> int:
+        return self.tokens
+
+    def has_images(self) -> bool:
+        return self.images
+
+
+NO_TRAITS: Final = KnownTraits()
+
+
 class Router:
-    """Routes of the settings that hold now, remembered: most requests ask for what others have asked for."""
+    """Caches the routes of the current settings: most requests are for models that others have used.
+
+    `has_conditions`: whether any rule of the settings has one. If none has, a route depends on the model and
+    the client's dialect only, and nothing else of a request is looked at.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.has_effort_rules = False
-        self._routes: dict[tuple[str, str, str], tuple[Target, ...]] = {}
         self.adopt(settings)
 
     def adopt(self, settings: Settings) -> None:
         self._settings = settings
-        self.has_effort_rules = any(rule.effort for rule in settings.rules)
-        self._routes = {}
+        self.has_conditions = any(rule.is_conditional for rule in settings.rules)
+        self._rules: dict[str, tuple[Rule, ...]] = {}
+        self._routes: dict[tuple[str, str, Rule | None], tuple[Target, ...]] = {}
 
-    def targets(self, settings: Settings, model: str, dialect: str, effort: str = "") -> tuple[Target, ...]:
+    def reads_body(self, settings: Settings, model: str) -> bool:
+        """Whether the request itself may have to be read to find the route of a model."""
+        return any(rule.reads_body for rule in self._matching(settings, model))
+
+    def targets(
+        self, settings: Settings, model: str, dialect: str, traits: RequestTraits = NO_TRAITS
+    ) -> tuple[Target, ...]:
         """Raises a RequestError that says what would help."""
         if settings is not self._settings:  # reloaded since the request came in: its own routes hold
-            return _told_route(settings, model, dialect, effort)
-        key = (model, dialect, effort)
+            return _checked_route(settings, model, dialect, traits)
+        rule = _applying(self._matching(settings, model), traits) if self.has_conditions else None
+        key = (model, dialect, rule)
         found = self._routes.get(key)
         if found is None:
-            found = _told_route(settings, model, dialect, effort)
+            found = _checked_route(settings, model, dialect, traits)
             if len(self._routes) >= _MAX_ROUTES:  # model names are clients' words
                 self._routes.clear()
             self._routes[key] = found
         return found
 
+    def _matching(self, settings: Settings, model: str) -> tuple[Rule, ...]:
+        if settings is not self._settings:
+            return _matching_rules(settings, model)
+        found = self._rules.get(model)
+        if found is None:
+            if len(self._rules) >= _MAX_ROUTES:
+                self._rules.clear()
+            found = self._rules[model] = _matching_rules(settings, model)
+        return found
 
-def _told_route(settings: Settings, model: str, dialect: str, effort: str) -> tuple[Target, ...]:
+
+def _checked_route(settings: Settings, model: str, dialect: str, traits: RequestTraits) -> tuple[Target, ...]:
     if not model:
         raise RequestError("bad", "model: expected the name of a model", code="invalid_value", param="model")
     try:
-        return route(settings, model, dialect, effort)
+        return route(settings, model, dialect, traits)
     except Unroutable as nowhere:
         raise RequestError("not_found", f"model: {nowhere}", param="model") from None
 
 
-def route(settings: Settings, model: str, dialect: str, effort: str = "") -> tuple[Target, ...]:
+def route(
+    settings: Settings, model: str, dialect: str, traits: RequestTraits = NO_TRAITS
+) -> tuple[Target, ...]:
     """The upstreams for a model, in the order they are to be tried."""
     if not model:
         raise Unroutable("no model was named")
     if len(model) > _MAX_MODEL_LETTERS or _CONTROL.search(model):
         raise Unroutable("a model name has no spaces or control characters and at most 256 characters")
-    rule, named = _rule_for(settings, model, effort)
+    rule = _applying(_matching_rules(settings, model), traits)
     if rule is not None:
-        return tuple(_target(settings, name, dialect, rule.losses) for name in named)
+        return tuple(_target(settings, name, dialect, rule.losses) for name in _named(rule, model))
     return (_target(settings, model, dialect, None),)
 
 
-def depends_on_effort(settings: Settings, model: str) -> bool:
-    """Whether the route of a model may be another one for another effort."""
-    rules = _rules_for(settings, model)
-    return any(rule.effort and _pattern(rule.match).fullmatch(model) for rule in rules)
-
-
-def named_targets(settings: Settings, model: str, effort: str = "") -> list[str]:
+def named_targets(settings: Settings, model: str) -> list[str]:
     """What [models] makes of a name, which is the name itself where no rule holds."""
-    rule, named = _rule_for(settings, model, effort)
-    return named if rule is not None else [model]
+    rule = _applying(_matching_rules(settings, model), NO_TRAITS)
+    return _named(rule, model) if rule is not None else [model]
 
 
-def _rule_for(settings: Settings, model: str, effort: str) -> tuple[Rule | None, list[str]]:
-    """The rule that holds: an exact name before patterns, patterns in the order of the file."""
-    for rule in _rules_for(settings, model):
-        if rule.effort and effort not in rule.effort:
+def _applying(rules: Iterable[Rule], traits: RequestTraits) -> Rule | None:
+    """The first rule whose conditions the request meets. Conditions that are cheap to check come first."""
+    tokens = -1
+    for rule in rules:
+        if rule.purpose and traits.facts().purpose not in rule.purpose:
             continue
-        found = _pattern(rule.match).fullmatch(model)
-        if found is not None:
-            caught = found.groups()
-            return rule, [_filled(target, caught) for target in rule.targets]
-    return None, []
+        if rule.agent and not _is_agent(traits.facts().agent, rule.agent):
+            continue
+        if rule.effort and traits.effort() not in rule.effort:
+            continue
+        if rule.images and not traits.has_images():
+            continue
+        if rule.prompt_over:
+            tokens = traits.prompt_tokens() if tokens < 0 else tokens
+            if tokens <= rule.prompt_over:
+                continue
+        return rule
+    return None
+
+
+def _is_agent(agent: str, names: tuple[str, ...]) -> bool:
+    lowered = agent.lower()
+    return bool(agent) and any(_pattern(name.lower()).fullmatch(lowered) for name in names)
+
+
+def _matching_rules(settings: Settings, model: str) -> tuple[Rule, ...]:
+    """The rules for a name, in the order in which they are tried: an exact name before patterns, patterns in
+    the order of the file. None follows one without a condition."""
+    found: list[Rule] = []
+    for rule in _rules_for(settings, model):
+        if _pattern(rule.match).fullmatch(model) is not None:
+            found.append(rule)
+            if not rule.is_conditional:
+                break
+    return tuple(found)
+
+
+def _named(rule: Rule, model: str) -> list[str]:
+    """The targets of a rule, with what its pattern matched in them."""
+    found = _pattern(rule.match).fullmatch(model)
+    assert found is not None, f"{rule.match} is no rule for {model}"
+    return [_filled(target, found.groups()) for target in rule.targets]
 
 
 def _rules_for(settings: Settings, model: str) -> list[Rule]:

@@ -170,7 +170,18 @@ _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
 _MAX_CONVERSATIONS: Final = 200
 _MAX_MINUTES: Final = 24 * 60
-_FILTERS: Final = ("client", "dialect", "model", "provider", "status", "loss", "key", "session")
+_FILTERS: Final = (
+    "client",
+    "dialect",
+    "model",
+    "provider",
+    "status",
+    "loss",
+    "key",
+    "session",
+    "purpose",
+    "agent",
+)
 _FILTER_LETTERS: Final = 256
 
 FindLosses = Callable[[str, str], Awaitable[bytes | None]]

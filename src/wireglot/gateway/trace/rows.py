@@ -41,7 +41,10 @@ _GRADES: Final = ("serious", "degraded", "harmless")
 _BEGINNING_LETTERS: Final = 16
 BEGINS: Final = "begins-"
 """How the session of a client is called that names none: by what its conversation begins with."""
-_FREE_TEXTS: Final = ("agent", "path", "session", "asked", "model", "stop", "error")
+_FREE_TEXTS: Final = (
+    "agent", "path", "session", "asked", "model", "stop", "error",
+    "purpose_word", "agent_name", "agent_id", "parent_agent_id",
+)  # fmt: skip
 """Which others wrote."""
 _IS_INPUT: Final = [kind.side == "input" for kind in KINDS.values()]
 _CACHE_READ, _CACHE_WRITE, _REASONING = map(list(KINDS).index, ("cache_read", "cache_write", "reasoning"))
@@ -232,6 +235,7 @@ def facts_of(record: Record) -> Facts:
         record.stop[:_TEXT_LETTERS],
         record.attempts,
         record.agent[:_TEXT_LETTERS],
+        record.facts,
         record.session[:_TEXT_LETTERS],
         record.beginning[:_BEGINNING_LETTERS],
         record.asked_as or record.within,
@@ -251,8 +255,8 @@ def row_of(facts: Facts, worker: str) -> Row:
     """Without halves of characters, which a client may send and no text holds."""
     (
         at, caller, id, started, finished, first_byte, dialect, operation, path, asked, provider, model,
-        upstream_dialect, status, outcome, stop, attempts, agent, session, beginning, belongs_to, stream,
-        passthrough, error, tokens, source, cost, losses, recorded, booked,
+        upstream_dialect, status, outcome, stop, attempts, agent, about, session, beginning, belongs_to,
+        stream, passthrough, error, tokens, source, cost, losses, recorded, booked,
     ) = facts  # fmt: skip
     grades, features = losses or ((), ())
     fields: dict[str, Any] = {
@@ -266,6 +270,11 @@ def row_of(facts: Facts, worker: str) -> Row:
         "key": caller,
         "client": client_name(agent) if agent else "",
         "agent": agent,
+        "purpose": about.purpose,
+        "purpose_word": about.word,
+        "agent_name": about.agent,
+        "agent_id": about.agent_id,
+        "parent_agent_id": about.parent_id,
         "session": session or (f"{BEGINS}{beginning}" if beginning else ""),
         "belongs_to": belongs_to,
         "asked": asked,

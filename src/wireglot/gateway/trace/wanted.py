@@ -14,7 +14,7 @@ _HUNDREDS: Final = re.compile(r"([1-5])xx")
 _GRADES: Final = ("serious", "degraded", "harmless")
 _SEARCHED: Final = (
     "id", "client", "agent", "dialect", "operation", "path", "key", "session", "asked", "provider", "model",
-    "upstream_dialect", "stop", "error",
+    "upstream_dialect", "stop", "error", "purpose", "agent_name", "agent_id",
 )  # fmt: skip
 
 
@@ -31,6 +31,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A grade, a feature, or `any`."""
     key: str = ""
     session: str = ""
+    purpose: str = ""
+    agent: str = ""
+    """The name of a sub-agent, or its id."""
     since: float = 0.0
     until: float = 0.0
     before: tuple[float, str] | None = None
@@ -48,6 +51,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             and (not self.provider or row.provider == self.provider)
             and (not self.key or row.key == self.key)
             and (not self.session or row.session == self.session)
+            and (not self.purpose or row.purpose == self.purpose)
+            and (not self.agent or self.agent in (row.agent_name, row.agent_id))
             and (not self.status or _is_status(row, self.status))
             and (not self.loss or _has_loss(row, self.loss))
             and row.at >= self.since

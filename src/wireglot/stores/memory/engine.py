@@ -252,6 +252,8 @@ _GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
     "session": lambda row: row.session,
     "outcome": lambda row: row.outcome,
     "operation": lambda row: row.operation,
+    "purpose": lambda row: row.purpose,
+    "agent": lambda row: row.agent,
 }
 
 

@@ -22,6 +22,8 @@ GROUPS: Final[dict[str, Grouping]] = {
     "session": "session",
     "outcome": "outcome",
     "operation": "operation",
+    "purpose": "purpose",
+    "agent": "agent",
 }
 PARAMETERS: Final = ("group_by", "start", "end", "key", "model", "provider", "session")
 DEFAULT_GROUPS: Final = "day,model"

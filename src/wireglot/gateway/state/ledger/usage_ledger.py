@@ -317,6 +317,8 @@ def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
         upstream_model=target.model[:_NAME_LETTERS],
         upstream_dialect=target.dialect,
         stream=job.stream,
+        purpose=record.facts.purpose,
+        agent=record.facts.agent,
     )
 
 

@@ -203,7 +203,7 @@ def _compacts_itself(exchange: Exchange) -> bool:
     if exchange.sealed or (refers and job.settings.store.responses == "gateway"):
         return False
     try:
-        targets = route(job.settings, job.model, job.dialect)
+        targets = route(job.settings, job.model, job.dialect, exchange)
     except Unroutable:
         return False  # which is told where routes are looked for
     return all(target.dialect == job.dialect and target.provider.spec.home for target in targets)

@@ -1,0 +1,45 @@
+"""What a request is for, as far as the client's headers say: its purpose, and the agent that sends it.
+
+The values are the client's own words. They are bounded in length and characters here, once, so that routing,
+log, ledger and inspector can use them unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, get_args
+
+import msgspec
+
+Purpose = Literal["", "main", "subagent", "background", "compaction"]
+"""`main`: the conversation with the user; `subagent`: work that an agent has delegated; `background`: titles,
+summaries and other requests that no user waits for; `compaction`: the summary of a long conversation. "": the
+client does not say."""
+
+PURPOSES: Final[tuple[str, ...]] = tuple(purpose for purpose in get_args(Purpose) if purpose)
+
+_MAX_LENGTH: Final = 64
+_UNSAFE: Final = re.compile(r"[^\x21-\x7e]+")
+
+
+class RequestFacts(msgspec.Struct, frozen=True, gc=False):
+    """What the client's headers say about one request. "": nothing."""
+
+    purpose: Purpose = ""
+    word: str = ""
+    """The client's own word for the purpose."""
+    agent: str = ""
+    """Name or type of the agent, where it is not the main one."""
+    agent_id: str = ""
+    parent_id: str = ""
+    """The agent that started it, "" for the main one."""
+
+
+NO_FACTS: Final = RequestFacts()
+
+
+def client_word(text: str | None) -> str:
+    """A header's value as a short printable word: other characters become "_"."""
+    if not text:
+        return ""
+    return _UNSAFE.sub("_", text[: 2 * _MAX_LENGTH].strip())[:_MAX_LENGTH]
