@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from wireglot.cli.import_.draft import (
     Draft,
     DraftProvider,
@@ -200,10 +202,15 @@ _BACKGROUND: Final = "*claude*haiku*"
 _THINKING: Final = tuple(effort for effort in EFFORTS if effort != "none")
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "httpsProxy", "PROXY_URL")
 """In claude-code-router's order."""
+_LONG_TOKENS: Final = 60_000
+"""What claude-code-router takes for long, unless it is set."""
+_MAX_TOKENS: Final = 1_000_000_000
 _ROUTES: Final = {
-    "default": ("*", (), "all names that no other line leads elsewhere"),
-    "background": (_BACKGROUND, (), "every Claude Haiku: Claude Code's background work"),
-    "think": ("*", _THINKING, "requests that ask for thinking by an effort"),
+    "default": "all names that no other line leads elsewhere",
+    "background": "every Claude Haiku: Claude Code's background work",
+    "think": "requests that ask for thinking by an effort",
+    "longContext": "requests with a long prompt",
+    "image": "requests with images",
 }
 
 
@@ -275,9 +282,8 @@ def _router(
             target = _target(given, providers, report)
             if target:
                 lines.setdefault(route, []).append(target)
-                report.carried(
-                    given, _ROUTES[route][2] if given is node else "a further target, if one fails"
-                )
+                report.carried(given, _ROUTES[route] if given is node else "a further target, if one fails")
+    long = _long_tokens(router, report, used="longContext" in lines)
     for name, provider in providers.items():
         for spelled in dict.fromkeys((name, name.lower())):
             if " " not in spelled:
@@ -290,12 +296,36 @@ def _router(
             f"{provider.name}/*",
             DraftRule((f"{provider.name}/*",), about="provider/model, as names are here"),
         )
-    for route in ("background", "think", "default"):
-        match, effort, about = _ROUTES[route]
-        if route in lines:
-            draft.rule(match, DraftRule(tuple(dict.fromkeys(lines[route])), effort, about))
+    rules = {
+        route: DraftRule(tuple(dict.fromkeys(targets)), about=_ROUTES[route])
+        for route, targets in lines.items()
+    }
+    replace = msgspec.structs.replace
+    # In claude-code-router's order: images and length come before the model's name.
+    first = [
+        *([replace(rules["image"], images=True)] if "image" in rules else []),
+        *([replace(rules["longContext"], prompt_over=long)] if "longContext" in rules else []),
+    ]
+    if "background" in rules:
+        for rule in (*first, rules["background"]):
+            draft.rule(_BACKGROUND, rule)
+    thinking = [replace(rules["think"], effort=_THINKING)] if "think" in rules else []
+    for rule in (*first, *thinking, *([rules["default"]] if "default" in rules else [])):
+        draft.rule("*", rule)
     if "default" not in lines:
         draft.hints.append("no default route was carried over: clients name provider/model")
+
+
+def _long_tokens(router: SourceNode | None, report: ImportReport, *, used: bool) -> int:
+    node = router.get("longContextThreshold") if router is not None else None
+    number = node.number if node is not None else None
+    if number is None or not 1 <= number <= _MAX_TOKENS:
+        return _LONG_TOKENS
+    if used:
+        report.carried(node, "prompt_over of the requests with a long prompt")
+    else:
+        report.default(node, "no route for long prompts was carried over")
+    return int(number)
 
 
 def _target(node: SourceNode, providers: Mapping[str, DraftProvider], report: ImportReport) -> str:

@@ -39,6 +39,13 @@ class DraftRule(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
     effort: tuple[str, ...] = ()
     about: str = ""
+    prompt_over: int = 0
+    images: bool = False
+
+    def conditions(self) -> dict[str, Any]:
+        """As a table of [models] has them."""
+        given = {"effort": list(self.effort), "prompt_over": self.prompt_over, "images": self.images}
+        return {name: each for name, each in given.items() if each}
 
 
 class Draft:
@@ -287,13 +294,12 @@ def _models(draft: Draft) -> Iterator[str]:
             for each in about:
                 yield from _comment(each)
         told = about
-        if len(rules) == 1 and not rules[0].effort:
+        if len(rules) == 1 and not rules[0].conditions():
             yield f"{key(match)} = {value(_targets(rules[0]))}"
             continue
         yield f"{key(match)} = ["
         for rule in rules:
-            effort = {"effort": list(rule.effort)} if rule.effort else {}
-            yield f"  {value({'to': _targets(rule), **effort})},"
+            yield f"  {value({'to': _targets(rule), **rule.conditions()})},"
         yield "]"
 
 
