@@ -43,7 +43,11 @@ def test_an_option_that_the_user_gives_is_not_given_twice() -> None:
 
 def test_a_client_whose_own_names_lead_somewhere_is_told_no_model() -> None:
     door = Door("http://127.0.0.1:8484", "the-key")
-    assert set(pointed("claude", door).set) == {"ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"}
+    assert set(pointed("claude", door).set) == {
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_GATEWAY_HINT_HEADERS",
+    }
     assert "GEMINI_MODEL" not in pointed("gemini", door).set
     assert not any("model=" in text for _, text in pointed("codex", door).options)
 

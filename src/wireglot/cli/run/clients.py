@@ -142,6 +142,8 @@ def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
     named = ("ANTHROPIC_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL")
     classes = tuple(f"ANTHROPIC_DEFAULT_{name}_MODEL" for name in ("HAIKU", "SONNET", "OPUS", "FABLE"))
     variables = {"ANTHROPIC_BASE_URL": door.url, "ANTHROPIC_AUTH_TOKEN": door.key}
+    # Without it the class of a request and the type of its agent are sent to Anthropic alone (2.1.326).
+    variables["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] = environ.get("CLAUDE_CODE_GATEWAY_HINT_HEADERS") or "1"
     if door.model:
         variables |= dict.fromkeys((*named, *classes), door.model)
         # If its Opus class is a model with a larger context on request, it rewrites `"model": "opus"` in the

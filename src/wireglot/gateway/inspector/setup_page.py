@@ -41,7 +41,8 @@ CLIENTS: Final = (
     ClientSettings(
         "claude-code",
         "Claude Code",
-        f"export ANTHROPIC_BASE_URL={URL}\nexport ANTHROPIC_AUTH_TOKEN={KEY}\nclaude",
+        f"export ANTHROPIC_BASE_URL={URL}\nexport ANTHROPIC_AUTH_TOKEN={KEY}\n"
+        "export CLAUDE_CODE_GATEWAY_HINT_HEADERS=1   # what each request is for\nclaude",
         run="wireglot run claude",
         page="docs/howto/claude-code.md",
     ),
