@@ -81,6 +81,13 @@ export function target(row: Row): string {
   return row.provider ? `${row.provider}/${row.model ?? ""}` : (row.model ?? "");
 }
 
+const PURPOSES: Record<string, string> = { subagent: "sub-agent", background: "background", compaction: "compaction" };
+
+/** What a request is for; "" for the main conversation, or where the client does not say. */
+export function purposeOf(row: Row): string {
+  return (row.purpose !== "compaction" && row.agent_name) || PURPOSES[row.purpose ?? ""] || "";
+}
+
 export function plural(number: number, one: string, many = one + "s"): string {
   return `${whole(number)} ${number === 1 ? one : many}`;
 }

@@ -4,7 +4,7 @@ import { address, get, message, session } from "./api";
 import { lossesOf, target } from "./format";
 import type { Row } from "./types";
 
-export const FILTERS = ["client", "dialect", "model", "provider", "status", "loss", "key", "session", "q"] as const;
+export const FILTERS = ["client", "dialect", "model", "provider", "status", "loss", "key", "purpose", "agent", "session", "q"] as const;
 export type Filter = (typeof FILTERS)[number];
 export type Filters = Partial<Record<Filter, string>>;
 
@@ -46,6 +46,8 @@ function matches(row: Row): boolean {
   if (f.provider && row.provider !== f.provider) return false;
   if (f.key && row.key !== f.key) return false;
   if (f.session && row.session !== f.session) return false;
+  if (f.purpose && row.purpose !== f.purpose) return false;
+  if (f.agent && row.agent_name !== f.agent && row.agent_id !== f.agent) return false;
   if (f.loss) {
     const grades = row.losses as Record<string, number> | null | undefined;
     if (!(grades?.[f.loss] || (row.features ?? []).includes(f.loss) || (f.loss === "any" && lossesOf(row.losses)))) return false;
@@ -57,7 +59,7 @@ function matches(row: Row): boolean {
   }
   if (f.q) {
     const words = f.q.toLowerCase();
-    const text = [row.id, row.client, row.agent, row.asked, target(row), row.key, row.session, row.path, row.error, row.stop, ...(row.features ?? [])]
+    const text = [row.id, row.client, row.agent, row.purpose, row.agent_name, row.agent_id, row.asked, target(row), row.key, row.session, row.path, row.error, row.stop, ...(row.features ?? [])]
       .join("\n")
       .toLowerCase();
     // A row that the gateway found in a body stays, though its own words do not have it.
@@ -129,6 +131,8 @@ function remember(all: (Row | null)[]): void {
     add("model", row.asked);
     add("provider", row.provider);
     add("key", row.key);
+    add("purpose", row.purpose);
+    add("agent", row.agent_name);
     for (const feature of row.features ?? []) add("loss", feature);
   }
   const result: Partial<Record<Filter, string[]>> = { ...seen.value };

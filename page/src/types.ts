@@ -23,7 +23,14 @@ export interface Row {
   state?: State;
   worker?: string;
   client?: string;
+  /** The client's User-Agent. */
   agent?: string;
+  purpose?: string;
+  /** The client's own word for it. */
+  purpose_word?: string;
+  agent_name?: string;
+  agent_id?: string;
+  parent_agent_id?: string;
   dialect?: string;
   operation?: string;
   path?: string;

@@ -65,6 +65,8 @@ class StandIn:
             ("provider", "provider"),
             ("key", "key"),
             ("session", "session"),
+            ("purpose", "purpose"),
+            ("agent", "agent_name"),
         ):
             if name in query:
                 rows = [row for row in rows if row.get(field) == query[name]]

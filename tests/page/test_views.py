@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -81,3 +83,100 @@ def test_a_view_fits_on_a_phone(view, stand_in, opened):
     expect(page.locator("nav [aria-current]")).to_be_in_viewport(ratio=0.9)
     for cell in page.locator(".facts-table tr:first-child > *").all():
         expect(cell).to_be_in_viewport(ratio=0.9)
+
+
+def agents_of_a_conversation(at: float) -> list[dict[str, Any]]:
+    """Rows, the newest first: a main agent, one that it started, one that this started, and two in a ring."""
+    told = [
+        ("main", "main", "", "", ""),
+        ("main", "main", "", "", ""),
+        ("subagent", "subagent", "Explore", "a1", ""),
+        ("subagent", "subagent", "Plan", "a2", "a1"),
+        ("subagent", "workflow", "", "a3", "gone"),
+        ("subagent", "subagent", "ring", "r1", "r2"),
+        ("subagent", "subagent", "ring", "r2", "r1"),
+        ("background", "auxiliary", "", "", ""),
+        ("compaction", "compaction", "", "", ""),
+    ]
+    return [
+        {
+            "id": f"req-{number}",
+            "at": at - number,
+            "state": "done",
+            "status": 200,
+            "client": "claude-code",
+            "session": "s1",
+            "asked": "claude-sonnet-5",
+            "provider": "kimi",
+            "model": "kimi-k3",
+            "total_ms": 900.0,
+            "tokens": {"input": 1000 * (number + 1), "output": 100},
+            "losses": {},
+            "purpose": purpose,
+            "purpose_word": word,
+            "agent_name": name,
+            "agent_id": id,
+            "parent_agent_id": parent,
+        }
+        for number, (purpose, word, name, id, parent) in enumerate(told)
+    ]
+
+
+def test_agents_of_a_conversation_are_a_tree_and_one_can_be_chosen(stand_in, opened):
+    at = time.time()
+    stand_in.rows = agents_of_a_conversation(at)
+    stand_in.documents["GET", "/conversations"] = {
+        "conversations": [
+            {"session": "s1", "client": "claude-code", "turns": 9, "first_at": at - 9, "last_at": at}
+        ]
+    }
+    page = opened(stand_in.origin + "/inspector/conversations?session=s1")
+    tree = page.locator(".agents")
+    names = tree.locator(".agent strong")
+    # The oldest first; a parent that is not known, or is its own ancestor, is the main agent.
+    expect(names).to_have_text(["main", "ring", "ring", "sub-agent", "Explore", "Plan"])
+    explore = tree.locator("li").filter(has=page.locator('> button[title="a1"]'))
+    expect(explore.locator("ul .agent strong")).to_have_text(["Plan"])
+    expect(tree.locator('.agent[title=""]')).to_contain_text("4 turns")
+    expect(page.locator(".turn")).to_have_count(9)
+    tree.get_by_role("button", name="Explore").click()
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(page.locator(".turn .purpose")).to_have_text("Explore")
+    expect(page).to_have_url(re.compile("agent=a1"))
+    tree.get_by_role("button", name="main").click()
+    expect(page.locator(".turn")).to_have_count(4)
+    expect(page.locator(".turn .purpose")).to_have_text(["compaction", "background"])
+    tree.get_by_role("button", name="main").click()
+    expect(page.locator(".turn")).to_have_count(9)
+
+
+def test_a_conversation_of_one_agent_has_no_tree(stand_in, opened):
+    at = time.time()
+    stand_in.rows = agents_of_a_conversation(at)[:2]
+    stand_in.documents["GET", "/conversations"] = {
+        "conversations": [
+            {"session": "s1", "client": "claude-code", "turns": 2, "first_at": at - 2, "last_at": at}
+        ]
+    }
+    page = opened(stand_in.origin + "/inspector/conversations?session=s1")
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(page.locator(".agents")).to_have_count(0)
+    expect(page.locator(".purpose")).to_have_count(0)
+
+
+def test_the_list_shows_and_filters_what_requests_are_for(stand_in, opened):
+    stand_in.rows = agents_of_a_conversation(time.time())
+    page = opened(stand_in.origin + "/inspector", width=1280, height=800)
+    expect(page.locator(".rows .purpose")).to_have_text(
+        ["Explore", "Plan", "sub-agent", "ring", "ring", "background", "compaction"]
+    )
+    expect(page.locator(".rows .purpose").nth(2)).to_have_attribute(
+        "title", "purpose: subagent (workflow)\nagent id: a3\nstarted by: gone"
+    )
+    page.get_by_label("Agent", exact=True).select_option("Explore")
+    expect(page.locator(".rows .purpose")).to_have_text(["Explore"])
+    expect(page).to_have_url(re.compile("agent=Explore"))
+    page.get_by_label("Agent", exact=True).select_option("")
+    page.get_by_label("Purpose").select_option("background")
+    expect(page.locator(".rows .purpose")).to_have_text(["background"])
+    expect(page).to_have_url(re.compile("purpose=background"))

@@ -1,7 +1,7 @@
 // The small things that every view is made of.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { lossesOf, worstGrade } from "../format";
+import { lossesOf, purposeOf, worstGrade } from "../format";
 import type { LossCounts, Row } from "../types";
 
 /** Each grade has its colour, and always its sign and its word. */
@@ -36,6 +36,18 @@ export function Losses({ losses }: { losses: LossCounts | null | undefined }) {
       <span aria-hidden="true">{GRADE_SIGN[worst]}</span> {losses[worst as keyof LossCounts]} <span class="grade-word">{worst}</span>{total > (losses[worst as keyof LossCounts] ?? 0) ? <span class="grade-rest"> +{total - (losses[worst as keyof LossCounts] ?? 0)}</span> : null}
     </span>
   );
+}
+
+export function Purpose({ row }: { row: Row }) {
+  const told = purposeOf(row);
+  if (!told) return null;
+  const more = [
+    `purpose: ${row.purpose || "unknown"}${row.purpose_word && row.purpose_word !== row.purpose ? ` (${row.purpose_word})` : ""}`,
+    row.agent_name ? `agent: ${row.agent_name}` : "",
+    row.agent_id ? `agent id: ${row.agent_id}` : "",
+    row.parent_agent_id ? `started by: ${row.parent_agent_id}` : "",
+  ];
+  return <span class={`tag purpose purpose-${row.purpose || "unknown"}`} title={more.filter(Boolean).join("\n")}>{told}</span>;
 }
 
 export function Status({ row }: { row: Row }) {

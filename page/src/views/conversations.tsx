@@ -1,11 +1,12 @@
 // The turns of one session belong together.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { type Agent, agentTree } from "../agents";
 import { address, get, message } from "../api";
 import { clock, count, day, duration, lossesTold, money, moment, plural, tokensOf } from "../format";
 import { useParsed } from "../json/parse";
 import { onRow } from "../live";
 import { PartCard } from "../parts/partcard";
-import { Losses, Problem, Status, Waiting, useTitle } from "../parts/small";
+import { Losses, Problem, Purpose, Status, Waiting, useTitle } from "../parts/small";
 import { type Part, readAnswer, readRequest } from "../reading";
 import { A, param, setQuery, to } from "../route";
 import { eventsOf, foldEvents, settled } from "../stream";
@@ -53,7 +54,7 @@ export function Conversations() {
           const tokens = typeof each.tokens === "number" ? each.tokens : tokensOf(each.tokens);
           return (
             <li key={each.session} class="card">
-              <button type="button" class="conversation" aria-expanded={open} onClick={() => setQuery({ session: open ? "" : each.session, read: "" })}>
+              <button type="button" class="conversation" aria-expanded={open} onClick={() => setQuery({ session: open ? "" : each.session, read: "", agent: "" })}>
                 <span class="fold" aria-hidden="true">{open ? "▾" : "▸"}</span>
                 <strong>{each.client || "unknown client"}</strong>
                 {each.model ? <span class="faint">{each.model}</span> : null}
@@ -79,6 +80,8 @@ function Turns({ session }: { session: string }) {
   const [rows, setRows] = useState<Row[] | null>(null);
   const [problem, setProblem] = useState("");
   const reads = param("read") === "1";
+  const chosen = param("agent");
+  const main = useMemo(() => agentTree(rows ?? []), [rows]);
   useEffect(() => {
     const stop = new AbortController();
     const load = () =>
@@ -96,18 +99,24 @@ function Turns({ session }: { session: string }) {
   }, [session]);
   if (problem) return <Problem>{problem}</Problem>;
   if (!rows) return <Waiting />;
-  const most = Math.max(1, ...rows.map((row) => tokensOf(row.tokens) ?? 0));
-  // The last turn has all before it: a client sends the whole conversation each time.
-  const last = rows.findLast((row) => row.recorded && (row.state ?? "running") !== "running");
+  const shown = chosen ? rows.filter((row) => (row.agent_id || MAIN) === chosen) : rows;
+  const most = Math.max(1, ...shown.map((row) => tokensOf(row.tokens) ?? 0));
+  // The last turn has all before it: a client sends the whole conversation each time, and an agent its own.
+  const last = rows.findLast((row) => row.recorded && (row.state ?? "running") !== "running" && (row.agent_id || MAIN) === (chosen || MAIN) && row.purpose !== "background");
   return (
     <div class="turns">
+      {main.agents.length ? (
+        <ul class="agents" aria-label="Agents">
+          <AgentBranch agent={main} chosen={chosen} />
+        </ul>
+      ) : null}
       <ol>
-        {rows.map((row) => (
+        {shown.map((row) => (
           <li key={row.id}>
             <A href={to(["x", row.id])} class="turn">
               <time title={moment(row.at)}>{clock(row.at)}</time>
               <Status row={row} />
-              <span class="clip">{row.asked} → {row.provider}/{row.model}</span>
+              <span class="clip">{row.asked} → {row.provider}/{row.model}<Purpose row={row} /></span>
               <span>{duration(row.total_ms)}</span>
               <span class="turn-tokens">
                 <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
@@ -132,6 +141,24 @@ function Turns({ session }: { session: string }) {
         <p class="faint">Its text was not recorded.</p>
       )}
     </div>
+  );
+}
+
+const MAIN = "main";
+
+/** One agent and those that it started; choosing one shows its turns alone. */
+function AgentBranch({ agent, chosen }: { agent: Agent; chosen: string }) {
+  const id = agent.id || MAIN;
+  return (
+    <li>
+      <button type="button" class="quiet agent" aria-pressed={chosen === id} title={agent.id} onClick={() => setQuery({ agent: chosen === id ? "" : id }, true)}>
+        <strong>{agent.name}</strong>
+        <span>{plural(agent.turns, "turn")}</span>
+        {agent.tokens ? <span>{count(agent.tokens)} tokens</span> : null}
+        {agent.cost ? <span>{money(agent.cost)}</span> : null}
+      </button>
+      {agent.agents.length ? <ul>{agent.agents.map((each) => <AgentBranch key={each.id} agent={each} chosen={chosen} />)}</ul> : null}
+    </li>
   );
 }
 

@@ -7,7 +7,7 @@ import { within } from "../json/parse";
 import { onRow, rows } from "../live";
 import { LossMark } from "../parts/partcard";
 import { type ChosenEvent, Pane } from "../parts/pane";
-import { Copy, Grade, Losses, Problem, Status, Tabs, Waiting, useTitle } from "../parts/small";
+import { Copy, Grade, Losses, Problem, Purpose, Status, Tabs, Waiting, useTitle } from "../parts/small";
 import { RecordingButton } from "../parts/recording";
 import { Timeline } from "../parts/timeline";
 import { A, go, param, setQuery, to } from "../route";
@@ -291,7 +291,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
         </div>
         <p class="facts">
           <Status row={row} />
-          <span title={row.agent}>{row.client || "unknown client"}{row.dialect ? <span class="tag">{row.dialect}</span> : null}</span>
+          <span title={row.agent}>{row.client || "unknown client"}{row.dialect ? <span class="tag">{row.dialect}</span> : null}<Purpose row={row} /></span>
           {row.asked && row.asked !== target(row) ? <span title="the requested model">{row.asked}</span> : null}
           <span class="arrow" aria-label="to">→</span>
           <span>{target(row) || "no provider"}{attempt?.dialect || row.upstream_dialect ? <span class="tag">{attempt?.dialect ?? row.upstream_dialect}</span> : null}{row.passthrough ? <span class="tag">pass-through</span> : null}</span>

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { address } from "../api";
 import { clock, count, day, duration, lossesTold, moment, money, target, tokensOf } from "../format";
 import { type Filter, FILTERS, type Filters, connection, dropped, failed, loading, more, next, paused, rows, seen, setPaused, show, unread, waiting } from "../live";
-import { Losses, Problem, Status, Waiting, save, useTitle } from "../parts/small";
+import { Losses, Problem, Purpose, Status, Waiting, save, useTitle } from "../parts/small";
 import { RecordingButton } from "../parts/recording";
 import { Virtual } from "../parts/virtual";
 import { go, param, setQuery, to } from "../route";
@@ -19,6 +19,8 @@ const MENUS: [Filter, string, [string, string][]][] = [
   ["status", "Status", [["running", "running"], ["2xx", "2xx, successful"], ["4xx", "4xx, rejected"], ["5xx", "5xx, failed"], ["failed", "failed"], ["left", "client disconnected"]]],
   ["loss", "Losses", [["serious", "✕ serious"], ["degraded", "≈ degraded"], ["harmless", "· harmless"]]],
   ["key", "Key", []],
+  ["purpose", "Purpose", []],
+  ["agent", "Agent", []],
 ];
 
 function filtersOf(): Filters {
@@ -41,7 +43,7 @@ function cellsOf(row: Row, narrow: boolean): ComponentChildren {
   const tokens = tokensOf(row.tokens);
   const cells = [
     <time dateTime={new Date(row.at * 1000).toISOString()} title={moment(row.at)}>{clock(row.at)}</time>,
-    <span title={row.agent}>{row.client || "unknown"}</span>,
+    <span title={row.agent}>{row.client || "unknown"}<Purpose row={row} /></span>,
     <span title={row.asked}>{row.asked || row.path}</span>,
     <span title={target(row)}>{target(row) || <span class="faint">–</span>}{row.passthrough ? <span class="tag" title="client and provider speak the same dialect: the bytes pass through">pass-through</span> : null}</span>,
     <Status row={row} />,
@@ -86,9 +88,9 @@ function csv(all: Row[]): string {
     // A leading sign would be read as a formula by a spreadsheet.
     return `"${(/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
   };
-  const head = ["id", "at", "state", "client", "dialect", "key", "session", "asked", "provider", "model", "upstream_dialect", "status", "first_ms", "total_ms", "input", "output", "cost", "losses"];
+  const head = ["id", "at", "state", "client", "purpose", "agent", "dialect", "key", "session", "asked", "provider", "model", "upstream_dialect", "status", "first_ms", "total_ms", "input", "output", "cost", "losses"];
   const lines = all.map((row) =>
-    [row.id, new Date(row.at * 1000).toISOString(), row.state ?? "running", row.client, row.dialect, row.key, row.session, row.asked, row.provider, row.model,
+    [row.id, new Date(row.at * 1000).toISOString(), row.state ?? "running", row.client, row.purpose, row.agent_name, row.dialect, row.key, row.session, row.asked, row.provider, row.model,
       row.upstream_dialect, row.status, row.first_ms, row.total_ms, row.tokens?.input, row.tokens?.output, row.cost, (row.features ?? []).join(" ")].map(quote).join(","));
   return [head.join(","), ...lines].join("\r\n") + "\r\n";
 }
