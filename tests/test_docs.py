@@ -31,6 +31,7 @@ from wireglot.http.application import Head
 from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
+from wireglot.ir.purpose import RequestFacts
 from wireglot.providers.spec import names, provider
 from wireglot.wire.json import decode
 
@@ -209,6 +210,7 @@ def test_every_field_of_a_log_line_is_documented():
         provider="p", upstream_model="m", account="f", fallbacks=["a/b"], status=502, outcome="error", stop="end",
         error_kind="server", usage=Usage(input=1, cache_read=1), usage_source="partial", losses=[Loss(f"$.{name}", "sampling.seed", "dropped", "") for name in ascii_letters],
         upstream_request_id="u", notes=["n"], first_byte=2.0, finished=3.0,
+        facts=RequestFacts("subagent", agent="Explore"),
     )  # fmt: skip
     line = decode(JsonLines(Redactor([])).request(full))
     told = section(OPERATIONS, "Log")
