@@ -81,7 +81,7 @@ export function target(row: Row): string {
   return row.provider ? `${row.provider}/${row.model ?? ""}` : (row.model ?? "");
 }
 
-const PURPOSES: Record<string, string> = { subagent: "sub-agent", background: "background", compaction: "compaction" };
+const PURPOSES: Record<string, string> = { subagent: "sub-agent", auxiliary: "auxiliary", background: "background", compaction: "compaction" };
 
 /** What a request is for; "" for the main conversation, or where the client does not say. */
 export function purposeOf(row: Row): string {

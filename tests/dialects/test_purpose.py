@@ -24,6 +24,10 @@ CLAUDE_AGENT = CLAUDE_MAIN | {
     "x-claude-code-agent-type": "Explore",
     "x-claude-code-request-class": "subagent",
 }
+CLAUDE_TITLE = CLAUDE_MAIN | {
+    "x-claude-1p-request-class": "summary-extraction",
+    "x-claude-code-request-class": "auxiliary",
+}
 CLAUDE_COMPACTION = CLAUDE_MAIN | {
     "x-claude-code-compaction": "manual",
     "x-claude-code-request-class": "compaction",
@@ -57,10 +61,18 @@ OPENCODE_AGENT = {"x-session-affinity": "ses_2", "x-session-id": "ses_2", "x-par
         ),
         ("anthropic", CLAUDE_COMPACTION, RequestFacts("compaction", "compaction")),
         ("anthropic", CLAUDE_AGENT_WITHOUT_HINTS, RequestFacts("subagent", agent_id="a081b7366821ee04f")),
+        ("anthropic", CLAUDE_TITLE, RequestFacts("background", "summary-extraction")),
+        # The safety checks of auto mode: the user waits for them.
         (
             "anthropic",
             CLAUDE_MAIN | {"x-claude-code-request-class": "auxiliary"},
-            RequestFacts("background", "auxiliary"),
+            RequestFacts("auxiliary", "auxiliary"),
+        ),
+        ("anthropic", {"x-claude-code-request-class": "auxiliary"}, RequestFacts("auxiliary", "auxiliary")),
+        (
+            "anthropic",
+            CLAUDE_AGENT | {"x-claude-1p-request-class": "background-task"},
+            RequestFacts("subagent", "subagent", "Explore", "a5d6b22b3c037095f"),
         ),
         (
             "anthropic",

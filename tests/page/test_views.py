@@ -95,7 +95,7 @@ def agents_of_a_conversation(at: float) -> list[dict[str, Any]]:
         ("subagent", "workflow", "", "a3", "gone"),
         ("subagent", "subagent", "ring", "r1", "r2"),
         ("subagent", "subagent", "ring", "r2", "r1"),
-        ("background", "auxiliary", "", "", ""),
+        ("background", "summary-extraction", "", "", ""),
         ("compaction", "compaction", "", "", ""),
     ]
     return [

@@ -91,6 +91,8 @@ _QUERIES: Final[dict[str, Query]] = {
         _parameter("loss", text(), "a grade, a feature, or `any`"),
         _parameter("key", text(), "only this client key"),
         _parameter("session", text(), "only this conversation"),
+        _parameter("purpose", text(), "only what the client says it is for: `main`, `subagent` and the like"),
+        _parameter("agent", text(), "only the sub-agent of this name or id"),
         _parameter("q", text(), "a text in the row, or in the bodies where they were recorded"),
     ),
     "getExchange": (

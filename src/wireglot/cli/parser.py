@@ -578,7 +578,7 @@ def _add_trace(commands: Commands) -> None:
         ("loss", "only with such a loss: a grade (serious) or a feature (cache_marker)"),
         ("session", "only this conversation"),
         ("key", "only the client key of this name"),
-        ("purpose", "only this purpose: main, subagent, background, compaction"),
+        ("purpose", "only this purpose: main, subagent, auxiliary, background, compaction"),
         ("agent", "only the sub-agent of this name or id"),
     ):
         option(listed, f"--{name}", name.upper(), about)
@@ -770,7 +770,8 @@ def _add_usage(commands: Commands) -> None:
         parser,
         "--by",
         "NAMES",
-        "what to add up by: key, model, provider, day, session, outcome, operation (default: day,model)",
+        "what to add up by: key, model, provider, day, session, outcome, operation, purpose, agent "
+        "(default: day,model)",
         default="day,model",
     )
     option(

@@ -11,10 +11,15 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-Purpose = Literal["", "main", "subagent", "background", "compaction"]
-"""`main`: the conversation with the user; `subagent`: work that an agent has delegated; `background`: titles,
-summaries and other requests that no user waits for; `compaction`: the summary of a long conversation. "": the
-client does not say."""
+Purpose = Literal["", "main", "subagent", "auxiliary", "background", "compaction"]
+"""What a request is for; "": the client does not say.
+
+main        the conversation with the user
+subagent    work that an agent has delegated
+auxiliary   a step of a turn beside the conversation: a web search, a safety check
+background  titles, summaries and other work that no one waits for
+compaction  the summary of a long conversation
+"""
 
 PURPOSES: Final[tuple[str, ...]] = tuple(purpose for purpose in get_args(Purpose) if purpose)
 

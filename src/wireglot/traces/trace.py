@@ -50,7 +50,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str = ""
     """The client's User-Agent."""
     purpose: str = ""
-    """What it is for, as the client says: `main`, `subagent`, `background`, `compaction`."""
+    """What it is for, as the client says: `main`, `subagent`, `auxiliary`, `background`, `compaction`."""
     purpose_word: str = ""
     """The client's own word for it."""
     agent_name: str = ""

@@ -168,7 +168,7 @@ EXPECTED = {
     "models.h[1]": "one rule for effort low",
     "models.i": 'a "*" only for each',
     "models.j[1]": "/ a table",
-    "models.k.purpose": 'purposes out of main, subagent, background, compaction / "backgrund"',
+    "models.k.purpose": 'purposes out of main, subagent, auxiliary, background, compaction / "backgrund"',
     "models.k.agent": "an agent's name or pattern, or a list of them / a list",
     "models.k.prompt_over": "a whole number from 0 up",
     "models.k.images": "true or false",

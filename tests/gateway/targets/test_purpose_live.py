@@ -13,6 +13,7 @@ from tests.dialects.test_purpose import (
     CLAUDE_AGENT,
     CLAUDE_COMPACTION,
     CLAUDE_MAIN,
+    CLAUDE_TITLE,
     CODEX_AGENT,
     CODEX_MAIN,
 )
@@ -32,7 +33,6 @@ m = [
 ]
 """
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
-BACKGROUND = CLAUDE_MAIN | {"x-claude-code-request-class": "auxiliary"}
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +80,15 @@ def ask(stage: Stage, path: str, body: dict[str, Any], headers: dict[str, str]) 
         (claude(), {}, "main"),
         (claude(), CLAUDE_MAIN, "main"),
         (claude(), CLAUDE_COMPACTION, "cheap"),
-        (claude(), BACKGROUND, "cheap"),
+        (claude(), CLAUDE_TITLE, "cheap"),
+        (claude(), CLAUDE_MAIN | {"x-claude-code-request-class": "auxiliary"}, "main"),
         (claude(), CLAUDE_AGENT, "explorer"),
         (claude(), CLAUDE_AGENT | {"x-claude-code-agent-type": "general-purpose"}, "agent"),
         (claude([PICTURE, {"type": "text", "text": "What is it?"}]), CLAUDE_MAIN, "eyes"),
         (SHOWN, CLAUDE_MAIN, "eyes"),
         (claude("word " * 30_000), CLAUDE_MAIN, "main"),
         (claude("word " * 45_000), CLAUDE_MAIN, "long"),
-        (claude("word " * 45_000), BACKGROUND, "cheap"),
+        (claude("word " * 45_000), CLAUDE_TITLE, "cheap"),
     ],
 )
 def test_a_request_goes_where_its_first_rule_leads(

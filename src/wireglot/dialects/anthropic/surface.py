@@ -138,9 +138,12 @@ _CLASSES: Final[Mapping[str, Purpose]] = {
     "subagent": "subagent",
     "workflow": "subagent",
     "compaction": "compaction",
-    "auxiliary": "background",
+    "auxiliary": "auxiliary",
 }
 """All classes of Claude Code 2.1.326."""
+_UNATTENDED: Final = frozenset({"summary-extraction", "followup-generation", "background-task"})
+"""In its second header where no one waits. The safety checks of auto mode, web searches and the like are
+`auxiliary` too, with `main` in that header: a model that is good enough for titles may not be for them."""
 
 
 def facts(headers: Mapping[str, str]) -> RequestFacts:
@@ -151,8 +154,12 @@ def facts(headers: Mapping[str, str]) -> RequestFacts:
     if word is None and agent is None:
         return session_facts(headers)
     word = client_word(word)
+    purpose = _CLASSES.get(word) or ("subagent" if agent else "")
+    if purpose == "auxiliary":
+        other = headers.get("x-claude-1p-request-class", "")
+        purpose, word = ("background", other) if other in _UNATTENDED else (purpose, word)
     return RequestFacts(
-        _CLASSES.get(word) or ("subagent" if agent else ""),
+        purpose,
         word,
         client_word(headers.get("x-claude-code-agent-type")),
         client_word(agent),
