@@ -23,6 +23,7 @@ from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
+from wireglot.ir.purpose import RequestFacts
 
 SECRET = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
 NOW = 1_767_268_800_000_000_000
@@ -99,6 +100,16 @@ def test_a_request_is_a_client_span_by_the_conventions():
         "wireglot.asked.model": "claude-sonnet-4-5", "wireglot.key": "team-a", "wireglot.outcome": "ok",
         "wireglot.attempts": 1, "wireglot.losses": ("tool.name",), "wireglot.usage.source": "provider",
     }  # fmt: skip
+
+
+def test_a_span_says_what_the_request_is_for_and_which_agent_sends_it():
+    span = Bench().finish(facts=RequestFacts("subagent", "workflow", "Explore", "a2", "a1"))
+    assert {name: value for name, value in told(span).items() if "agent" in name or "purpose" in name} == {
+        "wireglot.purpose": "subagent",
+        "gen_ai.agent.name": "Explore",
+        "gen_ai.agent.id": "a2",
+        "wireglot.agent.parent_id": "a1",
+    }
 
 
 def test_the_clients_trace_is_the_parent():
