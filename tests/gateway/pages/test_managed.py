@@ -127,11 +127,13 @@ def settings_of(gateway: LiveGateway, name: str, **headers: str) -> Said:
 
 def test_everyone_gets_the_settings_of_all_and_a_group_its_own_over_them(gateway: LiveGateway) -> None:
     ada, bob = settings_of(gateway, "ada").document, settings_of(gateway, "bob").document
-    discovery = {"CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1"}
+    added = dict.fromkeys(
+        ("CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "CLAUDE_CODE_GATEWAY_HINT_HEADERS"), "1"
+    )
     assert ada["settings"] == {
         "cleanupPeriodDays": 30,
         "permissions": {"deny": ["WebFetch"]},
-        "env": {**discovery, "DISABLE_AUTOUPDATER": "1"},
+        "env": {**added, "DISABLE_AUTOUPDATER": "1"},
     }
     assert bob["settings"]["permissions"] == {"deny": ["Bash"], "allow": ["Read"]}
     assert bob["settings"]["model"] == "demo/demo-chat"

@@ -21,6 +21,7 @@ ALIAS: Final = "claude-via/"
 _ACCEPTED: Final = re.compile("claude|anthropic", re.IGNORECASE)
 _CLAUDE_CODE: Final = ("claude-code/", "claude-cli/")
 _DISCOVERY: Final = "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY"
+_HINTS: Final = "CLAUDE_CODE_GATEWAY_HINT_HEADERS"
 _CONTEXT: Final = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 """Anthropic's own way to say that a release date is not known."""
@@ -120,12 +121,12 @@ def with_aliases(listing: Sequence[ListedModel], agent: str) -> Sequence[ListedM
 
 
 def managed_settings(settings: dict[str, Any], listing: Sequence[ListedModel]) -> dict[str, Any]:
-    """Claude Code's settings with what it cannot know: that the gateway lists its models, and the context of
-    the model that is set, which it does not recognize. What an administrator has set stays."""
+    """Claude Code's settings with what it cannot know: that the gateway lists its models and wants to know
+    what requests are for, and the context of a model that it does not recognize. What is set stays."""
     given = settings.get("env", {})
     if not isinstance(given, dict):
         return settings
-    env = {_DISCOVERY: "1", **given}
+    env = {_DISCOVERY: "1", _HINTS: "1", **given}
     chosen = settings.get("model", given.get("ANTHROPIC_MODEL"))
     if type(chosen) is str:
         name = chosen.removeprefix(ALIAS)

@@ -283,8 +283,9 @@ class SessionPages:
             return None
         total = totals[0]
         rows = await self._ledger.rows(query, limit=_ROWS)
-        # The gateway's own questions about an answer are in the session, too.
-        latest = next((row for row in rows if row.operation == "generate"), rows[0])
+        # Titles, sub-agents and the gateway's own questions about an answer are in the session, too.
+        said = (row for row in rows if row.operation == "generate" and row.purpose in ("", "main"))
+        latest = next(said, rows[0])
         dialects = tuple(dict.fromkeys(row.dialect for row in reversed(rows)))
         return Session(
             id=id,
