@@ -85,14 +85,14 @@ def test_a_budget_ends_at_its_date(run, counters, clock):
     run(counters.take([Budget("b", 10, 10, until)]))
     assert run(counters.take([Budget("b", 1, 10, until)])).wait == pytest.approx(100)
     clock.now += 100
-    assert run(counters.known(["b"])) == set()
+    assert run(counters.known(["b"])) == {}
     assert run(counters.take([Budget("b", 1, 10, until + 100_000)])) is None
 
 
 def test_a_budget_nobody_has_begun_is_not_begun_by_settling(run, counters):
     """Else it would not be seeded with what the ledger knows."""
     run(counters.settle([Budget("b", 5, 10, int((NOON + 100) * 1000))]))
-    assert run(counters.known(["b"])) == set()
+    assert run(counters.known(["b"])) == {}
 
 
 def test_what_is_over_is_forgotten(run, counters, clock):

@@ -221,6 +221,22 @@ def test_spent_counts_completed_requests_since_then(run, ledger):
     assert run(ledger.spent("nobody", 0)) == (0, 0)
 
 
+def test_spent_of_a_group_is_that_of_all_its_keys(run, ledger):
+    run(
+        ledger.apply(
+            [
+                done("a", started=NOON - 1, output=100, cost=100, caller_group="research"),
+                done("b", output=1, cost=10, caller_group="research"),
+                done("c", caller="other", output=2, cost=20, caller_group="research"),
+                done("d", caller="research", output=1000, cost=1000),
+                done("e", output=1000, cost=1000, caller_group="sales"),
+            ]
+        )
+    )
+    assert run(ledger.spent("research", NOON, "caller_group")) == (3, 30)
+    assert run(ledger.spent("c", NOON, "caller")) == (1001, 1010), "whatever groups its key was in"
+
+
 def test_sessions_come_with_the_last_used_first(run, ledger):
     """R-X-07"""
     run(

@@ -17,6 +17,7 @@ from wireglot.stores.records import (
     Rate,
     Record,
     Session,
+    Spender,
     Stats,
     Swept,
     UsageQuery,
@@ -178,8 +179,9 @@ class Ledger(Protocol):
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]: ...
 
     @call("reads")
-    async def spent(self, caller: str, since: int) -> tuple[int, int]:
-        """Tokens and cost of a caller's completed requests that started then or later."""
+    async def spent(self, name: str, since: int, by: Spender = "caller") -> tuple[int, int]:
+        """Tokens and cost of the completed requests of a caller, or of a group's keys, that started then or
+        later."""
         ...
 
     @call("reads", long=True)
@@ -251,13 +253,13 @@ class Counters(Protocol):
         ...
 
     @call("writes")
-    async def known(self, names: Sequence[str]) -> set[str]:
-        """Which budgets have been begun or seeded."""
+    async def known(self, names: Sequence[str]) -> dict[str, int]:
+        """What is taken of budgets, of those that have been begun or seeded. A request waits for it."""
         ...
 
     @call("writes", unattended=True)
     async def amounts(self, names: Sequence[str]) -> dict[str, int]:
-        """What is taken of budgets, of those that have been begun or seeded."""
+        """The same for reports, which no request waits for."""
         ...
 
     @call("writes")

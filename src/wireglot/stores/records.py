@@ -88,6 +88,8 @@ class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
     """The features that were bent or dropped."""
     flags: tuple[str, ...] = ()
     """What in the provider's own numbers does not add up."""
+    caller_group: str = ""
+    """The group that the caller's key was in."""
 
 
 def model_of(row: UsageRow) -> str:
@@ -101,6 +103,9 @@ def gives_way(there: UsageRow, row: UsageRow) -> bool:
         return row.outcome != ""
     return there.outcome == "crash" and row.outcome not in ("", "crash")
 
+
+Spender = Literal["caller", "caller_group"]
+"""Whose usage is added up for a budget: one caller's, or that of all keys of a group."""
 
 Grouping = Literal[
     "caller", "model", "provider", "day", "session", "outcome", "operation", "purpose", "agent"

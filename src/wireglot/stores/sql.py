@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 import msgspec
 
 from wireglot.ir.usage import COUNTS, KINDS
-from wireglot.stores.records import UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.records import Spender, UsageQuery, UsageRow, UsageTotal
 
 _FORBIDDEN: Final = re.compile("[\\\\\0\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
@@ -118,10 +118,15 @@ APPLY_OVER: Final = (
 )
 """`records.gives_way`, in SQL."""
 
-SPENT: Final = (
+_SPENT: Final = (
     f"SELECT coalesce(sum({TOKENS}), 0), coalesce(sum(cost), 0) FROM usage"
-    " WHERE caller = $1 AND started >= $2 AND outcome <> ''"
+    " WHERE {} = $1 AND started >= $2 AND outcome <> ''"
 )
+SPENT: Final[dict[Spender, str]] = {
+    "caller": _SPENT.format("caller"),
+    # The last condition: the index has no rows without a group.
+    "caller_group": f"{_SPENT.format('caller_group')} AND caller_group <> ''",
+}
 
 _PLAIN_SUMS: Final = {
     "requests": "count(*)",

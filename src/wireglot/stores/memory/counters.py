@@ -57,12 +57,12 @@ class MemoryCounters:
                     claim.until,
                 )
 
-    async def known(self, names: Sequence[str]) -> set[str]:
-        wall = self.wall() * 1000
-        return {name for name in names if name in self._budgets and self._budgets[name][1] > wall}
+    async def known(self, names: Sequence[str]) -> dict[str, int]:
+        wall, budgets = self.wall() * 1000, self._budgets
+        return {name: budgets[name][0] for name in names if name in budgets and budgets[name][1] > wall}
 
     async def amounts(self, names: Sequence[str]) -> dict[str, int]:
-        return {name: self._budgets[name][0] for name in await self.known(names)}
+        return await self.known(names)
 
     async def seed(self, name: str, value: int, until: int) -> None:
         if not await self.known([name]):

@@ -20,6 +20,7 @@ from wireglot.stores.records import (
     KindStats,
     Record,
     Session,
+    Spender,
     Stats,
     Swept,
     UsageQuery,
@@ -280,11 +281,11 @@ class MemoryLedger:
         found = sorted(self._chosen(query), key=lambda row: (row.started, row.id), reverse=newest_first)
         return found[:limit]
 
-    async def spent(self, caller: str, since: int) -> tuple[int, int]:
+    async def spent(self, name: str, since: int, by: Spender = "caller") -> tuple[int, int]:
         rows = [
             row
             for row in self.usage.values()
-            if row.caller == caller and row.started >= since and row.outcome
+            if row.started >= since and row.outcome and getattr(row, by) == name
         ]
         return sum(row.total for row in rows), sum(row.cost or 0 for row in rows)
 

@@ -11,7 +11,7 @@ import msgspec
 from wireglot.ir.usage import COUNTS
 from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.pool import LONG_SECONDS, PostgresPool
-from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal, gives_way
+from wireglot.stores.records import Session, Spender, UsageQuery, UsageRow, UsageTotal, gives_way
 from wireglot.stores.sql import (
     APPLY_OVER,
     SPENT,
@@ -124,8 +124,8 @@ class PostgresLedger:
         records = await self._pool.fetch(statement, *values, seconds=LONG_SECONDS)
         return [usage_row(record) for record in records]
 
-    async def spent(self, caller: str, since: int) -> tuple[int, int]:
-        ((tokens, cost),) = await self._pool.fetch(SPENT, to_text(caller), since)
+    async def spent(self, name: str, since: int, by: Spender = "caller") -> tuple[int, int]:
+        ((tokens, cost),) = await self._pool.fetch(SPENT[by], to_text(name), since)
         return int(tokens), int(cost)
 
     async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:

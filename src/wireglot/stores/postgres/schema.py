@@ -159,6 +159,11 @@ async def _add_columns(connection: Connection) -> None:
                 await connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}", timeout=LONG_SECONDS)
     if ("keys", "revision") not in there:
         await connection.execute("CREATE INDEX keys_revision ON keys (revision)", timeout=LONG_SECONDS)
+    if ("usage", "caller_group") not in there:
+        await connection.execute(
+            "CREATE INDEX usage_group ON usage (caller_group, started) WHERE caller_group <> ''",
+            timeout=LONG_SECONDS,
+        )
 
 
 async def _version(connection: Connection, address: PostgresAddress) -> int:

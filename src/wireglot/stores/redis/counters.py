@@ -92,8 +92,8 @@ class RedisCounters:
         if claims:
             await self._pool.script(scripts.SETTLE, *self._arguments(claims), again=False)
 
-    async def known(self, names: Sequence[str]) -> set[str]:
-        return set(await self.amounts(names))
+    async def known(self, names: Sequence[str]) -> dict[str, int]:
+        return await self.amounts(names)
 
     async def amounts(self, names: Sequence[str]) -> dict[str, int]:
         if not names:

@@ -68,8 +68,8 @@ class SqliteCounters:
 
         await self._write(write)
 
-    async def known(self, names: Sequence[str]) -> set[str]:
-        return set(await self.amounts(names))
+    async def known(self, names: Sequence[str]) -> dict[str, int]:
+        return await self.amounts(names)
 
     async def amounts(self, names: Sequence[str]) -> dict[str, int]:
         now = self._database.now_exactly()

@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.records import Session, Spender, UsageQuery, UsageRow, UsageTotal
 from wireglot.stores.sql import (
     APPLY_OVER,
     SPENT,
@@ -104,8 +104,8 @@ class SqliteLedger:
 
         return await self._database.report(read)
 
-    async def spent(self, caller: str, since: int) -> tuple[int, int]:
-        ((tokens, cost),) = await self._found(SPENT, [to_text(caller), since])
+    async def spent(self, name: str, since: int, by: Spender = "caller") -> tuple[int, int]:
+        ((tokens, cost),) = await self._found(SPENT[by], [to_text(name), since])
         return tokens, cost
 
     async def _found(self, statement: str, values: Sequence[str | int]) -> list[Any]:

@@ -101,7 +101,10 @@ STORE_COLUMNS: Final = {
     "usage": added_columns(_TYPES, empty_list=""),
     "keys": {"revision": "revision INTEGER NOT NULL DEFAULT 0"},
 }
-STORE_INDEXES: Final = ("keys_by_revision ON keys (revision)",)
+STORE_INDEXES: Final = (
+    "keys_by_revision ON keys (revision)",
+    "usage_by_group ON usage (caller_group, started) WHERE caller_group <> ''",
+)
 
 # Times are unix milliseconds with a fraction. `clock` is the last time seen: see counters.py.
 _COUNTERS_1: Final = """

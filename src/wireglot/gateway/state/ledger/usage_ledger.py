@@ -319,6 +319,7 @@ def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
         stream=job.stream,
         purpose=record.facts.purpose,
         agent=record.facts.agent,
+        caller_group=job.caller.key.group if job.caller.key is not None else "",
     )
 
 
