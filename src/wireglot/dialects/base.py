@@ -24,6 +24,8 @@ from wireglot.dialects.passthrough import (
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
     AnswerGlance,
+    BudgetReports,
+    BudgetStanding,
     ClientSide,
     Counts,
     ModelLists,
@@ -32,6 +34,7 @@ from wireglot.dialects.surface import (
     ReasoningState,
     Route,
     RouteMatch,
+    Spending,
     StreamMarks,
     StreamRepair,
     StreamUsage,
@@ -55,6 +58,8 @@ __all__ = [
     "Assist",
     "BadField",
     "Body",
+    "BudgetReports",
+    "BudgetStanding",
     "ClientSide",
     "Compaction",
     "Context",
@@ -73,6 +78,7 @@ __all__ = [
     "RequestPlaces",
     "Route",
     "RouteMatch",
+    "Spending",
     "StateOptions",
     "Stored",
     "StreamMarks",

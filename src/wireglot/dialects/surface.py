@@ -97,6 +97,42 @@ def session_facts(headers: Mapping[str, str]) -> RequestFacts:
     return RequestFacts("subagent", agent_id=client_word(own), parent_id=client_word(parent))
 
 
+class BudgetStanding(msgspec.Struct, frozen=True):
+    """How much of a budget is used, in tokens or in millionths of the currency."""
+
+    unit: Literal["tokens", "cost"]
+    period: Literal["day", "month"]
+    used: int
+    limit: int
+    resets: int
+    """Unix seconds."""
+    shared: bool = False
+    """The budget of a group."""
+
+    @property
+    def share(self) -> float:
+        return self.used / self.limit
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """What a caller has spent since the beginning of the day, the week and the month (UTC), in millionths."""
+
+    day: int
+    week: int
+    month: int
+
+
+class BudgetReports(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How the dialect's clients learn of the budget of their key."""
+
+    allowed: Callable[[BudgetStanding], tuple[tuple[str, str], ...]]
+    """Headers of a good answer, about the budget of which the most is used."""
+    refused: Callable[[BudgetStanding | None], tuple[tuple[str, str], ...]]
+    """Headers of a refusal: this budget is spent; None: the counters cannot be read."""
+    page: Callable[[Sequence[BudgetStanding], Spending, str], dict[str, Any]]
+    """The document about all budgets, in a currency. Without any it shows what was spent."""
+
+
 class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the dialect's clients send and expect."""
 
@@ -184,6 +220,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Further headers in which clients look for the id of their request."""
     spent_quota: ErrorKind = "rate_limit"
     """What a budget that is spent is called."""
+    budgets: BudgetReports | None = None
+    """None: its clients show no budgets."""
     failed_search: Callable[[Request, str, Context], tuple[Part, ...]] | None = None
     """What a search that could not run looks like to these clients, and why it could not; None: an error."""
     alias_prefix: str = ""
@@ -243,6 +281,9 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     could not know it."""
     returned_headers: tuple[str, ...] = ()
     """Beginnings of the names of headers that a client may see."""
+    quota_headers: tuple[str, ...] = ()
+    """The same, about the quota of the account: they are for clients that need no key. Others would take the
+    operator's quota for their own."""
     request_id_headers: tuple[str, ...] = ()
     """Where servers tell under which id they have a request in their logs."""
     body_variables: Mapping[str, str] = {}

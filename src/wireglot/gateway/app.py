@@ -333,7 +333,11 @@ class Gateway:
         if opened:
             _tell_in_stream(exchange, record, error)
             return
+        if exchange is not None:
+            exchange.budget_headers = ()
         headers = exchange.headers() if exchange is not None else identity(record.id, record.dialect)
+        if isinstance(problem, RequestError):
+            headers += problem.headers
         final = is_final(problem, record)
         if isinstance(problem, AttemptFailed):
             if problem.body is not None and problem.blame != "credential":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -71,6 +71,8 @@ class RequestError(Exception):
         self.kind: ErrorClass = kind
         self.final = final
         self.document = document
+        self.headers: Sequence[tuple[str, str]] = ()
+        """More headers of the refusal."""
         error_kind, status, usual = _CLASSES[kind]
         self.error = ApiError(
             error_kind,

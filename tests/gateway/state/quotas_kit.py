@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.gateway.kit import exchange, own, settings
@@ -13,7 +14,7 @@ from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.settings import ClientKey
+from wireglot.gateway.settings import ClientKey, Group
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
@@ -56,7 +57,7 @@ class Down(MemoryCounters):
         self._check()
         return await super().enter(name, holder, limit, seconds)
 
-    async def known(self, names: Any) -> set[str]:
+    async def known(self, names: Any) -> dict[str, int]:
         self._check()
         return await super().known(names)
 
@@ -79,6 +80,9 @@ class Desk:
         self.ledger = MemoryLedger()
         self.notes: list[str] = []
         self.limits = KeyQuotas(**limits)
+        self.settings = SETTINGS
+        self.name = "me"
+        self.group = ""
         self.limiter = self.another(peers)
         self.created = 0
         """When the key was made, in unix milliseconds."""
@@ -100,11 +104,18 @@ class Desk:
         self._count += 1
         document = {**({} if dialect == "gemini" else {"model": model}), **body}
         return exchange(
-            SETTINGS, document, path=PATHS[dialect], caller=self.caller(), id=f"req_{self._count}"
+            self.settings, document, path=PATHS[dialect], caller=self.caller(), id=f"req_{self._count}"
         )
 
+    def join(self, name: str, **shared: int) -> None:
+        """Put the key into a group with shared limits."""
+        self.group = name
+        groups = {name: Group(name, shared=KeyQuotas(**shared))}
+        self.settings = msgspec.structs.replace(SETTINGS, groups=groups)
+
     def caller(self) -> Caller:
-        return Caller("me", ClientKey("me", "0" * 64, limits=self.limits, created=self.created))
+        key = ClientKey(self.name, "0" * 64, limits=self.limits, created=self.created, group=self.group)
+        return Caller(self.name, key)
 
     async def admit(
         self, job: Exchange | None = None, *, model: str = "mine/priced", **body: Any

@@ -125,7 +125,7 @@ def test_a_budget_of_tokens_ends_with_the_day_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "kind"), [("openai-chat", "billing"), ("anthropic", "rate_limit"), ("gemini", "rate_limit")]
+    ("dialect", "kind"), [("openai-chat", "billing"), ("anthropic", "billing"), ("gemini", "rate_limit")]
 )
 def test_a_spent_budget_is_told_in_each_dialects_own_kind(dialect: str, kind: str) -> None:
     async def work() -> None:

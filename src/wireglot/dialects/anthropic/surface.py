@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
+from wireglot.dialects.anthropic.budgets import BUDGETS
 from wireglot.dialects.anthropic.errors import owns_error
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.models import ALIAS, MODELS, managed_settings
@@ -184,9 +185,12 @@ SURFACE: Final = Surface(
             Route("GET", "/managed/settings", "managed"),
             # OpenTelemetry over HTTP, which Claude Code sends to the gateway that it is signed in to.
             *(Route("POST", f"/v1/{name}", "telemetry", name) for name in ("metrics", "logs", "traces")),
+            # Claude Code's `/usage` and status line, of a session that is signed in to a gateway.
+            Route("GET", "/api/oauth/usage", "state", "budgets"),
+            Route("GET", "/anthropic/api/oauth/usage", "state", "budgets"),
         ),
         lists=("/v1/models", "/anthropic/v1/models"),
-        endpoints=("POST /v1/messages", "POST /v1/messages/count_tokens"),
+        endpoints=("POST /v1/messages", "POST /v1/messages/count_tokens", "GET /api/oauth/usage"),
         probes={
             # Claude Code 2.1.325 warms its connection with HEAD here.
             "/api/hello": Probe(("GET", "HEAD"), {"message": "hello"}),
@@ -230,6 +234,8 @@ SURFACE: Final = Surface(
         owns_error=owns_error,
         call_prefix="toolu",
         identity_headers=("request-id",),
+        spent_quota="billing",
+        budgets=BUDGETS,
         asked_model=AskedModel(in_answer, in_opening),
     ),
     upstream=UpstreamSide(
@@ -246,7 +252,7 @@ SURFACE: Final = Surface(
             (b'"speed":"fast"', ("anthropic-beta", "fast-mode-2026-02-01")),
         ),
         fixed_headers=(("anthropic-version", VERSION),),
-        returned_headers=("anthropic-ratelimit-",),
+        quota_headers=("anthropic-ratelimit-",),
         request_id_headers=("request-id", "x-amzn-requestid"),
         framings={AMAZON: InvokedStream},
     ),

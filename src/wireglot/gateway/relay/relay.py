@@ -73,6 +73,8 @@ class Relay:
         self._returned = (_RETURNED_BY_MANY, *returned)
         """Beginnings of the names of headers that go on to the client. Hosts sell the models of others, and
         send the headers of those too: whoever answers may send any."""
+        quotas = dict.fromkeys(name for side in sides for name in side.quota_headers)
+        self._returned_without_key = (*self._returned, *quotas)
         self._request_ids = tuple(dict.fromkeys(name for side in sides for name in side.request_id_headers))
 
     @property
@@ -328,8 +330,9 @@ class Relay:
                     break
             record.reached(upstream_id)
             exchange.passed_back = []
+            returned = self._returned if job.caller.key is not None else self._returned_without_key
             for name in headers:
-                if name.startswith(self._returned):
+                if name.startswith(returned):
                     exchange.passed_back.append((name, exchange.redactor.text(headers[name])))
             if answer.status != 200:
                 raise await self._failure(exchange, target, answer)

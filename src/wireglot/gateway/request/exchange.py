@@ -96,6 +96,8 @@ class Exchange(msgspec.Struct, eq=False):
     """Knows what providers have reported of conversations before."""
     passed_back: Headers = []
     """Headers of the provider that go on to the client."""
+    budget_headers: tuple[tuple[str, str], ...] = ()
+    """Of a good answer: how much of the caller's budget is used."""
     estimates_input: bool = False
     """Whether the beginning of a stream reports a count that no provider has."""
     sealed: bool = False
@@ -276,6 +278,7 @@ class Exchange(msgspec.Struct, eq=False):
         if self.estimates_input:
             headers.append(ESTIMATE)
         headers += self.passed_back
+        headers += self.budget_headers
         return headers
 
     def leave(self, problem: BaseException | None) -> None:

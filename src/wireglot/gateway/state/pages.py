@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size, unavailable
@@ -17,6 +18,7 @@ from wireglot.gateway.state.keys.admin import AdminPages
 from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.losses.shelf import LossShelf
+from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.responses.background import Background
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.state import State
@@ -109,6 +111,23 @@ class UsagePages:
         page.send(await report(self._ledger, query, page.settings.currency))
 
 
+class BudgetPages:
+    """How much of the caller's budget is used, as the clients of a dialect show it."""
+
+    def __init__(self, usage: UsageLedger, quotas: Quotas) -> None:
+        self._usage = usage
+        self._quotas = quotas
+
+    async def get(self, page: PageRequest) -> None:
+        reports = surface(page.asked.dialect).client.budgets
+        assert reports is not None, "only a dialect with budgets has a path to them"
+        key, settings = page.caller.key, page.settings
+        standings = await self._quotas.standings(key, settings) if key is not None else []
+        await self._usage.flush()
+        spending = await self._quotas.spending(page.caller.name, key.created if key is not None else 0)
+        page.send(reports.page(standings, spending, settings.currency), more=[("cache-control", "no-store")])
+
+
 class LossPages:
     """`GET /v1/requests/{id}/losses`: what could not cross of a request, told to whoever sent it."""
 
@@ -163,6 +182,7 @@ class StatePages:
             "sessions.delete": sessions.delete,
             "usage": usage.usage,
             "losses.get": losses.get,
+            "budgets": BudgetPages(state.ledger, state.quotas).get,
             "keys.list": admin.list_keys,
             "keys.create": admin.create_key,
             "keys.get": admin.get_key,

@@ -14,29 +14,38 @@ from typing import Final
 
 import msgspec
 
+from wireglot.dialects.base import BudgetStanding, ClientSide, Spending
 from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.settings import ClientKey
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
     BudgetWatch,
     Letters,
     Limit,
+    Place,
     Reservation,
     Unit,
+    accounts,
+    budgets_of,
+    day,
     estimate,
     larger,
     lent,
+    month,
     reserve,
+    standing,
     used,
+    week,
 )
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.memory import MemoryCounters
-from wireglot.stores.records import Budget, Denied, KeyQuotas, Rate
+from wireglot.stores.records import Budget, Denied, KeyQuotas, Rate, Spender
 
 _UNLIMITED: Final = KeyQuotas()
 _LEASE_SECONDS: Final = 60.0
@@ -86,6 +95,8 @@ class Quotas:
         """Of the requests under way, by their ids."""
         self._held: Counter[str] = Counter()
         """How many requests of this process hold a part of a budget."""
+        self._reserved: Counter[str] = Counter()
+        """How much of it."""
         self._renewal: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._renewing = Guarded(note, "limits: renewal")
@@ -99,14 +110,20 @@ class Quotas:
 
     # Before an upstream is asked.
 
-    def limit(self, key: ClientKey | None) -> bool:
-        """Whether a key has any quota."""
-        return key is not None and key.limits != _UNLIMITED
+    def limit(self, job: Job) -> bool:
+        """Whether the caller's key or its group has any quota."""
+        key = job.caller.key
+        if key is None:
+            return False
+        if key.limits != _UNLIMITED:
+            return True
+        group = job.settings.groups.get(key.group) if key.group else None
+        return group is not None and group.shared != _UNLIMITED
 
     async def admit(self, exchange: Exchange, target: Target) -> Reservation | None:
         """Reserve what the request may use, or refuse it. None: its caller has no limits."""
         key = exchange.job.caller.key
-        if key is None or key.limits == _UNLIMITED:
+        if key is None or not self.limit(exchange.job):
             return None
         holder = f"{self._instance}:{exchange.record.id}"
         reservation = reserve(exchange, target, key, holder=holder, now=self.wall())
@@ -120,10 +137,11 @@ class Quotas:
             self._later(lambda: self._undo(work, reservation))  # its client left: it may have got it just now
             raise
         self._claims[exchange.record.id] = reservation
-        self._held.update(reservation.budgets)
         if reservation.budgets:
+            self._report(reservation, exchange)
+            self._hold(reservation)
             self.budgets.watch(reservation)
-        if reservation.place:
+        if reservation.places:
             self._running[reservation.holder] = reservation
             if self._renewal is None or self._renewal.done():
                 self._renewal = asyncio.create_task(self._renew())
@@ -153,10 +171,11 @@ class Quotas:
             try:
                 denied = await counters.take([reservation.beside(claim) for claim in budgets])
             except StoreDown:
-                raise _unchecked() from None
+                raise _unchecked(reservation) from None
             if denied is not None:
                 raise await self._refusal(reservation, denied)
             reservation.add(budgets)
+            self._reserved.update({claim.name: claim.amount for claim in budgets})
         rates = [claim for claim in more if isinstance(claim, Rate)]
         if rates:
             with contextlib.suppress(StoreDown):  # charged when it is over, then
@@ -188,52 +207,58 @@ class Quotas:
     async def _reserve_alone(self, reservation: Reservation) -> None:
         if reservation.budgets:
             # Nobody could say afterwards how much was spent meanwhile.
-            raise _unchecked() from None
+            raise _unchecked(reservation) from None
         self._share(reservation)
         await self._take(self._own, reservation)
 
     async def _begin_budgets(self, reservation: Reservation) -> None:
         """Budgets that the counters have not (a new day, a restart) go on from what the ledger says."""
-        budgets = [limit for limit in reservation.limits if isinstance(limit.claim, Budget)]
-        begun = await self._counters.known([limit.claim.name for limit in budgets])
-        for limit in budgets:
+        begun = reservation.taken = dict(await self._counters.known(reservation.budgets))
+        for limit in reservation.limits:
             claim = limit.claim
-            if claim.name not in begun and isinstance(claim, Budget):
+            if isinstance(claim, Budget) and claim.name not in begun:
                 try:
-                    tokens, money = await self._ledger.spent(reservation.caller, limit.since)
+                    spent = await self._spent(reservation.caller, limit)
                 except StoreDown:
-                    raise _unchecked() from None
-                await self._counters.seed(
-                    claim.name, tokens if limit.unit == "tokens" else money, claim.until
-                )
+                    raise _unchecked(reservation) from None
+                begun[claim.name] = spent
+                await self._counters.seed(claim.name, spent, claim.until)
+
+    async def _spent(self, caller: str, limit: Limit) -> int:
+        """What the ledger says of a budget."""
+        by: Spender = "caller_group" if limit.group else "caller"
+        tokens, money = await self._ledger.spent(limit.group or caller, limit.since, by)
+        return tokens if limit.unit == "tokens" else money
 
     async def _take(self, counters: Counters, reservation: Reservation) -> None:
-        place, holder = reservation.place, reservation.holder
-        if place and not await counters.enter(place, holder, reservation.most, _LEASE_SECONDS):
-            raise RequestError(
-                "rate",
-                f"this key may have {reservation.most} maximum concurrent requests, and has: "
-                "try again when one of them has ended",
-                retry_after=1,
-            )
+        entered: list[Place] = []
         try:
+            for place in reservation.places:
+                if not await counters.enter(place.name, reservation.holder, place.limit, _LEASE_SECONDS):
+                    raise RequestError(
+                        "rate",
+                        f"{place.whose} may have {place.limit} maximum concurrent requests, and has: "
+                        "try again when one of them has ended",
+                        retry_after=1,
+                    )
+                entered.append(place)
             claims = [limit.claim for limit in reservation.limits]
             denied = await counters.take(claims) if claims else None
+            if denied is not None:
+                raise await self._refusal(reservation, denied)
         except BaseException:
-            if place:
-                with contextlib.suppress(StoreDown):
-                    await counters.leave(place, holder)
+            with contextlib.suppress(StoreDown):
+                for place in entered:
+                    await counters.leave(place.name, reservation.holder)
             raise
-        if denied is not None:
-            if place:
-                await counters.leave(place, holder)
-            raise await self._refusal(reservation, denied)
         reservation.counters = counters
 
     def _share(self, reservation: Reservation) -> None:
         """This process's part of the limits, so that all together keep them about."""
         count = max(1, self._peers())
-        reservation.most = max(1, reservation.most // count) if reservation.most else 0
+        reservation.places = tuple(
+            msgspec.structs.replace(place, limit=max(1, place.limit // count)) for place in reservation.places
+        )
         shared = []
         for limit in reservation.limits:
             claim = limit.claim
@@ -249,27 +274,76 @@ class Quotas:
         wait = max(1, math.ceil(denied.wait))
         if isinstance(limit.claim, Rate):
             return RequestError(
-                "rate", f"this key may use {limit.words}: try again in {wait} s", retry_after=wait
+                "rate", f"{limit.whose} may use {limit.words}: try again in {wait} s", retry_after=wait
             )
         if not await self._is_spent(reservation.caller, limit):
-            message = f"this key may use {limit.words}, and requests under way may use up what is left"
+            message = f"{limit.whose} may use {limit.words}, and requests under way may use up what is left"
             return RequestError("rate", message, retry_after=_RESERVED_SECONDS)
         until = datetime.fromtimestamp(limit.claim.until / 1000, UTC)
-        message = f"this key may use {limit.words}, and has: it can go on at {until:%Y-%m-%dT%H:%M:%SZ}"
+        message = (
+            f"{limit.whose} has used its budget of {limit.words}; it resets at {until:%Y-%m-%dT%H:%M:%SZ}, "
+            "or ask the operator of this gateway to raise it"
+        )
         fault = RequestError("rate", message, code=QUOTA, retry_after=wait, final=True)
-        # Some dialects have a kind of their own for it, under the same status.
-        fault.error = msgspec.structs.replace(fault.error, kind=reservation.spent_quota)
-        return fault
+        return _in_words_of(reservation.client, fault, standing(limit, limit.claim.limit))
 
     async def _is_spent(self, caller: str, limit: Limit) -> bool:
         """Whether a budget without room is used up, and not only reserved by requests under way."""
         if self._peers() <= 1 and not self._held[limit.claim.name]:
             return True
         try:
-            tokens, money = await self._ledger.spent(caller, limit.since)
+            return await self._spent(caller, limit) >= limit.claim.limit
         except StoreDown:
             return False  # nobody knows: the client may ask again
-        return (tokens if limit.unit == "tokens" else money) >= limit.claim.limit
+
+    def _report(self, reservation: Reservation, exchange: Exchange) -> None:
+        """Have a good answer report the fullest budget, in dialects whose clients show it. What the requests
+        under way in this process have reserved is not used yet."""
+        reports = reservation.client.budgets
+        if reports is None or exchange.record.within:
+            return
+        standings = [
+            standing(limit, reservation.taken[limit.claim.name] - self._reserved[limit.claim.name])
+            for limit in reservation.limits
+            if isinstance(limit.claim, Budget)
+        ]
+        exchange.budget_headers = reports.allowed(max(standings, key=lambda each: each.share))
+
+    async def standings(self, key: ClientKey, settings: Settings) -> list[BudgetStanding]:
+        """Every budget of a key, or where it has none of its own those that it shares. Raises StoreDown."""
+        found: list[Limit] = []
+        for account in accounts(key, settings):
+            found = found or budgets_of(account, settings.currency, self.wall())
+        taken = await self._counters.known([limit.claim.name for limit in found])
+        return [
+            standing(
+                limit,
+                taken[limit.claim.name] - self._reserved[limit.claim.name]
+                if limit.claim.name in taken
+                else await self._spent(key.name, limit),
+            )
+            for limit in found
+        ]
+
+    async def spending(self, caller: str, made: int) -> Spending:
+        """What a caller has spent of late, whether or not it has a budget. Raises StoreDown."""
+        now = self.wall()
+        spans = (day(now), week(now), month(now))
+        return Spending(*[(await self._ledger.spent(caller, max(span.since, made)))[1] for span in spans])
+
+    def _hold(self, reservation: Reservation) -> None:
+        self._held.update(reservation.budgets)
+        self._reserved.update(reservation.amounts)
+
+    def _release(self, reservation: Reservation) -> None:
+        for counter, amounts in (
+            (self._held, dict.fromkeys(reservation.budgets, 1)),
+            (self._reserved, reservation.amounts),
+        ):
+            counter.subtract(amounts)
+            for name in amounts:
+                if counter[name] <= 0:
+                    del counter[name]
 
     # When it is over.
 
@@ -278,7 +352,7 @@ class Quotas:
     def reserve(self, exchange: Exchange) -> Awaitable[None] | None:
         """Reserve what the request may use. Settled however it ends, also where its client left or the
         gateway ends."""
-        return self._reserve_for(exchange) if self.limit(exchange.job.caller.key) else None
+        return self._reserve_for(exchange) if self.limit(exchange.job) else None
 
     async def _reserve_for(self, exchange: Exchange) -> None:
         claim = await self.admit(exchange, exchange.targets[0])
@@ -296,7 +370,7 @@ class Quotas:
         self._running.pop(reservation.holder, None)
         amounts = used(reservation, record, ended)
         growing = reservation.growing is not None
-        if growing or reservation.place or reservation.budgets or reservation.corrections(amounts):
+        if growing or reservation.places or reservation.budgets or reservation.corrections(amounts):
             self._later(lambda: self._correct(reservation, amounts))
 
     async def _correct(self, reservation: Reservation, amounts: Mapping[Unit, int]) -> None:
@@ -305,22 +379,20 @@ class Quotas:
         if reservation.growing is not None:
             await asyncio.gather(reservation.growing, return_exceptions=True)
         try:
-            if reservation.place:
-                with contextlib.suppress(StoreDown):  # its place is free when its lease ends
-                    await counters.leave(reservation.place, reservation.holder)
+            with contextlib.suppress(StoreDown):  # its places are free when its lease ends
+                for place in reservation.places:
+                    await counters.leave(place.name, reservation.holder)
             corrections = reservation.corrections(amounts)
             if corrections:
                 await _settled(counters, corrections, self.again_seconds)
         finally:
-            self._held.subtract(reservation.budgets)
-            for name in reservation.budgets:
-                if self._held[name] <= 0:
-                    del self._held[name]
+            if reservation.budgets:
+                self._release(reservation)
 
     async def _undo(self, work: asyncio.Future[None], reservation: Reservation) -> None:
         with contextlib.suppress(RequestError):
             await work
-            self._held.update(reservation.budgets)
+            self._hold(reservation)
             await self._correct(reservation, NOTHING)
 
     async def _renew(self) -> None:
@@ -333,10 +405,11 @@ class Quotas:
                 await self._renewing.run(partial(self._stay, each, each.counters))
 
     async def _stay(self, reservation: Reservation, counters: Counters) -> None:
-        place, holder = reservation.place, reservation.holder
-        await counters.enter(place, holder, reservation.most, _LEASE_SECONDS)
-        if holder not in self._running:  # it ended meanwhile, and may have left before this
-            await counters.leave(place, holder)
+        holder = reservation.holder
+        for place in reservation.places:
+            await counters.enter(place.name, holder, place.limit, _LEASE_SECONDS)
+            if holder not in self._running:  # it ended meanwhile, and may have left before this
+                await counters.leave(place.name, holder)
 
     def _later(self, work: Callable[[], Awaitable[None]]) -> None:
         async def guarded() -> None:
@@ -375,5 +448,17 @@ async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: 
             await asyncio.sleep(wait)
 
 
-def _unchecked() -> RequestError:
-    return RequestError("rate", "the budget of this key cannot be checked at the moment", retry_after=2)
+def _unchecked(reservation: Reservation) -> RequestError:
+    message = "the budget of this key cannot be checked at the moment"
+    return _in_words_of(reservation.client, RequestError("rate", message, retry_after=2), None)
+
+
+def _in_words_of(client: ClientSide, fault: RequestError, spent: BudgetStanding | None) -> RequestError:
+    """A refusal as a dialect's clients know it. None: the counters cannot be read."""
+    if spent is not None:
+        # Some dialects have a kind of their own for it, under the same status.
+        fault.error = msgspec.structs.replace(fault.error, kind=client.spent_quota)
+    if client.budgets is not None:
+        fault.final = True
+        fault.headers = client.budgets.refused(spent)
+    return fault

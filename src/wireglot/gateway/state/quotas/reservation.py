@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from wireglot.dialects.base import BudgetStanding, ClientSide
 from wireglot.gateway.config.prices import known_price, why_unknown
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics, Readings
@@ -19,11 +20,10 @@ from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
-from wireglot.ir.errors import ErrorKind
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost
 from wireglot.stores.base import Counters
-from wireglot.stores.records import MICRO, Budget, Rate
+from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
 
 LETTERS_PER_TOKEN: Final = 4
 """Of English or JSON."""
@@ -98,6 +98,13 @@ def day(now: float) -> Period:
     return _period(f"{start:%Y-%m-%d}", start, start + timedelta(days=1))
 
 
+def week(now: float) -> Period:
+    """From Monday on."""
+    start = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    start -= timedelta(days=start.weekday())
+    return _period(f"{start:%G-W%V}", start, start + timedelta(days=7))
+
+
 def month(now: float) -> Period:
     start = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return _period(f"{start:%Y-%m}", start, (start + timedelta(days=32)).replace(day=1))
@@ -108,39 +115,66 @@ def _period(name: str, since: datetime, until: datetime) -> Period:
 
 
 Unit = Literal["requests", "tokens", "cost"]
+Span = Literal["day", "month"]
 
 NOTHING: Final[Mapping[Unit, int]] = {"requests": 0, "tokens": 0, "cost": 0}
 _MINUTE_SECONDS: Final = 60.0
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """One limit of a key, as a claim on it and in words."""
+    """One limit of a key or of its group, as a claim on it and in words."""
 
     unit: Unit
     claim: Rate | Budget
     words: str
     since: int = 0
     """Where the period of a budget begins, or its key."""
-    span: str = ""
-    """Of a budget: day or month."""
+    span: Span = "day"
+    """Of a budget."""
+    group: str = ""
+    """The group whose keys share it; "": it is the key's own."""
+
+    @property
+    def whose(self) -> str:
+        return f"group {self.group}" if self.group else "this key"
+
+    def owner(self, caller: str) -> str:
+        """In labels of metrics. No key's name has a colon."""
+        return f"group:{self.group}" if self.group else caller
+
+
+def standing(limit: Limit, used: int) -> BudgetStanding:
+    """Of a budget, for a client."""
+    assert isinstance(limit.claim, Budget)
+    unit: Literal["tokens", "cost"] = "tokens" if limit.unit == "tokens" else "cost"
+    resets = limit.claim.until // 1000
+    return BudgetStanding(unit, limit.span, max(0, used), limit.claim.limit, resets, bool(limit.group))
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A limit on concurrent requests."""
+
+    name: str
+    limit: int
+    whose: str
 
 
 class Reservation(msgspec.Struct):
     """What one request holds while it runs."""
 
     caller: str
-    spent_quota: ErrorKind
-    """What the client's dialect calls a budget that is spent."""
+    client: ClientSide
+    """Whose dialect reports budgets."""
     settings: Settings
     limits: list[Limit]
     expected: Usage
     expected_cost: int
     at: int = 0
     """When it came, in unix milliseconds: it is charged at the prices of that moment."""
-    place: str = ""
-    """The name of the limit on requests at once, "" without one."""
+    places: tuple[Place, ...] = ()
     holder: str = ""
-    most: int = 0
+    taken: Mapping[str, int] = {}
+    """What of its budgets was used or reserved by others when it came."""
     letters: Letters | None = None
     """Counted where something other than requests is limited."""
     counters: Counters | None = None
@@ -151,6 +185,13 @@ class Reservation(msgspec.Struct):
     @property
     def budgets(self) -> list[str]:
         return [limit.claim.name for limit in self.limits if isinstance(limit.claim, Budget)]
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """What it holds of its budgets."""
+        return {
+            limit.claim.name: limit.claim.amount for limit in self.limits if isinstance(limit.claim, Budget)
+        }
 
     def beside(self, claim: Budget) -> Budget:
         """A claim on more of a budget, which only what others hold of it can stand in the way of."""
@@ -181,45 +222,78 @@ class Reservation(msgspec.Struct):
 
 def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, now: float) -> Reservation:
     """What a request may use, as claims on the limits of its key."""
-    job, limits = exchange.job, key.limits
-    caller, settings = job.caller.name, job.settings
-    # A key that was made again under a name has used nothing yet.
-    account = f"{caller}@{key.created}" if key.created else caller
-    spent_quota = job.surface.client.spent_quota
-    found = Reservation(caller, spent_quota, settings, limits=[], expected=Usage(), expected_cost=0)
-    found.at = int(now * 1000)
-    is_own = bool(exchange.record.within)
-    """The gateway asks it for the answer to a request of the client, which counts as one."""
-    if limits.requests_per_minute and not is_own:
-        most = limits.requests_per_minute
-        rate = Rate(f"rate:{account}:rpm", 1, most, _MINUTE_SECONDS)
-        found.limits.append(Limit("requests", rate, f"{most} requests a minute"))
-    if limits.concurrent and not is_own:
-        found.place, found.most = f"places:{account}", limits.concurrent
-        found.holder = holder
-    if job.asked.operation == "count":
-        return found  # it asks for a number, not for an answer
-    expected = found.expected = expected_usage(exchange, target)
-    if limits.tokens_per_minute and not is_own:
-        most = limits.tokens_per_minute
-        rate = Rate(f"rate:{account}:tpm", min(most, expected.total), most, _MINUTE_SECONDS)
-        found.limits.append(Limit("tokens", rate, f"{most} tokens a minute"))
-    budgets: tuple[tuple[Unit, int, str, Callable[[float], Period]], ...] = (
-        ("tokens", limits.tokens_per_day, "day", day),
-        ("tokens", limits.tokens_per_month, "month", month),
-        ("cost", limits.cost_per_day, "day", day),
-        ("cost", limits.cost_per_month, "month", month),
+    job = exchange.job
+    settings = job.settings
+    found = Reservation(
+        job.caller.name, job.surface.client, settings, limits=[], expected=Usage(), expected_cost=0
     )
-    if limits.cost_per_day or limits.cost_per_month:
-        found.expected_cost = _expected_cost(found, target, expected)
-    for unit, most, span, period_of in budgets:
+    found.at, found.holder = int(now * 1000), holder
+    counts = job.asked.operation == "count"
+    """It asks for a number, not for an answer."""
+    if not counts:
+        found.expected = expected_usage(exchange, target)
+    tokens = found.expected.total
+    for account in accounts(key, settings):
+        limits, group = account.limits, account.group
+        # A request that the gateway sends for the answer to another one counts with that one.
+        if not exchange.record.within:
+            if most := limits.requests_per_minute:
+                rate = Rate(f"rate:{account.name}:rpm", 1, most, _MINUTE_SECONDS)
+                found.limits.append(Limit("requests", rate, f"{most} requests a minute", group=group))
+            if most := limits.concurrent:
+                whose = f"group {group}" if group else "this key"
+                found.places += (Place(f"places:{account.name}", most, whose),)
+            if (most := limits.tokens_per_minute) and not counts:
+                rate = Rate(f"rate:{account.name}:tpm", min(most, tokens), most, _MINUTE_SECONDS)
+                found.limits.append(Limit("tokens", rate, f"{most} tokens a minute", group=group))
+        if counts:
+            continue
+        if (limits.cost_per_day or limits.cost_per_month) and not found.expected_cost:
+            found.expected_cost = _expected_cost(found, target, found.expected)
+        found.limits += budgets_of(account, settings.currency, now, tokens=tokens, cost=found.expected_cost)
+    return found
+
+
+class Account(msgspec.Struct, frozen=True):
+    """Who has limits: a key, or a group for all its keys together."""
+
+    name: str
+    """Of its counters."""
+    limits: KeyQuotas
+    created: int = 0
+    group: str = ""
+
+
+def accounts(key: ClientKey, settings: Settings) -> list[Account]:
+    """Those that a request with this key is charged to, the key's own first."""
+    found = []
+    if key.limits:
+        # A key that was made again under a name has used nothing yet.
+        name = f"{key.name}@{key.created}" if key.created else key.name
+        found.append(Account(name, key.limits, key.created))
+    group = settings.groups.get(key.group)
+    if group is not None and group.shared:
+        found.append(Account(f"group:{group.name}", group.shared, group=group.name))
+    return found
+
+
+def budgets_of(account: Account, currency: str, now: float, *, tokens: int = 0, cost: int = 0) -> list[Limit]:
+    """The budgets of an account at a time, as claims of so many tokens and so much money."""
+    limits = account.limits
+    budgets: tuple[tuple[Unit, int, int, Span, Callable[[float], Period]], ...] = (
+        ("tokens", tokens, limits.tokens_per_day, "day", day),
+        ("tokens", tokens, limits.tokens_per_month, "month", month),
+        ("cost", cost, limits.cost_per_day, "day", day),
+        ("cost", cost, limits.cost_per_month, "month", month),
+    )
+    found = []
+    for unit, amount, most, span, period_of in budgets:
         if most:
             period = period_of(now)
-            amount = expected.total if unit == "tokens" else found.expected_cost
-            budget = Budget(f"budget:{account}:{unit}:{period.name}", amount, most, period.until)
-            shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {settings.currency}"
-            since = max(period.since, key.created)
-            found.limits.append(Limit(unit, budget, f"{shown} a {span}", since, span))
+            budget = Budget(f"budget:{account.name}:{unit}:{period.name}", amount, most, period.until)
+            shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {currency}"
+            since = max(period.since, account.created)
+            found.append(Limit(unit, budget, f"{shown} a {span}", since, span, account.group))
     return found
 
 
@@ -304,7 +378,7 @@ def _expected_cost(reservation: Reservation, target: Target, expected: Usage) ->
         why = why_unknown(settings, provider, target.model, reservation.at)
         raise RequestError(
             "permission",
-            f"this key has a budget in money, and there is no price for what {target.name} costs"
+            f"the key or its group has a budget in money, and there is no price for what {target.name} costs"
             f"{f' ({why})' if why else ''}: name its price in [prices]",
             code="price_unknown",
             param="model",
@@ -323,7 +397,7 @@ MAX_BUDGETS: Final = 400
 
 
 class _Watched(msgspec.Struct, frozen=True):
-    caller: str
+    owner: str
     unit: Unit
     span: str
     limit: int
@@ -348,12 +422,12 @@ class BudgetWatch:
             if known is not None and known.limit == claim.limit:
                 continue
             if known is None:
-                self._forget_before(reservation.caller, limit)
+                self._forget_before(limit.owner(reservation.caller), limit)
             if len(self._watched) >= MAX_BUDGETS:
                 self._forget_ended()
             if known is not None or len(self._watched) < MAX_BUDGETS:
                 self._watched[claim.name] = _Watched(
-                    reservation.caller, limit.unit, limit.span, claim.limit, claim.until
+                    limit.owner(reservation.caller), limit.unit, limit.span, claim.limit, claim.until
                 )
 
     async def look(self) -> None:
@@ -365,7 +439,7 @@ class BudgetWatch:
     def publish(self, metrics: Metrics) -> None:
         metrics.read(
             "key_budget_used_ratio",
-            "Share of a key's budget that is spent, or reserved by running requests.",
+            "Share of the budget of a key (or group:NAME) that is spent, or reserved by running requests.",
             lambda: self._ratios(metrics),
             ("key", "unit", "period"),
         )
@@ -376,17 +450,17 @@ class BudgetWatch:
         for name, watched in self._watched.items():
             used = self._used.get(name)
             if used is not None and watched.until > now:
-                labels = (metrics.keys.label(watched.caller, True), watched.unit, watched.span)
+                labels = (metrics.keys.label(watched.owner, True), watched.unit, watched.span)
                 found[labels] = max(found.get(labels, 0.0), used / watched.limit)
         return found
 
-    def _forget_before(self, caller: str, limit: Limit) -> None:
+    def _forget_before(self, owner: str, limit: Limit) -> None:
         """Budgets of a key that had this name: what it used is not this one's."""
-        same = (caller, limit.unit, limit.span, limit.claim.until if isinstance(limit.claim, Budget) else 0)
+        same = (owner, limit.unit, limit.span, limit.claim.until if isinstance(limit.claim, Budget) else 0)
         self._watched = {
             name: each
             for name, each in self._watched.items()
-            if (each.caller, each.unit, each.span, each.until) != same
+            if (each.owner, each.unit, each.span, each.until) != same
         }
 
     def _forget_ended(self) -> None:

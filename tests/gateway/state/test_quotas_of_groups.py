@@ -1,0 +1,196 @@
+"""Limits that the keys of a group share, on top of their own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run, used
+from tests.waiting import DEADLINE_SECONDS
+from wireglot.gateway.observe.metrics import Metrics
+from wireglot.ir.outcome import Usage
+
+DAY = "2026-11-15"
+
+
+def test_a_shared_budget_is_used_up_by_all_keys_together() -> None:
+    async def work() -> None:
+        desk = Desk()
+        desk.join("research", tokens_per_day=1000)
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=600))
+        desk.name = "you"
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=600))
+        assert desk.spent(f"budget:group:research:tokens:{DAY}") == 1200
+        for desk.name in ("me", "you", "third"):
+            fault = await desk.refused()
+            assert fault.error.code == "insufficient_quota"
+            assert fault.error.message == (
+                "group research has used its budget of 1000 tokens a day; it resets at 2026-11-16T00:00:00Z, "
+                "or ask the operator of this gateway to raise it"
+            )
+        desk.group = "sales"
+        desk.limits = desk.limits.__class__(tokens_per_day=5)
+        await desk.admit(max_tokens=1)
+
+    run(work())
+
+
+def test_a_request_is_charged_to_its_key_and_to_its_group() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=100)
+        desk.join("research", cost_per_month=10 * DOLLAR)
+        claim = await desk.admit(max_tokens=10)
+        assert desk.spent(f"budget:me:tokens:{DAY}") == claim.expected.total
+        assert desk.spent("budget:group:research:cost:2026-11") == claim.expected_cost > 0
+        await desk.settle(claim, Usage(input=20, output=40))
+        assert desk.spent(f"budget:me:tokens:{DAY}") == 60
+        assert desk.spent("budget:group:research:cost:2026-11") == 20 + 400
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=50))
+        fault = await desk.refused()
+        assert fault.error.message.startswith("this key has used its budget of 100 tokens a day")
+        desk.name = "you"
+        await desk.admit(max_tokens=10)
+
+    run(work())
+
+
+def test_what_is_refused_for_the_group_is_not_charged_to_the_key() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=1000, concurrent=1)
+        desk.join("research", tokens_per_day=1)
+        await desk.ledger.apply([used("a", NOON, "you", input=5, caller_group="research")])
+        await desk.refused()
+        assert f"budget:me:tokens:{DAY}" in desk.counters._budgets
+        assert desk.spent(f"budget:me:tokens:{DAY}") == 0
+        assert not desk.counters._places
+
+    run(work())
+
+
+def test_a_shared_budget_goes_on_after_a_restart_from_what_the_ledger_says() -> None:
+    async def work() -> None:
+        desk = Desk()
+        desk.join("research", tokens_per_day=1000)
+        rows = [
+            used("a", NOON, "me", input=400, caller_group="research"),
+            used("b", NOON, "you", input=500, caller_group="research"),
+            used("c", NOON, "me", input=5000, caller_group="sales"),
+            used("d", NOON, "research", input=5000),
+        ]
+        await desk.ledger.apply(rows)
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=50))
+        assert desk.spent(f"budget:group:research:tokens:{DAY}") == 950
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=50))
+        await desk.refused()
+
+    run(work())
+
+
+def test_a_key_named_like_a_group_has_a_budget_of_its_own() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=1000)
+        desk.name = "research"
+        desk.join("research", tokens_per_day=1000)
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=7))
+        assert {name for name in desk.counters._budgets} == {
+            f"budget:research:tokens:{DAY}",
+            f"budget:group:research:tokens:{DAY}",
+        }
+
+    run(work())
+
+
+def test_rates_and_places_are_shared_too() -> None:
+    async def work() -> None:
+        desk = Desk(concurrent=5)
+        desk.join("research", concurrent=1, requests_per_minute=2, tokens_per_minute=10_000)
+        claim = await desk.admit(max_tokens=10)
+        desk.name = "you"
+        fault = await desk.refused()
+        assert fault.error.message == (
+            "group research may have 1 maximum concurrent requests, and has: "
+            "try again when one of them has ended"
+        )
+        await desk.settle(claim, Usage(input=5))
+        assert not desk.counters._places, "the place of the key that was refused is free as well"
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=5))
+        fault = await desk.refused()
+        assert fault.error.message == "group research may use 2 requests a minute: try again in 30 s"
+
+    run(work())
+
+
+def test_a_long_request_keeps_both_places() -> None:
+    async def work() -> None:
+        desk = Desk(concurrent=1)
+        desk.join("research", concurrent=1)
+        desk.limiter.renewed_seconds = 0.001
+        claim = await desk.admit(max_tokens=10)
+        before = {name: dict(places) for name, places in desk.counters._places.items()}
+        assert set(before) == {"places:me", "places:group:research"}
+        desk.clock += 50
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while any(desk.counters._places[name] == before[name] for name in before):
+                await asyncio.sleep(0)
+        await desk.settle(claim, Usage(input=5))
+        assert not desk.counters._places
+
+    run(work())
+
+
+def test_requests_under_way_of_one_process_never_take_more_than_the_budget() -> None:
+    async def work() -> None:
+        desk = Desk()
+        desk.join("research", tokens_per_day=1000)
+
+        async def one(number: int) -> bool:
+            desk.name = f"key-{number}"
+            job = desk.job(max_tokens=600)
+            try:
+                await desk.admit(job)
+            except Exception:
+                return False
+            return True
+
+        assert sum(await asyncio.gather(*map(one, range(20)))) == 2, "the second begins below the limit"
+
+    run(work())
+
+
+def test_counters_that_are_down_refuse_the_group_as_they_refuse_a_key() -> None:
+    async def work() -> None:
+        desk = Desk()
+        desk.join("research", tokens_per_day=1000)
+        desk.counters.down = True
+        fault = await desk.refused()
+        assert fault.error.message == "the budget of this key cannot be checked at the moment"
+        desk.join("research", requests_per_minute=5)
+        desk.clock += 1
+        await desk.admit()
+
+    run(work())
+
+
+def test_the_metrics_have_the_group_beside_its_keys() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=1000)
+        desk.join("research", tokens_per_day=2000)
+        await desk.settle(await desk.admit(max_tokens=10), Usage(input=500))
+        await desk.limiter.budgets.look()
+        metrics = Metrics()
+        desk.limiter.budgets.publish(metrics)
+        assert dict(metrics._all[-1]._read()) == {  # type: ignore[union-attr]
+            ("me", "tokens", "day"): 0.5,
+            ("group:research", "tokens", "day"): 0.25,
+        }
+
+    run(work())
+
+
+def test_a_key_in_a_group_without_shared_limits_asks_no_counter() -> None:
+    async def work() -> None:
+        desk = Desk()
+        desk.join("research")
+        desk.counters.down = True
+        assert desk.limiter.reserve(desk.job()) is None
+
+    run(work())
