@@ -91,7 +91,7 @@ def test_a_key_named_like_a_group_has_a_budget_of_its_own() -> None:
         desk.name = "research"
         desk.join("research", tokens_per_day=1000)
         await desk.settle(await desk.admit(max_tokens=10), Usage(input=7))
-        assert {name for name in desk.counters._budgets} == {
+        assert set(desk.counters._budgets) == {
             f"budget:research:tokens:{DAY}",
             f"budget:group:research:tokens:{DAY}",
         }

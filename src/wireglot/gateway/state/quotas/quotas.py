@@ -314,6 +314,8 @@ class Quotas:
         found: list[Limit] = []
         for account in accounts(key, settings):
             found = found or budgets_of(account, settings.currency, self.wall())
+        if not found:
+            return []
         taken = await self._counters.known([limit.claim.name for limit in found])
         return [
             standing(
