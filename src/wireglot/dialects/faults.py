@@ -69,6 +69,7 @@ _OVERFLOW: Final = re.compile(
             r"reduce the length of",  # Groq
             r"too many (?:input |prompt )?tokens|more than max tokens allowed",
             r"range of input length should be",  # Qwen
+            r"the (?:request|message) size .{0,40}exceeds",  # Vertex
         )
     ),
     re.IGNORECASE | re.DOTALL,
@@ -214,6 +215,10 @@ def stated_message(error: dict[str, Any]) -> str:
 
 UPSTREAM_AUTH: Final = "upstream_auth_failed"
 """The code of an error that a gateway's own key has caused. Its client has done nothing wrong."""
+
+
+MODEL_DENIED: Final = "model_not_allowed"
+"""The code of an error about a model that the caller's key may not use."""
 
 
 def own_status(error: ApiError) -> int:

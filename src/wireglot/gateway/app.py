@@ -36,7 +36,7 @@ from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.memories import REMEMBERED_BYTES, Memories
 from wireglot.gateway.request.page_request import PageRequest
-from wireglot.gateway.request.problems import error_of, is_final, redacted, tells_all
+from wireglot.gateway.request.problems import error_of, is_final, may_pass, redacted, shown, tells_all
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
@@ -329,6 +329,8 @@ class Gateway:
         if fix and exchange is not None and tells_all(exchange):
             said = f"{error.message} | {self.observer.redactor.text(fix)}"
             error = msgspec.structs.replace(error, message=said)
+        if exchange is not None and isinstance(problem, AttemptFailed):
+            error = shown(error, exchange)
         opened = exchange is not None and exchange.client is not None and exchange.client.opened
         if opened:
             _tell_in_stream(exchange, record, error)
@@ -338,9 +340,13 @@ class Gateway:
         headers = exchange.headers() if exchange is not None else identity(record.id, record.dialect)
         if isinstance(problem, RequestError):
             headers += problem.headers
-        final = is_final(problem, record)
+        final = is_final(problem)
         if isinstance(problem, AttemptFailed):
-            if problem.body is not None and problem.blame != "credential":
+            if (
+                problem.body is not None
+                and problem.blame != "credential"
+                and (exchange is None or may_pass(problem.error, problem.body, exchange))
+            ):
                 # In its own dialect an upstream's error goes on as it came, but for secrets.
                 body = redacted(problem.body, self.observer.redactor)
                 headers = [*errors.error_headers(error, problem.status, final=final), *headers]

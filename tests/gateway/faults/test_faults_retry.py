@@ -37,7 +37,6 @@ from tests.gateway.faults.faults_stages import (
     stage_behind,
 )
 from tests.waiting import wait_until
-from wireglot.gateway.request import problems
 from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.targets.health import Breaker
 from wireglot.http.client import dial
@@ -84,16 +83,6 @@ def test_an_agent_that_tries_again_survives_an_outage_as_it_does_without_us(stat
             wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         assert ask(gateway, A, "mine/m1").status == 200
         assert times < len(upstream.requests) <= times + 2
-
-
-def test_whoever_was_kept_waiting_by_our_own_tries_for_a_minute_is_told_not_to_try(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """[L1] FAULTS 60"""
-    with one(SOON + NEVER_OPEN) as (gateway, upstream):
-        upstream.otherwise = Behaviour(error=500)
-        monkeypatch.setattr(problems, "OWN_TRIES_LAST_SECONDS", -1.0)
-        assert ask(gateway, A, "mine/m1").headers["x-should-retry"] == "false"
 
 
 @pytest.mark.sampled("client.name", "source")

@@ -8,6 +8,7 @@ from typing import Any
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.faults import (
+    MODEL_DENIED,
     bare_message,
     error_beside,
     is_page,
@@ -59,6 +60,14 @@ _KINDS: dict[str, ErrorKind] = {
 
 _NUMBER = re.compile(r"\d[\d,]{2,}")
 _TOO_LONG = "prompt is too long"
+_KNOWN_OVERFLOW = re.compile(rf"{_TOO_LONG}|input length and `?max_tokens`? exceed context limit")
+_INPUT_TOO_LONG = "Input is too long."
+_WHOLE_INPUT = re.compile(
+    r"\bInput is too long\.(?=$|\W*$)"
+    r"|\bThe (?:request|message) size \(?[\d,]+ bytes\)? exceeds .{0,40}?limit\b"
+)
+"""Bedrock's sentence and Vertex's: Claude Code drops old images and compacts where this sentence is the whole
+message (contract of `claude gateway` 2.1.326)."""
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
@@ -123,7 +132,16 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
         return Rendered(error.extra.fields)
     losses: list[Loss] = []
     message = error.message
-    if error.kind == "context_overflow" and _TOO_LONG not in message:
+    if (found := _WHOLE_INPUT.search(message)) is not None and error.kind in (
+        "context_overflow",
+        "too_large",
+    ):
+        message = _INPUT_TOO_LONG
+        if found[0] != error.message:
+            losses.append(
+                Loss("$.message", "error.detail", "approximated", "in the words this dialect's clients know")
+            )
+    elif error.kind == "context_overflow" and not _KNOWN_OVERFLOW.search(message):
         message = _too_long(message)
         losses.append(
             Loss("$.message", "error.detail", "approximated", "in the words this dialect's clients know")
@@ -131,7 +149,11 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
     for name in ("code", "param"):
         if getattr(error, name):
             losses.append(Loss(f"$.{name}", "error.detail", "dropped", f"no {name} in an error"))
-    written = _NOT_SUPPORTED if error.kind == "server" and error.status == 501 else _WRITTEN[error.kind]
+    written = _WRITTEN[error.kind]
+    if error.kind == "server" and error.status == 501:
+        written = _NOT_SUPPORTED
+    elif error.code == MODEL_DENIED:
+        written = _WRITTEN["invalid_request"]
     body: dict[str, Any] = {"type": "error", "error": {"type": written, "message": message}}
     if error.request_id:
         body["request_id"] = error.request_id

@@ -30,7 +30,7 @@ from wireglot.dialects.body import (
 from wireglot.dialects.context import Context
 from wireglot.dialects.counting import counting_only, input_tokens
 from wireglot.dialects.envelope import BODY_MARK
-from wireglot.dialects.faults import UPSTREAM_AUTH, own_status
+from wireglot.dialects.faults import MODEL_DENIED, UPSTREAM_AUTH, own_status
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
     AskedModel,
@@ -74,6 +74,8 @@ _STATE_REFUSED: Final = re.compile(
 def status(error: ApiError) -> int:
     if error.kind == "overloaded":
         return 529
+    if error.code == MODEL_DENIED:
+        return 400
     return 500 if error.code == UPSTREAM_AUTH else own_status(error)
 
 

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from wireglot.dialects.faults import MODEL_DENIED
 from wireglot.dialects.registry import COMMON, surface, surfaces
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError
@@ -232,7 +233,9 @@ def _holds(offered: list[str], secrets: list[str]) -> bool:
 
 def check_permitted(key: ClientKey | None, model: str) -> None:
     if not may_ask(key, model):
-        raise RequestError("permission", f"this key may not ask for the model {model!r}")
+        raise RequestError(
+            "permission", f"this key may not use the model {model!r}", code=MODEL_DENIED, param="model"
+        )
 
 
 def may_ask(key: ClientKey | None, model: str) -> bool:

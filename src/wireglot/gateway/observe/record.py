@@ -58,7 +58,6 @@ class Record(msgspec.Struct):
     passthrough: bool = False
     account: str = ""
     attempts: int = 0
-    failing_since: float | None = None
     """When its first attempt failed."""
     fallbacks: list[str] = []
     """The targets (`provider/model`) given up before this one."""
@@ -117,10 +116,6 @@ class Record(msgspec.Struct):
         self.provider, self.upstream_model, self.upstream_dialect = provider, model, dialect
         self.upstream_url, self.account, self.passthrough = url, account, passthrough
         self.losses, self.loss_groups = list(losses), None
-
-    def attempt_failed(self) -> None:
-        if self.failing_since is None:
-            self.failing_since = time.monotonic()
 
     def routed(self, provider: str, model: str, dialect: str) -> None:
         """Whom the answer is from, whether or not it had to be asked."""

@@ -166,7 +166,6 @@ class Relay:
                     self._count_error(provider.name, failed.error.kind)
                     if exchange.tap is not None:
                         exchange.tap.attempt_failed(failed.error.message)
-                    exchange.record.attempt_failed()
                     unanswered += failed.blame == "answer"
                     if self._refused_state.goes_on(exchange, target, failed):
                         breaker.succeeded(policy, loop.time(), caller)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from typing import Final
 
@@ -12,14 +11,15 @@ from wireglot.gateway.entry.callers import ADMIN_HEADER, LOCAL
 from wireglot.gateway.entry.guard import is_loopback
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request import account_details
+from wireglot.gateway.request.account_details import without_account
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.settings import Provider
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import BadJson, decode, encode_text
 
-OWN_TRIES_LAST_SECONDS: Final = 60.0
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """A proxy stands on the same machine: whoever is behind it need not."""
 
@@ -35,18 +35,36 @@ def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note
     return RequestError("internal", "an internal error; it has been logged").error
 
 
-def is_final(problem: Exception, record: Record) -> bool:
-    """Whether the caller's SDK is told not to try again: only where repeating cannot help, or where we have
-    repeated it for so long that the caller has waited enough. Three tries within a second are no such time:
-    agents would end with every short outage that they survive without us."""
+def is_final(problem: Exception) -> bool:
+    """Whether the caller's SDK is told not to try again: only where repeating cannot help. Never in an
+    outage, however long: agents would end that survive it without a gateway."""
     if isinstance(problem, RequestError):
         return problem.final
-    if not isinstance(problem, AttemptFailed):
-        return False
-    if problem.blame in ("credential", "quota", "refused"):
+    return isinstance(problem, AttemptFailed) and problem.blame in ("credential", "quota", "refused")
+
+
+def shown(error: ApiError, exchange: Exchange) -> ApiError:
+    """An upstream's error as its caller sees it: without the operator's account, unless it is the caller's
+    own."""
+    if tells_all(exchange):
+        return error
+    return without_account(error, *_asked(exchange))
+
+
+def may_pass(error: ApiError, body: bytes, exchange: Exchange) -> bool:
+    """Whether an upstream's error may go on as it came."""
+    if tells_all(exchange):
         return True
-    since = record.failing_since
-    return since is not None and time.monotonic() - since > OWN_TRIES_LAST_SECONDS
+    try:
+        text = encode_text(decode(body))
+    except BadJson:
+        text = body.decode("utf-8", "replace")
+    return account_details.may_pass(error, text, *_asked(exchange))
+
+
+def _asked(exchange: Exchange) -> tuple[Provider | None, str]:
+    record = exchange.record
+    return exchange.job.settings.providers.get(record.provider), record.upstream_url
 
 
 def tells_all(exchange: Exchange) -> bool:

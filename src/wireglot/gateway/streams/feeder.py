@@ -17,6 +17,7 @@ import msgspec
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.record import UsageSource
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.problems import shown
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import Answer, TransportFault
 from wireglot.ir.content import Reasoning, Text
@@ -131,8 +132,10 @@ def unasked(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> Unasked |
 
 
 def signed(error: ApiError, exchange: Exchange) -> ApiError:
-    """With our request id, which the log has too, and without our secrets, which the upstream knows."""
-    return msgspec.structs.replace(cleaned(error, exchange.redactor.text), request_id=exchange.record.id)
+    """With our request id, which the log has too, and without our secrets, which the upstream knows, and
+    what the caller may not know of the operator's account."""
+    told = shown(cleaned(error, exchange.redactor.text), exchange)
+    return msgspec.structs.replace(told, request_id=exchange.record.id)
 
 
 def usage_source(usage: Usage | None, complete: bool) -> UsageSource:

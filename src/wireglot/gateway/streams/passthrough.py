@@ -12,6 +12,7 @@ import msgspec
 from wireglot.dialects.base import RepeatedFrames, StreamReader, Tap, readable, readable_elements
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.problems import may_pass
 from wireglot.gateway.streams.feeder import StreamRefused, asked, begins, signed, usage_source
 from wireglot.gateway.streams.late_verdict import LateVerdict
 from wireglot.gateway.streams.translation import Translation
@@ -258,7 +259,7 @@ class Passthrough:
         if self._unheard:
             self._hear_last()
         tap.feed(data)
-        if tap.error is not None and _tells_a_secret(bytes(self._buffer) + data, self._exchange.redactor):
+        if tap.error is not None and not self._may_pass(tap.error, bytes(self._buffer) + data):
             self._end_with(tap.error)
             return False
         if self._kept is not None:
@@ -266,6 +267,10 @@ class Passthrough:
         if tap.ended:
             self._settle()  # before the client can see the end
         return True
+
+    def _may_pass(self, error: ApiError, data: bytes) -> bool:
+        exchange = self._exchange
+        return not _tells_a_secret(data, exchange.redactor) and may_pass(error, data, exchange)
 
     def _hear_last(self) -> None:
         if self._unheard:

@@ -84,6 +84,8 @@ class Translation:
         self._estimate: Usage | None = None
         self._folding = Folding() if keeps else None
         self._pending: Finish | None = None
+        self._own_words: ApiError | None = None
+        """The upstream's error before it was made fit for the client: the log has it."""
 
     def feed(self, data: bytes) -> None:
         self._room -= len(data)
@@ -160,6 +162,7 @@ class Translation:
             last = msgspec.structs.replace(last, usage=self._estimate)
             events = [*events[:-1], last]
         if type(last) is Failure:
+            self._own_words = last.error
             last = Failure(signed(last.error, self._exchange))
             events = [*events[:-1], last]
         if self._restorer is not None:
@@ -246,7 +249,7 @@ class Translation:
             record.stopped(last.stop.reason)
         elif type(last) is Failure:
             self.failure = last.error
-            record.failed(last.error)
+            record.failed(self._own_words or last.error)
         if data:
             self._client.write(data, last=True)
         self._client.end()

@@ -12,12 +12,13 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import CLIENT_LEFT, Record
 from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
-from wireglot.gateway.request.problems import error_of, note_bug
+from wireglot.gateway.request.problems import error_of, note_bug, shown
 from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.orphans import Running
 from wireglot.gateway.state.responses.store import ResponseStore, Unstored
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse, now_ms
+from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure, Start
 from wireglot.stores import StoreDown
@@ -210,6 +211,8 @@ class Work:
         """The last event, where the stream has not come to one."""
         event_log = self.event_log
         if event_log.final is None and error is not None:
+            if isinstance(self.refusal, AttemptFailed):
+                error = shown(error, self.exchange)
             told = msgspec.structs.replace(error, request_id=self.exchange.record.id)
             job = self.exchange.job
             context = msgspec.structs.replace(job.context, first_event=event_log.next)

@@ -1,0 +1,138 @@
+"""Upstream errors without what they say of the operator's account: account and project ids, ARNs, hosts.
+
+A caller with a client key uses the operator's account and does not own it. What a provider says about a
+request passes unless it names the account; what it says about anything else is replaced by a general
+sentence.
+The log and the trace have the provider's own words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from wireglot.dialects.faults import UPSTREAM_AUTH
+from wireglot.gateway.settings import Provider
+from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.verdict import VERDICTS
+
+_ABOUT_REQUEST: Final = frozenset(
+    {"invalid_request", "context_overflow", "too_large", "conflict", "content_policy"}
+)
+"""Kinds whose message helps the caller to send another request."""
+_OWN_CODES: Final = VERDICTS | {
+    "upstream_error", "upstream_unavailable", "upstream_timeout", "server_is_overloaded",
+    "rate_limit_exceeded",
+}  # fmt: skip
+"""Of errors that the gateway words itself. What a provider sends has a type, too."""
+
+_SENTENCES: Final[dict[ErrorKind, str]] = {
+    "invalid_request": "the provider refused the request",
+    "context_overflow": "prompt is too long",
+    "auth": "upstream credential rejected",
+    "billing": "the provider's account cannot pay for the request",
+    "permission": "the provider does not allow the request",
+    "not_found": "the provider does not have this model or resource",
+    "conflict": "the request conflicts with another one",
+    "too_large": "the request is too large for the provider",
+    "rate_limit": "the provider's rate limit is reached",
+    "overloaded": "the provider is overloaded",
+    "server": "the provider failed",
+    "timeout": "the provider did not answer in time",
+    "content_policy": "the provider refused the content of the request",
+}
+_RECOVERY: Final = re.compile(
+    r"prompt is too long(?:: \d+ tokens > \d+ maximum)?"
+    r"|input length and `?max_tokens`? exceed context limit(?:: \d+ \+ \d+ > \d+)?"
+    r"|Input is too long\.|The (?:request|message) size \(?\d+ bytes\)? exceeds [\d.]+ ?[KMG]B limit",
+    re.IGNORECASE,
+)
+"""By these sentences clients shorten a conversation."""
+
+_ACCOUNT: Final = re.compile(
+    r"\barn:[a-z0-9-]*:"
+    r"|(?<![\w.])(?:\d{10,}|\d{4}-\d{4}-\d{4})(?![\w.])"  # of Amazon's accounts and Google's projects
+    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"  # of Azure's subscriptions and tenants
+    r"|\b(?:org|proj|acct|wrkspc|sub|ak)[-_](?=\w{0,40}\d)\w{3,}"
+    r"|\b(?:projects?|accounts?|subscriptions?|tenants?|organi[sz]ations?|workspaces?|consumer"
+    r"|resource ?groups?|deployments?)(?:[ _-]?(?:id|number|name))?(?:[\"'`:=/\s#(<\[]|\\){1,6}"
+    r"(?=[\w.:-]{0,80}[\d-])[\w.:-]{3,}"
+    r"|\b(?:[a-z0-9_-]+\.)+(?:amazonaws\.com|amazonaws\.com\.cn|googleapis\.com|gserviceaccount\.com|azure\.com"
+    r"|azure\.us|azure\.cn|azure-api\.net|azurewebsites\.net|windows\.net|microsoftonline\.com"
+    r"|internal|local|localdomain|svc|lan|corp|intranet|cluster)\b"
+    r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
+    r"|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]+",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z_]{0,63}|\d{1,5}")
+"""What a type or a code of a provider looks like. Ids have digits and dashes."""
+_SHORTEST_VALUE: Final = 5
+_COMMON_VALUES: Final = frozenset({"global", "default", "localhost"})
+_PLACES: Final = re.compile(r"/(?:projects|accounts|subscriptions|resourcegroups)/([^/?]+)", re.IGNORECASE)
+"""Of an account, in URLs."""
+_ACCOUNT_MODEL: Final = ("arn:", "projects/")
+
+
+def without_account(error: ApiError, provider: Provider | None, url: str = "") -> ApiError:
+    """`provider`: that was asked, at `url`."""
+    known = _values(provider, url)
+    message, param = error.message, error.param
+    is_own = not error.type and error.code in _OWN_CODES
+    if (error.kind not in _ABOUT_REQUEST and not is_own) or names_account(message, known):
+        message = _sentence(error)
+    if not param.isascii() or names_account(param, known):
+        param = ""
+    return msgspec.structs.replace(
+        error,
+        message=message,
+        type=_as_word(error.type, known),
+        code=_as_word(error.code, known),
+        param=param,
+        request_id="",
+        extra=None,
+    )
+
+
+def may_pass(error: ApiError, text: str, provider: Provider | None, url: str = "") -> bool:
+    """Whether the body of an error may go on as it came."""
+    return error.kind in _ABOUT_REQUEST and not names_account(text, _values(provider, url))
+
+
+def names_account(text: str, known: tuple[str, ...] = ()) -> bool:
+    """`known`: values of the configuration, in lower case."""
+    lower = text.lower()
+    return any(value in lower for value in known) or _ACCOUNT.search(text) is not None
+
+
+def shown_model(model: str) -> str:
+    """The name of an upstream model, "" where the name holds that of an account."""
+    return "" if any(mark in model for mark in _ACCOUNT_MODEL) else model
+
+
+def _sentence(error: ApiError) -> str:
+    sentence = _SENTENCES[error.kind]
+    if error.kind == "context_overflow":
+        found = _RECOVERY.search(error.message)
+        return found[0] if found is not None else sentence
+    if error.code == UPSTREAM_AUTH:
+        sentence = _SENTENCES["auth"]
+    return f"{sentence}; the operator finds the details in the gateway's log"
+
+
+def _as_word(value: str, known: tuple[str, ...]) -> str:
+    return value if _WORD.fullmatch(value) and value.lower() not in known else ""
+
+
+def _values(provider: Provider | None, url: str) -> tuple[str, ...]:
+    """What the configuration knows of the account: the provider's variables, and its host."""
+    found = [urlsplit(url).hostname or "", *_PLACES.findall(url)]
+    if provider is not None:
+        found += [*provider.variables.values(), urlsplit(provider.spec.base_url).hostname or ""]
+    return tuple(
+        value.lower()
+        for value in found
+        if len(value) >= _SHORTEST_VALUE and value.lower() not in _COMMON_VALUES
+    )
