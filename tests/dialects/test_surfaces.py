@@ -392,10 +392,17 @@ def test_capabilities_are_where_their_endpoints_are():
     assert [each.name for each in surfaces() if each.assist is not None] == ["code-assist"]
     assert [each.name for each in surfaces() if each.stored is not None] == ["openai-responses"]
     operations = {
-        each.name: {route.operation for route in each.client.routes} & {"state", "compact"}
+        each.name: {
+            route.operation
+            for route in each.client.routes
+            if route.operation in ("state", "compact") and route.verb != "budgets"
+        }
         for each in surfaces()
     }
     assert [name for name, found in operations.items() if found] == ["openai-responses"]
+    budgets = [each for each in surfaces() if any(route.verb == "budgets" for route in each.client.routes)]
+    assert [each.name for each in budgets] == ["anthropic"]
+    assert [each for each in surfaces() if each.client.budgets is not None] == budgets
 
 
 @rows(

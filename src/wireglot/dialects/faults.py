@@ -217,10 +217,6 @@ UPSTREAM_AUTH: Final = "upstream_auth_failed"
 """The code of an error that a gateway's own key has caused. Its client has done nothing wrong."""
 
 
-MODEL_DENIED: Final = "model_not_allowed"
-"""The code of an error about a model that the caller's key may not use."""
-
-
 def own_status(error: ApiError) -> int:
     """The one that the error brings, else the one of its kind."""
     return error.status if 400 <= error.status <= 599 else _USUAL[error.kind]

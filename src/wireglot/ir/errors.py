@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -79,6 +79,9 @@ class StrictLoss(Unsupported):
 
     code = "STRICT_LOSS"
 
+
+MODEL_DENIED: Final = "model_not_allowed"
+"""The code of an error about a model that the caller's key may not use."""
 
 MESSAGE_MAX = 512
 

@@ -218,7 +218,7 @@ def told(client: Client, answered: Answered) -> Told:
 FORMS: Final[dict[str, tuple[tuple[int, str], tuple[int, str, str | None], tuple[int, str]]]] = {
     "bad": ((400, "invalid_request_error"), (400, "invalid_request_error", "invalid_json"), (400, "INVALID_ARGUMENT")),
     "auth": ((401, "authentication_error"), (401, "invalid_request_error", "invalid_api_key"), (400, "INVALID_ARGUMENT")),
-    "permission": ((403, "permission_error"), (403, "permission_error", None), (403, "PERMISSION_DENIED")),
+    "permission": ((400, "invalid_request_error"), (403, "permission_error", "model_not_allowed"), (403, "PERMISSION_DENIED")),
     "not_found": ((404, "not_found_error"), (404, "invalid_request_error", "model_not_found"), (404, "NOT_FOUND")),
     "conflict": ((409, "invalid_request_error"), (409, "invalid_request_error", "idempotency_conflict"), (409, "ABORTED")),
     "too_large": ((413, "request_too_large"), (413, "invalid_request_error", "request_too_large"), (413, "INVALID_ARGUMENT")),

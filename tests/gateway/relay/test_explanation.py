@@ -127,7 +127,7 @@ def test_the_operators_part_is_told_to_callers_on_the_same_machine_and_to_the_lo
         upstream.otherwise = REFUSED
         answered = ask(gateway, client, "mine/m1", headers=BEARER)
         said = told(client, answered).message
-        assert "mine does not accept this gateway's key (it says: Invalid Authentication)" in said
+        assert "mine does not accept this gateway's key: its operator must set a valid one" in said
         assert "127.0.0.1" not in said
         assert "[providers" not in said
         assert "[providers.mine]" in logged(gateway, answered)["error"]["fix"]

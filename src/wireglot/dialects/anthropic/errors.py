@@ -8,7 +8,6 @@ from typing import Any
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.faults import (
-    MODEL_DENIED,
     bare_message,
     error_beside,
     is_page,
@@ -20,7 +19,7 @@ from wireglot.dialects.faults import (
 )
 from wireglot.dialects.fields import text_in
 from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.errors import MODEL_DENIED, ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 
 _NOT_SUPPORTED = "not_supported"

@@ -30,7 +30,7 @@ from wireglot.dialects.body import (
 from wireglot.dialects.context import Context
 from wireglot.dialects.counting import counting_only, input_tokens
 from wireglot.dialects.envelope import BODY_MARK
-from wireglot.dialects.faults import MODEL_DENIED, UPSTREAM_AUTH, own_status
+from wireglot.dialects.faults import UPSTREAM_AUTH, own_status
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
     AskedModel,
@@ -48,7 +48,7 @@ from wireglot.dialects.surface import (
     session_facts,
 )
 from wireglot.ir.content import Extra, Foreign, Part, Text
-from wireglot.ir.errors import ApiError
+from wireglot.ir.errors import MODEL_DENIED, ApiError
 from wireglot.ir.purpose import Purpose, RequestFacts, client_word
 from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.turns import last_words

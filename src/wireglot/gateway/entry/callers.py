@@ -14,12 +14,12 @@ from typing import Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.faults import MODEL_DENIED
 from wireglot.dialects.registry import COMMON, surface, surfaces
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings, Settings
 from wireglot.http.application import Head
+from wireglot.ir.errors import MODEL_DENIED
 
 _FAILURES_SECONDS = 60.0
 _MAX_PEERS = 10_000

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from wireglot.dialects.faults import UPSTREAM_AUTH
 from wireglot.gateway.settings import Provider
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.verdict import VERDICTS
@@ -25,7 +24,7 @@ _ABOUT_REQUEST: Final = frozenset(
 """Kinds whose message helps the caller to send another request."""
 _OWN_CODES: Final = VERDICTS | {
     "upstream_error", "upstream_unavailable", "upstream_timeout", "server_is_overloaded",
-    "rate_limit_exceeded",
+    "rate_limit_exceeded", "upstream_auth_failed",
 }  # fmt: skip
 """Of errors that the gateway words itself. What a provider sends has a type, too."""
 
@@ -67,6 +66,8 @@ _ACCOUNT: Final = re.compile(
     r"|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]+",
     re.IGNORECASE,
 )
+_QUOTED: Final = re.compile(r" \(it says: .*\)(?=: )")
+"""What a provider said when it rejected a key, in the gateway's own sentence (`relay/explanation.py`)."""
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_]{0,63}|\d{1,5}")
 """What a type or a code of a provider looks like. Ids have digits and dashes."""
 _SHORTEST_VALUE: Final = 5
@@ -81,6 +82,8 @@ def without_account(error: ApiError, provider: Provider | None, url: str = "") -
     known = _values(provider, url)
     message, param = error.message, error.param
     is_own = not error.type and error.code in _OWN_CODES
+    if is_own:
+        message = _QUOTED.sub("", message)
     if (error.kind not in _ABOUT_REQUEST and not is_own) or names_account(message, known):
         message = _sentence(error)
     if not param.isascii() or names_account(param, known):
@@ -117,8 +120,6 @@ def _sentence(error: ApiError) -> str:
     if error.kind == "context_overflow":
         found = _RECOVERY.search(error.message)
         return found[0] if found is not None else sentence
-    if error.code == UPSTREAM_AUTH:
-        sentence = _SENTENCES["auth"]
     return f"{sentence}; the operator finds the details in the gateway's log"
 
 

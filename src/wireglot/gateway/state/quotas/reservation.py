@@ -148,7 +148,14 @@ def standing(limit: Limit, used: int) -> BudgetStanding:
     assert isinstance(limit.claim, Budget)
     unit: Literal["tokens", "cost"] = "tokens" if limit.unit == "tokens" else "cost"
     resets = limit.claim.until // 1000
-    return BudgetStanding(unit, limit.span, max(0, used), limit.claim.limit, resets, bool(limit.group))
+    return BudgetStanding(
+        unit=unit,
+        period=limit.span,
+        used=max(0, used),
+        limit=limit.claim.limit,
+        resets=resets,
+        shared=bool(limit.group),
+    )
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -254,7 +261,7 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
     return found
 
 
-class Account(msgspec.Struct, frozen=True):
+class QuotaAccount(msgspec.Struct, frozen=True):
     """Who has limits: a key, or a group for all its keys together."""
 
     name: str
@@ -264,20 +271,22 @@ class Account(msgspec.Struct, frozen=True):
     group: str = ""
 
 
-def accounts(key: ClientKey, settings: Settings) -> list[Account]:
+def accounts(key: ClientKey, settings: Settings) -> list[QuotaAccount]:
     """Those that a request with this key is charged to, the key's own first."""
     found = []
     if key.limits:
         # A key that was made again under a name has used nothing yet.
         name = f"{key.name}@{key.created}" if key.created else key.name
-        found.append(Account(name, key.limits, key.created))
+        found.append(QuotaAccount(name, key.limits, key.created))
     group = settings.groups.get(key.group)
     if group is not None and group.shared:
-        found.append(Account(f"group:{group.name}", group.shared, group=group.name))
+        found.append(QuotaAccount(f"group:{group.name}", group.shared, group=group.name))
     return found
 
 
-def budgets_of(account: Account, currency: str, now: float, *, tokens: int = 0, cost: int = 0) -> list[Limit]:
+def budgets_of(
+    account: QuotaAccount, currency: str, now: float, *, tokens: int = 0, cost: int = 0
+) -> list[Limit]:
     """The budgets of an account at a time, as claims of so many tokens and so much money."""
     limits = account.limits
     budgets: tuple[tuple[Unit, int, int, Span, Callable[[float], Period]], ...] = (
@@ -293,7 +302,9 @@ def budgets_of(account: Account, currency: str, now: float, *, tokens: int = 0, 
             budget = Budget(f"budget:{account.name}:{unit}:{period.name}", amount, most, period.until)
             shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {currency}"
             since = max(period.since, account.created)
-            found.append(Limit(unit, budget, f"{shown} a {span}", since, span, account.group))
+            found.append(
+                Limit(unit, budget, f"{shown} a {span}", since=since, span=span, group=account.group)
+            )
     return found
 
 
