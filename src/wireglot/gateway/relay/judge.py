@@ -72,6 +72,11 @@ _MESSAGE_CHARACTERS: Final = 4_000
 _TOOL_CHARACTERS: Final = 2_000
 _REASON_CHARACTERS: Final = 500
 _OBJECT: Final = re.compile(r"(?:```(?:json)?\s*)?(\{.*\})(?:\s*```)?", re.DOTALL)
+_INVISIBLE: Final = re.compile(
+    "[\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U0010ffff]"
+)
+"""Format characters, fillers, selectors, tags and private ones (Unicode 16, Default_Ignorable_Code_Point)."""
 _KINDS: Final[dict[ErrorKind, Reason]] = {
     "timeout": "timeout",
     "content_policy": "refused",
@@ -155,7 +160,7 @@ def _request(exchange: Exchange, safeguard: Safeguard, call: dict[str, Any]) -> 
         job.safeguards.model or job.model,
         (
             Message("system", (Text(INSTRUCTIONS),)),
-            Message("user", (Text(encode_text(_question(request, safeguard, call))),)),
+            Message("user", (Text(_visible(encode_text(_question(request, safeguard, call)))),)),
         ),
         max_tokens=_ANSWER_TOKENS,
         thinking=Thinking(mode="off"),
@@ -163,6 +168,16 @@ def _request(exchange: Exchange, safeguard: Safeguard, call: dict[str, Any]) -> 
         user=request.user,
     )
     return dialect(job.dialect).render_request(asked, Context()).value
+
+
+def _visible(document: str) -> str:
+    """JSON with every character that has no shape of its own as an escape: what no person would see in a call
+    says nothing to the judge in passing, and no text turns the order of others around."""
+    return document if document.isascii() else _INVISIBLE.sub(_escape, document)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "".join(f"\\u{unit:04x}" for unit in memoryview(found[0].encode("utf-16-le")).cast("H"))
 
 
 def _question(request: Request, safeguard: Safeguard, call: dict[str, Any]) -> dict[str, Any]:
@@ -237,7 +252,9 @@ def _verdict_in(text: str) -> CallVerdict:
     except BadJson:
         said = None
     match said:
-        case {"verdict": "allow", **rest} if rest.keys() <= {"reason"}:
+        case {"verdict": "allow", **rest} if (
+            rest.keys() <= {"reason"} and type(rest.get("reason", "")) is str
+        ):
             return CallVerdict("not_flagged")
         case {"verdict": "block", **rest} if rest.keys() <= {"reason"}:
             reason = rest.get("reason")

@@ -24,9 +24,9 @@ from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
     BudgetWatch,
+    ConcurrencyLimit,
     Letters,
     Limit,
-    Place,
     Reservation,
     Unit,
     accounts,
@@ -231,7 +231,7 @@ class Quotas:
         return tokens if limit.unit == "tokens" else money
 
     async def _take(self, counters: Counters, reservation: Reservation) -> None:
-        entered: list[Place] = []
+        entered: list[ConcurrencyLimit] = []
         try:
             for place in reservation.places:
                 if not await counters.enter(place.name, reservation.holder, place.limit, _LEASE_SECONDS):

@@ -158,7 +158,7 @@ def standing(limit: Limit, used: int) -> BudgetStanding:
     )
 
 
-class Place(msgspec.Struct, frozen=True):
+class ConcurrencyLimit(msgspec.Struct, frozen=True):
     """A limit on concurrent requests."""
 
     name: str
@@ -178,7 +178,7 @@ class Reservation(msgspec.Struct):
     expected_cost: int
     at: int = 0
     """When it came, in unix milliseconds: it is charged at the prices of that moment."""
-    places: tuple[Place, ...] = ()
+    places: tuple[ConcurrencyLimit, ...] = ()
     holder: str = ""
     taken: Mapping[str, int] = {}
     """What of its budgets was used or reserved by others when it came."""
@@ -249,7 +249,7 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
                 found.limits.append(Limit("requests", rate, f"{most} requests a minute", group=group))
             if most := limits.concurrent:
                 whose = f"group {group}" if group else "this key"
-                found.places += (Place(f"places:{account.name}", most, whose),)
+                found.places += (ConcurrencyLimit(f"places:{account.name}", most, whose),)
             if (most := limits.tokens_per_minute) and not counts:
                 rate = Rate(f"rate:{account.name}:tpm", min(most, tokens), most, _MINUTE_SECONDS)
                 found.limits.append(Limit("tokens", rate, f"{most} tokens a minute", group=group))
