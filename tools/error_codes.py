@@ -15,6 +15,7 @@ from typing import Final
 from tools.structure import Module, modules
 from wireglot.gateway.errors import _CLASSES, QUOTA
 from wireglot.http.failures import _OUTCOMES
+from wireglot.ir.errors import MODEL_DENIED
 
 _ROOMS: Final = ("gateway/", "http/", "dialects/")
 _MAKERS: Final = {
@@ -56,7 +57,7 @@ class Untold(Exception):
 
 
 def found_codes() -> set[str]:
-    codes = {code for _, _, code in (*_CLASSES.values(), *_OUTCOMES.values()) if code} | {QUOTA}
+    codes = {code for _, _, code in (*_CLASSES.values(), *_OUTCOMES.values()) if code} | {QUOTA, MODEL_DENIED}
     for module in modules().values():
         if module.file.startswith(_ROOMS):
             codes.update(_codes_in(module))
