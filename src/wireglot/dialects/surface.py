@@ -106,6 +106,8 @@ class BudgetStanding(msgspec.Struct, frozen=True):
     limit: int
     resets: int
     """Unix seconds."""
+    resets_at: str
+    """The same in words: `2026-12-01T00:00:00Z`."""
     shared: bool = False
     """The budget of a group."""
 

@@ -6,7 +6,6 @@ Source: the contract that `claude gateway` prints at `GET /protocol` (2.1.326), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from wireglot.dialects.surface import BudgetReports, BudgetStanding, Spending
@@ -80,13 +79,12 @@ def _unlimited(micros: int) -> dict[str, Any]:
 
 
 def _row(standing: BudgetStanding, *, is_active: bool) -> dict[str, Any]:
-    resets = datetime.fromtimestamp(standing.resets, UTC)
     passed = sum(standing.share > threshold for threshold in _THRESHOLDS)
     return {
         "kind": "spend",
         "group": _PERIODS[standing.period],
         "percent": _percent(standing),
-        "resets_at": f"{resets:%Y-%m-%dT%H:%M:%S.000Z}",
+        "resets_at": standing.resets_at.replace("Z", ".000Z"),
         "severity": ("normal", "warning", "critical")[passed],
         "is_active": is_active,
     }

@@ -8,7 +8,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -279,13 +278,13 @@ class Quotas:
         if not await self._is_spent(reservation.caller, limit):
             message = f"{limit.whose} may use {limit.words}, and requests under way may use up what is left"
             return RequestError("rate", message, retry_after=_RESERVED_SECONDS)
-        until = datetime.fromtimestamp(limit.claim.until / 1000, UTC)
+        spent = standing(limit, limit.claim.limit)
         message = (
-            f"{limit.whose} has used its budget of {limit.words}; it resets at {until:%Y-%m-%dT%H:%M:%SZ}, "
+            f"{limit.whose} has used its budget of {limit.words}; it resets at {spent.resets_at}, "
             "or ask the operator of this gateway to raise it"
         )
         fault = RequestError("rate", message, code=QUOTA, retry_after=wait, final=True)
-        return _in_words_of(reservation.client, fault, standing(limit, limit.claim.limit))
+        return _in_words_of(reservation.client, fault, spent)
 
     async def _is_spent(self, caller: str, limit: Limit) -> bool:
         """Whether a budget without room is used up, and not only reserved by requests under way."""
@@ -302,12 +301,12 @@ class Quotas:
         reports = reservation.client.budgets
         if reports is None or exchange.record.within:
             return
-        standings = [
-            standing(limit, reservation.taken[limit.claim.name] - self._reserved[limit.claim.name])
-            for limit in reservation.limits
-            if isinstance(limit.claim, Budget)
-        ]
-        exchange.budget_headers = reports.allowed(max(standings, key=lambda each: each.share))
+        used = {name: taken - self._reserved[name] for name, taken in reservation.taken.items()}
+        fullest = max(
+            (limit for limit in reservation.limits if isinstance(limit.claim, Budget)),
+            key=lambda limit: used[limit.claim.name] / limit.claim.limit,
+        )
+        exchange.budget_headers = reports.allowed(standing(fullest, used[fullest.claim.name]))
 
     async def standings(self, key: ClientKey, settings: Settings) -> list[BudgetStanding]:
         """Every budget of a key, or where it has none of its own those that it shares. Raises StoreDown."""

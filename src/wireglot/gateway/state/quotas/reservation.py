@@ -154,6 +154,7 @@ def standing(limit: Limit, used: int) -> BudgetStanding:
         used=max(0, used),
         limit=limit.claim.limit,
         resets=resets,
+        resets_at=f"{datetime.fromtimestamp(resets, UTC):%Y-%m-%dT%H:%M:%SZ}",
         shared=bool(limit.group),
     )
 
