@@ -22,6 +22,7 @@ from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
+    UNLIMITED,
     BudgetWatch,
     ConcurrencyLimit,
     Letters,
@@ -44,9 +45,8 @@ from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.memory import MemoryCounters
-from wireglot.stores.records import Budget, Denied, KeyQuotas, Rate, Spender
+from wireglot.stores.records import Budget, Denied, Rate, Spender
 
-_UNLIMITED: Final = KeyQuotas()
 _LEASE_SECONDS: Final = 60.0
 """After which the place of a request whose process has died is free."""
 _RENEWED_SECONDS: Final = 20.0
@@ -114,10 +114,10 @@ class Quotas:
         key = job.caller.key
         if key is None:
             return False
-        if key.limits != _UNLIMITED:
+        if key.limits != UNLIMITED:
             return True
         group = job.settings.groups.get(key.group) if key.group else None
-        return group is not None and group.shared != _UNLIMITED
+        return group is not None and group.shared != UNLIMITED
 
     async def admit(self, exchange: Exchange, target: Target) -> Reservation | None:
         """Reserve what the request may use, or refuse it. None: its caller has no limits."""

@@ -119,6 +119,7 @@ Span = Literal["day", "month"]
 
 NOTHING: Final[Mapping[Unit, int]] = {"requests": 0, "tokens": 0, "cost": 0}
 _MINUTE_SECONDS: Final = 60.0
+UNLIMITED: Final = KeyQuotas()
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -275,12 +276,12 @@ class QuotaAccount(msgspec.Struct, frozen=True):
 def accounts(key: ClientKey, settings: Settings) -> list[QuotaAccount]:
     """Those that a request with this key is charged to, the key's own first."""
     found = []
-    if key.limits:
+    if key.limits != UNLIMITED:
         # A key that was made again under a name has used nothing yet.
         name = f"{key.name}@{key.created}" if key.created else key.name
         found.append(QuotaAccount(name, key.limits, key.created))
     group = settings.groups.get(key.group)
-    if group is not None and group.shared:
+    if group is not None and group.shared != UNLIMITED:
         found.append(QuotaAccount(f"group:{group.name}", group.shared, group=group.name))
     return found
 
