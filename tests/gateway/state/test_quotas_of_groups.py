@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from pathlib import Path
+
+import pytest
 
 from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run, used
+from tests.stores.conftest import MEMORY, REDIS, SQLITE, open_counters
 from tests.waiting import DEADLINE_SECONDS
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.state.quotas.quotas import Quotas
+from wireglot.gateway.state.quotas.reservation import Reservation
+from wireglot.gateway.targets.routing import route
 from wireglot.ir.outcome import Usage
 
 DAY = "2026-11-15"
@@ -192,5 +201,52 @@ def test_a_key_in_a_group_without_shared_limits_asks_no_counter() -> None:
         desk.join("research")
         desk.counters.down = True
         assert desk.limiter.reserve(desk.job()) is None
+
+    run(work())
+
+
+@pytest.mark.parametrize("kind", [MEMORY, SQLITE, REDIS])
+def test_processes_share_the_budget_over_every_kind_of_counters(kind: str, tmp_path: Path) -> None:
+    """Two processes, two keys, real clocks; what a restart forgets comes back from the ledger."""
+
+    async def work() -> None:
+        counters = await open_counters(kind, tmp_path)
+        desk = Desk()
+        desk.join("research", tokens_per_month=1000, concurrent=2, requests_per_minute=100)
+        now = time.time()
+        await desk.ledger.apply([used("a", now, "you", input=400, caller_group="research")])
+
+        def process() -> Quotas:
+            return Quotas(counters, desk.ledger, "here", lambda *_, **__: None, peers=lambda: 2)
+
+        async def one(quotas: Quotas, name: str) -> Reservation | None:
+            desk.name, desk.limiter = name, quotas
+            job = desk.job(max_tokens=700)
+            return await quotas.admit(job, route(desk.settings, job.job.model, job.job.dialect)[0])
+
+        try:
+            first, second = process(), process()
+            claim = await one(first, "me")
+            assert claim is not None
+            (name,) = claim.budgets
+            assert (await counters.known([name]))[name] == 400 + claim.expected.total
+            with pytest.raises(
+                RequestError, match="group research may use 1000 tokens a month, and requests"
+            ):
+                await one(second, "you")
+            desk.limiter = first
+            await desk.settle(claim, Usage(input=100))
+            assert await counters.known([name]) == {name: 500}
+            await desk.ledger.apply([used("b", now, "me", input=100, caller_group="research")])
+            claim = await one(second, "you")
+            assert claim is not None
+            await desk.settle(claim, Usage(input=600))
+            await desk.ledger.apply([used("c", now, "you", input=600, caller_group="research")])
+            with pytest.raises(RequestError, match="group research has used its budget of 1000 tokens"):
+                await one(first, "me")
+            await first.close()
+            await second.close()
+        finally:
+            await counters.close()
 
     run(work())
