@@ -4,6 +4,8 @@ errors; who needs no key owns the account, and sees all."""
 from __future__ import annotations
 
 import hashlib
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
@@ -12,7 +14,7 @@ import msgspec
 import pytest
 
 from tests.gateway.faults.faults_kit import CLIENTS, UPSTREAMS, Answered, Client, ask, every_dialect, model_at
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.request.account_details import names_account, without_account
 from wireglot.ir.errors import ApiError
 from wireglot.testing.live_gateway import LiveGateway
@@ -288,3 +290,33 @@ def test_an_inference_profile_is_not_in_the_route(stage: Any) -> None:
     upstream.reset()
     got = ask(gateway, CLIENTS[0], f"anthropic-up/{IDS['ARN']}", headers=KEYED)
     assert (got.status, got.headers["x-wireglot-route"]) == (200, "anthropic-up")
+
+
+def test_the_inspector_hides_it_from_a_client_key() -> None:
+    """The admin sees the provider's words and the bodies; the caller's key opens its own rows without them."""
+    with ScriptedUpstream() as upstream:
+        text = f'[server]\nadmin_secret = "the-secret-of-the-admin"\n[trace]\nmode = "all"\n{toml(upstream)}'
+        with LiveGateway(text) as gateway:
+            said = f"{IDS['ARN']} is not enabled"
+            body = encode({"type": "error", "error": {"type": "invalid_request_error", "message": said}})
+            upstream.otherwise = Behaviour(status=400, body=body, headers=JSON)
+            got = ask(gateway, CLIENTS[0], model_at("anthropic"), headers=KEYED)
+            id = got.headers["x-wireglot-request-id"]
+            wait_until(partial(in_log, gateway, said))
+
+            def page(path: str, secret: str) -> str:
+                request = urllib.request.Request(
+                    f"{gateway.url}/inspector/api/{path}", headers={"authorization": f"Bearer {secret}"}
+                )
+                try:
+                    with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
+                        return str(answer.read().decode())
+                except urllib.error.HTTPError:
+                    return "none"
+
+            for path in ("exchanges", f"exchanges/{id}"):
+                assert IDS["ARN"] in page(path, "the-secret-of-the-admin")
+                shown = page(path, "the-key")
+                assert IDS["account"] not in shown
+                assert id in shown, "its own row is there"
+            assert page(f"exchanges/{id}/export", "the-key") == "none"

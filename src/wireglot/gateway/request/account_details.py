@@ -43,6 +43,7 @@ _SENTENCES: Final[dict[ErrorKind, str]] = {
     "timeout": "the provider did not answer in time",
     "content_policy": "the provider refused the content of the request",
 }
+_DETAILS: Final = "; the operator finds the details in the gateway's log"
 _RECOVERY: Final = re.compile(
     r"prompt is too long(?:: \d+ tokens > \d+ maximum)?"
     r"|input length and `?max_tokens`? exceed context limit(?:: \d+ \+ \d+ > \d+)?"
@@ -110,6 +111,11 @@ def names_account(text: str, known: tuple[str, ...] = ()) -> bool:
     return any(value in lower for value in known) or _ACCOUNT.search(text) is not None
 
 
+def without_account_text(text: str, provider: Provider | None) -> str:
+    """An error's message as it was logged, for a viewer who does not own the account."""
+    return _SENTENCES["server"] + _DETAILS if names_account(text, _values(provider, "")) else text
+
+
 def shown_model(model: str) -> str:
     """The name of an upstream model, "" where the name holds that of an account."""
     return "" if any(mark in model for mark in _ACCOUNT_MODEL) else model
@@ -120,7 +126,7 @@ def _sentence(error: ApiError) -> str:
     if error.kind == "context_overflow":
         found = _RECOVERY.search(error.message)
         return found[0] if found is not None else sentence
-    return f"{sentence}; the operator finds the details in the gateway's log"
+    return sentence + _DETAILS
 
 
 def _as_word(value: str, known: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from wireglot.gateway.entry.gates import shed, shed_seconds
 from wireglot.gateway.errors import RequestError, invalid_value
+from wireglot.gateway.request.account_details import without_account_text
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
@@ -90,7 +91,9 @@ class Live:
                 continue
             news = await listener.heard(_TURN_SECONDS)
             pieces = [
-                _event("row", self._traces.redacted(row)) for row in news if viewer.sees(row.key, row.at)
+                _event("row", _as_seen(self._traces.redacted(row), page, viewer))
+                for row in news
+                if viewer.sees(row.key, row.at)
             ]
             if listener.dropped > dropped:
                 dropped = listener.dropped
@@ -107,6 +110,14 @@ class Live:
             if news:
                 await asyncio.sleep(_GATHER_SECONDS)
         reply.end()
+
+
+def _as_seen(row: Row, page: PageRequest, viewer: Viewer) -> Row:
+    """Without what an error says of the operator's account, for a viewer with a client key."""
+    if viewer.sees_all or not row.error:
+        return row
+    error = without_account_text(row.error, page.settings.providers.get(row.provider))
+    return row if error is row.error else msgspec.structs.replace(row, error=error)
 
 
 def _event(name: str, document: Any) -> bytes:
@@ -220,7 +231,8 @@ class TracePages:
         else:
             rows = await self._traces.listed(wanted)
             found = SearchResult(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
-        told: dict[str, Any] = {"rows": found.rows, "next": found.next}
+        seen = [_as_seen(row, page, viewer) for row in found.rows]
+        told: dict[str, Any] = {"rows": seen, "next": found.next}
         if found.unread:
             told["unread"] = found.unread
         if (fleet := self._traces.fleet.status()) is not None:
@@ -261,6 +273,8 @@ class TracePages:
         if row is None or not viewer.sees(row.key, row.at):
             missing = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
             raise RequestError("not_found", missing, code="exchange_not_found")
+        if _as_seen(row, page, viewer) is not row:
+            return row, None, "recorded for the operator: they name the provider's account"
         trace, why = await self._traces.opened(row) if row.recorded else (None, "")
         if trace is not None and told:
             recorded = trace
@@ -285,7 +299,7 @@ class TracePages:
         if row.losses is not None and row.state != "running":
             found = await self._find_losses(row.key, row.id)
             losses = decode(found).get("losses", []) if found is not None else []
-        row = msgspec.structs.replace(row, recorded=False)
+        row = msgspec.structs.replace(_as_seen(row, page, viewer), recorded=False)
         page.send({"row": row, "losses": losses, **({"why": why} if why else {})})
 
     async def _export(self, page: PageRequest, viewer: Viewer) -> None:
