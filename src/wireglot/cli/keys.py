@@ -204,7 +204,9 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
             if not await keys.list():
                 say(_OPEN)
         case "off":
-            names = [document["name"] for document in await keys.list()]
+            # Sign-ins first: those of a stored key are deleted with it.
+            documents = sorted(await keys.list(), key=lambda document: not document.get("sign_in_of"))
+            names = [document["name"] for document in documents]
             if names:
                 _check_sure(task, f"all stored keys ({', '.join(names)})")
             for name in names:

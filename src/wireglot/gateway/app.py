@@ -15,10 +15,11 @@ from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
-from wireglot.gateway.entry.routes import Asked, NoRoute, Routes, is_inspector
+from wireglot.gateway.entry.routes import LOGIN_PATHS, Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import SecuredReply, secured
 from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
+from wireglot.gateway.login.pages import MAX_BODY_BYTES, LoginPages
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
@@ -79,6 +80,7 @@ class GatewayPages(msgspec.Struct, frozen=True, kw_only=True):
     state: StatePages
     inspector: Inspector
     telemetry: telemetry_intake.TelemetryIntake
+    login: LoginPages
 
 
 class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +177,9 @@ class Gateway:
             if is_inspector(head.path):
                 head.admission = _Admitted(self._parts.pages.inspector.admit(head, settings), request_id)
                 return None
+            if head.path in LOGIN_PATHS and self._parts.pages.login.is_on(settings):
+                head.admission = _Admitted(self._parts.pages.login.admit(head, settings), request_id)
+                return None
             if not guard.PAGE_HEADERS.isdisjoint(head.headers):
                 guard.check_origin(head, settings.server)
                 preflight = cors_preflight(head, settings)
@@ -207,6 +212,8 @@ class Gateway:
         limit = self._body_limits[asked.dialect]
         if asked.operation == "telemetry":
             return min(limit, telemetry_intake.MAX_BODY)
+        if asked.operation == "login":
+            return min(limit, MAX_BODY_BYTES)
         return min(limit, max_body_bytes(asked)) if asked.operation == "inspector" else limit
 
     def too_large(self, head: Head, limit: int) -> Refusal:
@@ -264,13 +271,15 @@ class Gateway:
             self.observer.begin(record)
         exchange: Exchange | None = None
         recording: Recording | None = None
-        if self.traces.policy.active:
+        if self.traces.policy.active and asked.operation != "login":  # whose bodies are secrets
             recording = self.traces.begin(incoming, body, record)
             if recording is not None:
                 reply = RecordedReply(reply, recording.answer)
         try:
             if is_looking:
                 await self._parts.pages.inspector.answer(_page(incoming, body, reply, record))
+            elif asked.operation == "login":
+                await self._parts.pages.login.answer(_page(incoming, body, reply, record))
             elif asked.operation in ModelPages.OPERATIONS:
                 await self._parts.pages.models.answer(_page(incoming, body, reply, record))
             elif asked.operation in _STATE:

@@ -11,6 +11,7 @@ from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
+from wireglot.gateway.login.pages import LoginPages
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.pages import health as health_pages
 from wireglot.gateway.pages.counts import Counting
@@ -109,6 +110,7 @@ def compose(
                 state=state_pages,
                 inspector=inspector,
                 telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
+                login=LoginPages(state, gatekeeper, sessions, transports, observer.note),
             ),
         ),
     )

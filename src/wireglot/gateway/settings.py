@@ -229,6 +229,7 @@ class ClientKey(msgspec.Struct, frozen=True):
     ] = ""
     owner: Annotated[str, setting("the person who uses it, for reports")] = ""
     created: Annotated[int, setting("when it was made; 0: in the file", computed=True)] = 0
+    sign_in: Annotated[str, setting("the sign-in whose token was sent, if any", computed=True)] = ""
 
     def in_group(self, group: Group | None) -> ClientKey:
         """The key with what it leaves to its group."""
@@ -330,6 +331,76 @@ class ServerSettings(msgspec.Struct, frozen=True):
     telemetry: Annotated[
         bool, setting("send [OpenTelemetry](operations.md#opentelemetry) spans and metrics")
     ] = False
+
+
+Approval = Literal["key", "admin", "oidc"]
+
+
+class LoginSettings(msgspec.Struct, frozen=True):
+    """[login]"""
+
+    approval: Annotated[
+        tuple[Approval, ...],
+        setting(
+            "how a person signs in: with a client `key`, through the identity provider (`oidc`), or by the "
+            "`admin`, who signs in the person's device with the admin secret; one of them or a list",
+            form="text, list",
+            default='`"oidc"` with `issuer`, else `"key"`',
+        ),
+    ] = ("key",)
+    public_url: Annotated[
+        str,
+        setting(
+            "the address of this gateway for browsers and clients: `https://gateway.example.com`; required "
+            "unless the gateway listens on a loopback address only",
+        ),
+    ] = ""
+    issuer: Annotated[
+        str, setting("the OpenID Connect provider: its URL without `/.well-known/openid-configuration`")
+    ] = ""
+    client_id: Annotated[str, setting("the id of this gateway at the provider")] = ""
+    client_secret: Annotated[Secret, setting("its secret; none: a public client, with PKCE only")] = Secret(
+        "", "none"
+    )
+    scopes: Annotated[
+        tuple[str, ...], setting("scopes requested from the provider", expected="a list of scopes")
+    ] = ("openid", "email", "profile")
+    groups_claim: Annotated[str, setting("the claim of the ID token that lists a person's groups")] = "groups"
+    groups: Annotated[
+        dict[str, str],
+        setting(
+            "values of that claim, each with a group of [`[groups]`](#groups); the first that matches holds",
+            form="table",
+        ),
+    ] = {}
+    default_group: Annotated[
+        str,
+        setting(
+            "the group of people without any of these; if it is not set and `groups` is, they cannot sign in"
+        ),
+    ] = ""
+    allowed_domains: Annotated[
+        tuple[str, ...],
+        setting(
+            "domains of e-mail addresses that may sign in: `example.com`",
+            expected="a list of domains",
+            default="all",
+        ),
+    ] = ()
+    require_verified_email: Annotated[
+        bool,
+        setting(
+            "refuse people whose e-mail address the provider does not call verified; turn it off only for a "
+            "provider that never does, and whose addresses people cannot choose themselves"
+        ),
+    ] = True
+    token_hours: Annotated[
+        float, setting("hours until an access token expires; clients renew it before", gt=0, le=720)
+    ] = 1.0
+    refresh_days: Annotated[float, setting("days until a person must sign in again", gt=0, le=365)] = 7.0
+    notice: Annotated[
+        str, setting("a sentence that clients show next to the code; at most 500 characters")
+    ] = ""
 
 
 class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -439,6 +510,10 @@ class Settings(msgspec.Struct, frozen=True):
         ),
     ] = ()
     groups: Annotated[dict[str, Group], setting("[groups of client keys](#groups)")] = {}
+    login: Annotated[
+        LoginSettings | None,
+        setting("[signing in to the gateway](#login); without this table it is off", form="table"),
+    ] = None
     losses: Annotated[
         LossPolicy,
         setting(

@@ -184,12 +184,35 @@ class KeyQuotas(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(getattr(self, name) for name in self.__struct_fields__)
 
 
+class SignIn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one device may do after its user signed in: act as a client key, with tokens of its own. It ends
+    with that key, whatever ends it: revocation, expiry, rotation, removal from the configuration."""
+
+    key: str
+    """The name of that key, which is the caller."""
+    parent: str
+    """The digest of that key."""
+    digest: str
+    """Of the access token."""
+    until: int
+    """When the access token expires."""
+    family: str
+    """Digest of the part that all its refresh tokens have in common."""
+    refresh: str
+    """Digest of the part that only the current refresh token has."""
+    surface: str = ""
+    """The client application, as it names itself."""
+    address: str = ""
+    """The client's network address at its last request for tokens."""
+
+
 class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """A client key. `name` is the caller whose data it reaches: it is never given to another key."""
 
     name: str
     digest: str
-    """Hex SHA-256 of the key, which is nowhere else. "": the row cannot be read, and opens nothing."""
+    """Hex SHA-256 of the key, which is nowhere else. "": the row cannot be read, and opens nothing; or it is
+    a sign-in, which versions that know none must not take for a key without limits."""
     prefix: str
     """Its first letters, for people to tell keys apart."""
     created: int
@@ -205,6 +228,10 @@ class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the configuration's [groups]: what the row leaves out is the group's."""
     owner: str = ""
     """The person who uses it."""
+    subject: str = ""
+    """Digest of the identity that signs in as this key: an issuer and its name for the person."""
+    sign_in: SignIn | None = None
+    """Set where the row is no key, but a device that signed in. `expires` is when it must sign in again."""
 
 
 _KEYS: Final = msgspec.json.Decoder(KeyRow)

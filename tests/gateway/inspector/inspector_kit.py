@@ -27,7 +27,8 @@ def configured(server: str = "", *tables: str) -> LiveGateway:
 class Answer:
     def __init__(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.status = status
-        self.headers = {name.lower(): value for name, value in headers}
+        self.pairs = [(name.lower(), value) for name, value in headers]
+        self.headers = dict(self.pairs)
         self.body = body
 
     def json(self) -> Any:

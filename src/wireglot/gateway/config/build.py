@@ -15,6 +15,7 @@ from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import read_groups, read_keys, read_managed
+from wireglot.gateway.config.login import login_notes, read_login, with_public_host
 from wireglot.gateway.config.models import (
     check_model,
     read_rules,
@@ -81,6 +82,9 @@ def load(
     managed = read_managed(whole.table("claude_code"), ManagedSettings())
     groups = read_groups(_given(whole, "groups"), managed, problems)
     keys = read_keys(_given(whole, "keys"), groups, problems)
+    login = read_login(whole.raw("login"), groups, server, references)
+    notes.extend(login_notes(login, server, len(keys)))
+    server = with_public_host(server, login)
     store = read_store(whole.table("store"), references, data_dir(environ))
     notes.extend(shared_store_notes(store, server))
     notes.extend(metrics_notes(server, len(keys)))
@@ -110,6 +114,7 @@ def load(
         groups=groups,
         managed=managed,
         telemetry=_read_telemetry(whole.table("telemetry"), references),
+        login=login,
         store=store,
         prices=prices,
         off={name: unset.variable for name, unset in off.items()},

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, Protocol
 
 import msgspec
@@ -20,9 +20,11 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings, Settings
 from wireglot.http.application import Head
 from wireglot.ir.errors import MODEL_DENIED
+from wireglot.stores.records import KeyRow
 
 _FAILURES_SECONDS = 60.0
 _MAX_PEERS = 10_000
+_MAX_SIGNED_IN: Final = 10_000
 _MAX_KEY_LETTERS = 4096
 _NO_SECRET: Final = b"wireglot"
 """The library's own: a gateway that was given none, in tests."""
@@ -60,6 +62,10 @@ class StoredKeys(Protocol):
         """None: there is no such key, or it opens nothing any more. A Fault where nobody can tell."""
         ...
 
+    def sign_in(self, digest: str) -> KeyRow | None:
+        """The sign-in with this access token, whether or not its key still opens anything."""
+        ...
+
 
 class NoStoredKeys:
     """Where keys are in the configuration alone."""
@@ -68,6 +74,9 @@ class NoStoredKeys:
     operator_key = ""
 
     def find(self, digest: str) -> ClientKey | None:
+        return None
+
+    def sign_in(self, digest: str) -> KeyRow | None:
         return None
 
 
@@ -87,6 +96,8 @@ class Gatekeeper:
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self._keys: dict[str, ClientKey] = {}
         self._of: Settings | None = None
+        self._signed_in: dict[str, tuple[ClientKey, KeyRow, ClientKey]] = {}
+        """By the digest of an access token: the key and the sign-in that the last one was made of."""
         self._key_headers = tuple(
             dict.fromkeys(header for known in surfaces() for header in known.client.key_headers)
         )
@@ -102,7 +113,7 @@ class Gatekeeper:
         if digests is None:
             digests = self.digests(head, asked)
         # Those of the configuration first, all of them: they open also while nobody knows the stored ones.
-        for find in (self._configured(settings).get, self._stored.find):
+        for find in self._finders(settings):
             for digest in digests:
                 key = find(digest)
                 # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
@@ -180,11 +191,33 @@ class Gatekeeper:
 
     def key_of(self, digest: str, settings: Settings) -> ClientKey | None:
         """The key with this digest, while it opens anything."""
-        for find in (self._configured(settings).get, self._stored.find):
+        for find in self._finders(settings):
             key = find(digest)
             if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
                 return key
         return None
+
+    def _finders(self, settings: Settings) -> tuple[Callable[[str], ClientKey | None], ...]:
+        return self._configured(settings).get, self._stored.find, partial(self._of_sign_in, settings)
+
+    def _of_sign_in(self, settings: Settings, digest: str) -> ClientKey | None:
+        """The key that a device signed in as, with what is the device's own: digest and expiry."""
+        row = self._stored.sign_in(digest)
+        if row is None or row.sign_in is None:
+            return None
+        parent = self._configured(settings).get(row.sign_in.parent) or self._stored.find(row.sign_in.parent)
+        if parent is None:
+            self._signed_in.pop(digest, None)
+            return None
+        known = self._signed_in.get(digest)
+        if known is not None and known[0] is parent and known[1] is row:
+            return known[2]
+        if len(self._signed_in) >= _MAX_SIGNED_IN:
+            self._signed_in.clear()
+        expires = min(filter(None, (parent.expires, row.expires)), default=0)
+        key = msgspec.structs.replace(parent, digest=digest, expires=expires, sign_in=row.name)
+        self._signed_in[digest] = parent, row, key
+        return key
 
     def _configured(self, settings: Settings) -> dict[str, ClientKey]:
         if self._of is not settings:

@@ -82,6 +82,21 @@ INSPECTOR_ROUTES: Final = (
 _INSPECTOR_PIECES: Final = tuple((route, route.path.split("/")) for route in INSPECTOR_ROUTES)
 
 
+LOGIN_ROUTES: Final = (
+    OwnRoute("GET", "/.well-known/oauth-authorization-server", "login.metadata"),
+    OwnRoute("POST", "/oauth/device_authorization", "login.device_authorization"),
+    OwnRoute("POST", "/oauth/token", "login.token"),
+    OwnRoute("POST", "/oauth/revoke", "login.revoke"),
+    OwnRoute("GET", "/device", "login.device"),
+    OwnRoute("POST", "/device", "login.decide"),
+    OwnRoute("GET", "/device/page.css", "login.style"),
+    OwnRoute("GET", "/device/sign-in", "login.sign_in"),
+    OwnRoute("GET", "/device/callback", "login.callback"),
+    OwnRoute("GET", "/login", "login.inspector"),
+)
+LOGIN_PATHS: Final = frozenset(route.path for route in LOGIN_ROUTES)
+
+
 def is_inspector(path: str) -> bool:
     return path.startswith(INSPECTOR_ROOT) and (
         len(path) == len(INSPECTOR_ROOT) or path[len(INSPECTOR_ROOT)] == "/"
@@ -109,7 +124,7 @@ def inspector_methods(path: str) -> tuple[str, ...]:
     return tuple(route.method for route, pieces in _INSPECTOR_PIECES if ids_in(path, pieces) is not None)
 
 
-Operation = DialectOperation | Literal["admin", "health", "ready", "metrics", "stub", "inspector"]
+Operation = DialectOperation | Literal["admin", "health", "ready", "metrics", "stub", "inspector", "login"]
 
 
 class Asked(msgspec.Struct, frozen=True):

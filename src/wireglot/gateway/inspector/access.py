@@ -69,7 +69,7 @@ class InspectorSessions:
     def read(self, cookies: str, host: str, settings: Settings) -> InspectorSession | None:
         """The session among the cookies of a request, as far as the token itself can tell."""
         name = cookie_name(host)
-        tried = [value for each, value in _pairs(cookies) if each == name][:_MAX_COOKIES_TRIED]
+        tried = [value for each, value in cookie_pairs(cookies) if each == name][:_MAX_COOKIES_TRIED]
         for token in tried:
             session = self._opened(token, settings)
             if session is not None and self.holds(session, settings):
@@ -129,7 +129,7 @@ def set_cookie(host: str, token: str, *, secure: bool, seconds: int = SESSION_SE
     return "set-cookie", f"{cookie_name(host)}={token}; Max-Age={seconds}{flags}"
 
 
-def _pairs(cookies: str) -> list[tuple[str, str]]:
+def cookie_pairs(cookies: str) -> list[tuple[str, str]]:
     found = []
     # Repeated headers were joined with a comma, which no value of ours holds.
     for piece in re.split("[;,]", cookies):
@@ -159,7 +159,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 CSRF: Final = "x-wireglot-csrf"
-_FORWARDED: Final = (
+FORWARDED: Final = (
     "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port",
     "x-forwarded-server", "x-forwarded-by", "x-real-ip", "x-client-ip", "x-original-forwarded-for",
     "x-original-host", "x-envoy-external-address", "true-client-ip", "cf-connecting-ip", "fly-client-ip",
@@ -254,7 +254,7 @@ class Access:
         name = host_name(head.headers.get("host", ""))
         if not (is_loopback(server.host) and is_loopback(head.peer) and name and is_loopback(name)):
             return False
-        return not any(each in head.headers for each in _FORWARDED)
+        return not any(each in head.headers for each in FORWARDED)
 
     def _viewer(self, who: Caller) -> Viewer:
         key = who.key
@@ -335,7 +335,7 @@ PAGE_CSP: Final = "; ".join(
 DATA_CSP: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
 """Of an answer that is no page, should anybody open it as one."""
 
-_ALWAYS: Final[Headers] = [
+SECURITY_HEADERS: Final[Headers] = [
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
     ("referrer-policy", "no-referrer"),
@@ -355,7 +355,10 @@ _UNCACHED: Final = ("cache-control", "no-store")
 def secured(path: str, headers: Headers) -> Headers:
     """Headers with those that every answer at this path has; `headers` may only say how long it may be
     kept."""
-    fixed = [*_ALWAYS, ("content-security-policy", DATA_CSP if path.startswith(INSPECTOR_API) else PAGE_CSP)]
+    fixed = [
+        *SECURITY_HEADERS,
+        ("content-security-policy", DATA_CSP if path.startswith(INSPECTOR_API) else PAGE_CSP),
+    ]
     names = {name for name, _ in fixed}
     given = [each for each in headers if each[0] not in names]
     if not any(name == "cache-control" for name, _ in given):

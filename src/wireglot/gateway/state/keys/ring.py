@@ -86,6 +86,13 @@ class Keyring:
         return await self._change(name, lambda row: self._laid(_opening(row), fields))
 
     async def revoke(self, name: str) -> KeyRow:
+        """Its sign-ins end with it; their rows say so too."""
+        row = await self._revoke(name)
+        for each in await self._sign_ins(name):
+            await self._revoke(each.name)
+        return row
+
+    async def _revoke(self, name: str) -> KeyRow:
         return await self._change(
             name,
             lambda row: (
@@ -96,11 +103,17 @@ class Keyring:
             tries=0,  # it wins, whatever others write at the same time
         )
 
+    async def _sign_ins(self, name: str) -> list[KeyRow]:
+        rows = await self._keys.all()
+        return [row for row in rows if row.sign_in is not None and row.sign_in.key == name]
+
     async def delete(self, name: str, wipe: Callable[[str], Awaitable[object]]) -> KeyRow:
         """As if it had never been made: it opens nothing, then all that its caller stored goes, then its name
         is free. `wipe` removes what is kept of a caller."""
         row = await self.revoke(name)
         await wipe(name)
+        for each in await self._sign_ins(name):
+            await self._keys.delete(each.name)
         await self._keys.delete(name)
         return row
 
@@ -161,6 +174,8 @@ class Keyring:
 def _opening(row: KeyRow) -> KeyRow:
     if row.revoked:
         raise Taken(f"the key {row.name} was revoked, and stays so")
+    if row.sign_in is not None:
+        raise Taken(f"{row.name} is a sign-in of the key {row.sign_in.key}: it can only be revoked")
     if not row.digest:
         raise Taken(f"the key {row.name} cannot be read: it can only be revoked")
     return row
@@ -202,7 +217,7 @@ def described(row: KeyRow, now: float) -> dict[str, Any]:
     milliseconds = now * 1000
     if row.revoked:
         state = "revoked"
-    elif not row.digest:
+    elif not row.digest and row.sign_in is None:
         state = "unreadable"
     else:
         state = "expired" if row.expires and row.expires <= milliseconds else "active"
@@ -216,6 +231,7 @@ def described(row: KeyRow, now: float) -> dict[str, Any]:
         "expires": stamp(row.expires),
         "group": row.group or None,
         "owner": row.owner or None,
+        "sign_in_of": row.sign_in.key if row.sign_in is not None else None,
         "revoked": stamp(row.revoked),
         "old_key_until": stamp(row.old_until) if row.old_until > milliseconds else None,
     }

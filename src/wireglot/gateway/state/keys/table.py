@@ -51,8 +51,9 @@ class KeyTable:
         """Of the configuration; may be replaced at any time."""
         self._grouped: Mapping[str, Group] = {}
         """Those that `_found` was made with."""
-        self._found: dict[str, tuple[ClientKey, int]] = {}
-        """By digest, with the moment (unix milliseconds) from which it opens nothing; 0: there is none."""
+        self._found: dict[str, tuple[ClientKey | KeyRow, int]] = {}
+        """Keys and sign-ins by digest, with the moment (unix milliseconds) from which it opens nothing; 0:
+        there is none."""
         self._version: int | None = None
         self._read: float | None = None
         """When the store last said that the table is right."""
@@ -77,6 +78,15 @@ class KeyTable:
         await stop(self._poll)
 
     def find(self, digest: str) -> ClientKey | None:
+        found = self._opened(digest)
+        return found if isinstance(found, ClientKey) else None
+
+    def sign_in(self, digest: str) -> KeyRow | None:
+        """The sign-in with this access token. Whether its key still opens anything is for others to say."""
+        found = self._opened(digest)
+        return found if isinstance(found, KeyRow) else None
+
+    def _opened(self, digest: str) -> ClientKey | KeyRow | None:
         if self._read is None or self.clock() - self._read > TRUSTED_SECONDS:
             # It may have been revoked since, or made since: nobody knows.
             raise unavailable("client keys")
@@ -136,7 +146,7 @@ class KeyTable:
         rows = await self._keys.all()
         self._report_unusable(rows, groups)
 
-        def build() -> dict[str, tuple[ClientKey, int]]:
+        def build() -> dict[str, tuple[ClientKey | KeyRow, int]]:
             return {digest: opened for row in rows for digest, opened in _opens(row, groups)}
 
         self._found = await asyncio.to_thread(build) if len(rows) > _CHANGES_AT_ONCE else build()
@@ -167,14 +177,23 @@ def _unusable(row: KeyRow, groups: Mapping[str, Group]) -> str:
     """What is wrong with a key, as the log says it; "": nothing. A key without its group has no limits."""
     if row.revoked:
         return ""
+    if row.sign_in is not None:
+        return ""
     if not row.digest:
         return "key not readable"
     return "key without group" if row.group and row.group not in groups else ""
 
 
-def _opens(row: KeyRow | None, groups: Mapping[str, Group]) -> Iterator[tuple[str, tuple[ClientKey, int]]]:
+def _opens(
+    row: KeyRow | None, groups: Mapping[str, Group]
+) -> Iterator[tuple[str, tuple[ClientKey | KeyRow, int]]]:
     """The digests that open with this row, and until when."""
     if row is None or row.revoked or _unusable(row, groups):
+        return
+    if row.sign_in is not None:
+        yield row.sign_in.digest, (row, row.sign_in.until)
+        if row.old_digest:
+            yield row.old_digest, (row, row.old_until)
         return
     yield row.digest, (_client_key(row, row.digest, groups), 0)
     if row.old_digest and row.old_until:

@@ -1,0 +1,1 @@
+"""Signing in to the gateway: OAuth device authorization, tokens, the verification page, OpenID Connect."""

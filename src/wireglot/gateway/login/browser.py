@@ -1,0 +1,96 @@
+"""What the verification page knows of a browser between two requests, sealed in that browser's cookie."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from wireglot.gateway.inspector.access import cookie_pairs
+from wireglot.gateway.login.oidc import Attempt
+from wireglot.stores.seal import Sealer, Unreadable
+
+SECONDS: Final = 600
+_COOKIE: Final = "wireglot-login"
+_SEALED_FOR: Final = "\0login"
+_KIND: Final = "browser"
+_MAX_LETTERS: Final = 4096
+_MAX_TRIED: Final = 4
+ADMIN: Final = "admin"
+
+
+class BrowserSession(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: str
+    """What its forms are bound to."""
+    ends: int
+    """Unix seconds."""
+    user_code: str = ""
+    """The code that was typed and found; "": none yet."""
+    parent: str = ""
+    """Who signed in: the digest of a key, or ADMIN; "": nobody yet."""
+    attempt: Attempt | None = None
+    """A sign-in at the identity provider that has not come back."""
+
+
+class BrowserSessions:
+    def __init__(self, sealer: Sealer, wall: Callable[[], float] = time.time) -> None:
+        self._sealer = sealer
+        self._wall = wall
+
+    def begin(self) -> BrowserSession:
+        return BrowserSession(secrets.token_urlsafe(24), int(self._wall()) + SECONDS)
+
+    def read(self, cookies: str, base: str) -> BrowserSession | None:
+        """`base`: the gateway's own address, by which its cookie is named."""
+        name = _name(base)
+        for token in [value for each, value in cookie_pairs(cookies) if each == name][:_MAX_TRIED]:
+            session = self._opened(token)
+            if session is not None and session.ends > self._wall():
+                return session
+        return None
+
+    def cookie(self, session: BrowserSession, base: str) -> tuple[str, str]:
+        """No script reads it. Lax: the way back from the identity provider begins at another site."""
+        sealed = self._sealer.seal(_SEALED_FOR, _KIND, "", msgspec.json.encode(session))
+        token = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+        secure = "; Secure" if base.startswith("https:") else ""
+        seconds = max(0, session.ends - int(self._wall()))
+        return (
+            "set-cookie",
+            f"{_name(base)}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax{secure}",
+        )
+
+    def gone(self, base: str) -> tuple[str, str]:
+        secure = "; Secure" if base.startswith("https:") else ""
+        return "set-cookie", f"{_name(base)}=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax{secure}"
+
+    def token(self, session: BrowserSession) -> str:
+        """What a form of ours sends along: made from what only this browser's cookie holds, sealed."""
+        return hashlib.sha256(f"form {session.id}".encode()).hexdigest()
+
+    def is_ours(self, session: BrowserSession, token: str) -> bool:
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.token(session).encode())
+
+    def _opened(self, token: str) -> BrowserSession | None:
+        if len(token) > _MAX_LETTERS or not token.isascii():
+            return None
+        try:
+            sealed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+            value = self._sealer.open(_SEALED_FOR, _KIND, "", sealed)
+            return msgspec.json.decode(value, type=BrowserSession)
+        except (ValueError, Unreadable, msgspec.MsgspecError):
+            return None
+
+
+def _name(base: str) -> str:
+    """`__Host-`: no other host of the domain can set it. Cookies know no ports: two gateways of one machine
+    would take one another's."""
+    if base.startswith("https:"):
+        return f"__Host-{_COOKIE}"
+    return f"{_COOKIE}-{base.rpartition(':')[2]}"
