@@ -149,6 +149,7 @@ export interface Session {
   until?: number | null;
   admin?: boolean;
   sign_in?: boolean;
+  provider?: string;
   why?: string;
 }
 

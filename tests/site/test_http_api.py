@@ -188,11 +188,20 @@ def admin(gateway):
         yield http
 
 
-def test_a_running_gateway_knows_every_path_of_the_file(admin):
+@pytest.fixture
+def whole():
+    """One with everything that is off by default."""
+    toml = f'[server]\nadmin_secret = "{ADMIN}"\nrequire_key = true\n[providers.demo]\n[login]\n'
+    headers = {"authorization": f"Bearer {ADMIN}"}
+    with LiveGateway(toml) as running, httpx2.Client(base_url=running.url, headers=headers) as http:
+        yield http
+
+
+def test_a_running_gateway_knows_every_path_of_the_file(whole):
     lost = []
     for method, path in ASKED:
         body: dict[str, Any] = {"json": {}} if method in ("POST", "PATCH") else {}
-        with admin.stream(method, path, **body) as answer:
+        with whole.stream(method, path, **body) as answer:
             # The inspector's list of exchanges as they happen has no end.
             is_endless = answer.headers.get("content-type", "").startswith("text/event-stream")
             text = "" if is_endless else answer.read().decode()

@@ -66,6 +66,10 @@ ERROR_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "x-should-retry": (text(enum=["false"]), "repeating cannot help"),
 }
 
+_FORM: Final = "application/x-www-form-urlencoded"
+_OAUTH: Final = ("login.metadata", "login.device_authorization", "login.token", "login.revoke")
+_PAGE: Final = {"content": {"text/html": {"schema": text()}}}
+
 
 class Untold(Exception):
     """A route without a row, or a row without a route."""
@@ -168,9 +172,12 @@ def _operation(route: Served, told: Told, id: str) -> dict[str, Any]:
 def _request_body(route: Served, told: Told) -> dict[str, Any] | None:
     if told.body:
         required = bool(schemas()[told.body].get("required"))
-        return {"required": required, "content": {_JSON: {"schema": ref(told.body)}}}
+        kind = _FORM if route.operation == "login" else _JSON
+        return {"required": required, "content": {kind: {"schema": ref(told.body)}}}
     if route.method != "POST":
         return None
+    if route.operation == "login":
+        return {"content": {_FORM: {"schema": {"type": "object", "additionalProperties": True}}}}
     if route.operation in ("generate", "count", "compact"):
         schema = ref(_request_name(route.dialect))
         return {"required": True, "content": {_JSON: {"schema": schema}}}
@@ -237,12 +244,21 @@ def _responses(route: Served, told: Told) -> dict[str, Any]:
         return {**found, "503": {**found["200"], "description": "send requests elsewhere"}}
     if route.operation in ("health", "stub"):
         return found
+    if route.operation == "login" and route.verb in _OAUTH:
+        wrong = {"description": "an error of OAuth", "content": {_JSON: {"schema": ref("OAuthError")}}}
+        return {**found, "4XX": wrong, "5XX": wrong}
+    if route.operation == "login":
+        return {
+            **found,
+            "4XX": {**_PAGE, "description": "why not"},
+            "5XX": {**_PAGE, "description": "why not"},
+        }
     return {**found, "4XX": errors, "5XX": errors}
 
 
 def _good(route: Served, told: Told) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "done" if told.status == 201 else "the answer"}
-    if route.method == "HEAD":
+    if route.method == "HEAD" or told.status == 303:
         return good
     good["content"] = dict(_contents(route, told))
     names = _answer_headers(route)
@@ -258,6 +274,9 @@ def _contents(route: Served, told: Told) -> Iterator[tuple[str, dict[str, Any]]]
         return
     if route.verb == "page":
         yield "text/html", {"schema": text()}
+        return
+    if route.operation == "login" and route.verb not in _OAUTH:
+        yield ("text/css" if route.verb == "login.style" else "text/html"), {"schema": text()}
         return
     if route.verb == "asset":
         yield "*/*", {"schema": text()}
@@ -375,7 +394,7 @@ def _security(route: Served) -> list[dict[str, list[str]]] | None:
         if route.verb.startswith("keys."):
             return [{"inspector-session": []}, {"admin-secret": []}]
         return [] if route.verb in ("page", "asset") else [*_client_security(), {"inspector-session": []}]
-    if route.operation in ("health", "ready", "stub"):
+    if route.operation in ("health", "ready", "stub", "login"):
         return []
     query = surface(route.dialect).client.key_query if route.dialect else ""
     return [*_client_security(), {f"{query}-query": []}] if query else None

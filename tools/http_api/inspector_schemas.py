@@ -45,6 +45,7 @@ def inspector_schemas() -> dict[str, Schema]:
                 "workers": whole(),
                 "admin": flag("whether an admin secret is set"),
                 "sign_in": flag("whether there is anything to sign in with"),
+                "provider": text("the identity provider that /login leads to; empty: none"),
                 "why": text("why one may not look"),
             },
             optional=("why",),

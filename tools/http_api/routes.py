@@ -12,7 +12,7 @@ from wireglot.dialects.gemini import surface as gemini
 from wireglot.dialects.registry import surfaces
 from wireglot.dialects.surface import Surface
 from wireglot.gateway.entry import routes
-from wireglot.gateway.entry.routes import INSPECTOR_ASSETS, INSPECTOR_ROOT, INSPECTOR_ROUTES
+from wireglot.gateway.entry.routes import INSPECTOR_ASSETS, INSPECTOR_ROOT, INSPECTOR_ROUTES, LOGIN_ROUTES
 
 _IDS: Final = {
     "responses": "response_id",
@@ -110,6 +110,8 @@ def _own() -> Iterator[Served]:
     yield Served("GET", f"{INSPECTOR_ASSETS}{{file}}", "", "inspector", "asset")
     for own in INSPECTOR_ROUTES:
         yield Served(own.method, named(own.path), "", "inspector", own.verb)
+    for own in LOGIN_ROUTES:
+        yield Served(own.method, own.path, "", "login", own.verb)
     for method in ("GET", "HEAD"):
         yield Served(method, "/", "", "stub", "/")
 

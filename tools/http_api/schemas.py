@@ -22,7 +22,7 @@ LOSS_POLICIES: Final = ("strict", "warn", "silent", "as-is")
 
 
 def schemas() -> dict[str, Schema]:
-    parts = (_errors, _keys, _usage, _losses, _sessions, _store, _condition, _simple)
+    parts = (_errors, _keys, _sign_in, _usage, _losses, _sessions, _store, _condition, _simple)
     own = {name: schema for part in parts for name, schema in part().items()}
     return {**own, **inspector_schemas()}
 
@@ -95,6 +95,9 @@ def _keys() -> dict[str, Schema]:
         "expires": nullable(text(**moment)),
         **group,
         "revoked": nullable(text(**moment)),
+        "group": nullable(text("its group of `[groups]`")),
+        "owner": nullable(text("the person who uses it")),
+        "sign_in_of": nullable(text("of a device that signed in: the name of its key")),
         "old_key_until": nullable(text("until when the key before the last rotation opens", **moment)),
         **_limits(may_be_null=True),
     }
@@ -141,6 +144,66 @@ def _keys() -> dict[str, Schema]:
                 },
             }
         ),
+    }
+
+
+def _sign_in() -> dict[str, Schema]:
+    grants = ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"]
+    endpoints = ("device_authorization_endpoint", "token_endpoint", "revocation_endpoint")
+    methods = ("token_endpoint_auth_methods_supported", "revocation_endpoint_auth_methods_supported")
+    return {
+        "OAuthError": fields(
+            {"error": text("a code of RFC 6749 or RFC 8628"), "error_description": text()},
+            optional=("error_description",),
+        ),
+        "SignInMetadata": fields(
+            {
+                "issuer": text("the address of the gateway"),
+                **{name: text() for name in endpoints},
+                "grant_types_supported": listed(text(enum=grants)),
+                "response_types_supported": listed(text()),
+                **{name: listed(text()) for name in methods},
+            }
+        ),
+        "DeviceSignIn": {
+            **fields({"surface": text("the client application")}, optional=("surface",)),
+            "additionalProperties": True,
+        },
+        "DeviceCode": fields(
+            {
+                "device_code": text("for the client"),
+                "user_code": text("for the person"),
+                "verification_uri": text("the page to open"),
+                "verification_uri_complete": text("the same with the code filled in"),
+                "expires_in": whole("seconds"),
+                "interval": whole("seconds between two polls"),
+                "login_notice": text("`login.notice`"),
+            },
+            optional=("login_notice",),
+        ),
+        "TokenRequest": {
+            **fields(
+                {"grant_type": text(enum=grants), "device_code": text(), "refresh_token": text()},
+                optional=("device_code", "refresh_token"),
+            ),
+            "additionalProperties": True,
+        },
+        "Tokens": fields(
+            {
+                "access_token": text("used as a client key"),
+                "token_type": {"const": "Bearer"},
+                "expires_in": whole("seconds"),
+                "refresh_token": text("good once"),
+                "email": text("the owner of the key, where it is an address"),
+            },
+            optional=("email",),
+        ),
+        "TokenToRevoke": {
+            **fields(
+                {"token": text("either token"), "token_type_hint": text()}, optional=("token_type_hint",)
+            ),
+            "additionalProperties": True,
+        },
     }
 
 

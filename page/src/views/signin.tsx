@@ -50,6 +50,7 @@ export function SignIn() {
           With the <strong>admin secret</strong> you see everything, with a <strong>client key</strong> the exchanges of that key.
         </p>
         {who?.why ? <p class="note">{who.why}</p> : null}
+        {who?.provider ? <p><a class="button main" href="/login">Sign in with {who.provider}</a></p> : null}
         {who?.sign_in === false ? <p>There is nothing to sign in with: set <code>server.admin_secret</code>, or make a key with <code>wireglot keys</code>.</p> : <SignInForm />}
       </div>
     </main>

@@ -293,6 +293,8 @@ def _created(document: dict[str, Any]) -> str:
 
 
 def _may(document: dict[str, Any]) -> str:
+    if document.get("sign_in_of"):
+        return f"what {document['sign_in_of']} may"
     said = [", ".join(document["models"]) or "all models"]
     if document.get("group"):
         said.append(f"group {document['group']}")

@@ -186,6 +186,8 @@ class Gateway:
                 if preflight is not None:
                     return preflight
             asked = self._parts.routes.match(head)
+            if asked.operation == "login":
+                raise NoRoute(self._parts.routes.dialect_of(head))  # it is off
             has_body = _brings_a_body(head, asked)
             if has_body:
                 guard.check_body_form(head)

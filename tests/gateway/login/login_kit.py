@@ -32,7 +32,7 @@ def with_provider(provider: Any, more: str = "") -> str:
     )
 
 
-def send(to: Listening, method: str, path: str, body: bytes | None = None, **headers: str | None) -> Answer:
+def send(to: Listening, method: str, path: str, body: bytes | None = None, **headers: Any) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", to.port, timeout=60)
     sent = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
     try:
@@ -115,7 +115,7 @@ class Browser:
         parts = urlsplit(url)
         return self.get(f"{parts.path}?{parts.query}", site="cross-site")
 
-    def _sent(self, **headers: str | None) -> dict[str, str | None]:
+    def _sent(self, **headers: Any) -> dict[str, Any]:
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         return {**self._headers, **({"cookie": cookie} if cookie else {}), **headers}
 

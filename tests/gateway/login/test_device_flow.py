@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -461,7 +462,7 @@ def test_it_is_off_without_its_table_and_where_no_key_is_needed():
         {"x_forwarded_host": "elsewhere.example"},
     ],
 )
-def test_a_host_header_makes_no_address_of_the_gateway(headers: dict[str, str]):
+def test_a_host_header_makes_no_address_of_the_gateway(headers: dict[str, Any]):
     with gateway(server='hosts = ["allowed.example"]') as running:
         for path in ("/.well-known/oauth-authorization-server", "/device"):
             answer = send(running, "GET", path, **headers)

@@ -211,6 +211,10 @@ def _secrets(case: DoctorCase) -> Iterator[DoctorFinding]:
             yield warning(f"server.{name} is easy to guess", f'export {variable}="$({_MAKE_SECRET})"')
         if secret.source == "config":
             yield _written(case, f"server.{name}", f'[server] in {case.file}: {name} = "env:{variable}"')
+    login = case.loaded.login
+    if login is not None and login.client_secret.source == "config":
+        fix = f'[login] in {case.file}: client_secret = "env:NAME"'
+        yield _written(case, "login.client_secret", fix)
     if server.admin_secret.value and server.admin_secret.value in (
         server.secret.value,
         server.metrics_key.value,

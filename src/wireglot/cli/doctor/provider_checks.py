@@ -22,6 +22,7 @@ from wireglot.gateway.config.prices import price_ages, stale_prices
 from wireglot.gateway.config.providers import DEMO, told_keys
 from wireglot.gateway.config.urls import is_local, is_loopback
 from wireglot.gateway.settings import Provider
+from wireglot.logins.web import Unreachable, ask
 
 _SAMPLE: Final = "kimi/kimi-k3"
 
@@ -113,6 +114,21 @@ def look_at_network(case: DoctorCase) -> Iterator[DoctorFinding]:
         if answered.outcome != "no-login" and place not in seen:
             seen.add(place)
             yield _judged_host(case, case.loaded.providers[answered.provider], answered)
+    login = case.loaded.login
+    if login is not None and "oidc" in login.approval:
+        yield _judged_issuer(case, login.issuer)
+
+
+def _judged_issuer(case: DoctorCase, issuer: str) -> DoctorFinding:
+    """Whether people can sign in through it."""
+    fix = f"check issuer of [login] in {case.file}: the URL that its openid-configuration names"
+    try:
+        answer = ask(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    except Unreachable as fault:
+        return problem(f"nobody can sign in: {fault}", fix)
+    if answer.status != 200 or answer.document().get("issuer") != issuer:
+        return problem(f"nobody can sign in: {issuer} is no OpenID Connect provider of this name", fix)
+    return ok(f"{issuer} signs people in")
 
 
 def _judged_host(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> DoctorFinding:

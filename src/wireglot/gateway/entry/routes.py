@@ -95,6 +95,7 @@ LOGIN_ROUTES: Final = (
     OwnRoute("GET", "/login", "login.inspector"),
 )
 LOGIN_PATHS: Final = frozenset(route.path for route in LOGIN_ROUTES)
+"""Of signing in, which may be off: then there is nothing at these paths."""
 
 
 def is_inspector(path: str) -> bool:
@@ -209,6 +210,8 @@ class Routes:
         method = "GET" if head.method == "HEAD" else head.method
         if is_inspector(path):
             return _of_inspector(method, path)
+        if path in LOGIN_PATHS:
+            return _of_login(method, path)
         if method == "GET":
             asked = GET.get(path) or self._listed(head)
             if asked is not None:
@@ -324,6 +327,13 @@ def _of_inspector(method: str, path: str) -> Asked:
         raise NoRoute(COMMON, inspector_methods(path))
     verb, ids = found
     return Asked(COMMON, "inspector", verb=verb, open=True, ids=tuple(map(unquote, ids)))
+
+
+def _of_login(method: str, path: str) -> Asked:
+    routes = {route.method: route for route in LOGIN_ROUTES if route.path == path}
+    if method not in routes:
+        raise NoRoute(COMMON, tuple(routes))
+    return Asked(COMMON, "login", verb=routes[method].verb, open=True)
 
 
 def _asked(dialect: str, found: RouteMatch) -> Asked:

@@ -11,6 +11,7 @@ from functools import partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -41,7 +42,7 @@ from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.viewer import InspectorHandler
-from wireglot.gateway.settings import Settings
+from wireglot.gateway.settings import LoginSettings, Settings
 from wireglot.gateway.state.keys.admin import AdminPages
 from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.health import Health
@@ -220,10 +221,17 @@ class SignInPages:
             "workers": page.settings.server.workers,
             "admin": bool(page.settings.server.admin_secret.value),
             "sign_in": self._access.takes_secrets(page.settings),
+            "provider": _provider(page.settings.login),
         }
         if viewer is None:
             told["why"] = self._access.why_closed(page.settings)
         return told
+
+
+def _provider(login: LoginSettings | None) -> str:
+    """The host of the identity provider that people sign in through at /login; "": none."""
+    is_on = login is not None and "oidc" in login.approval
+    return (urlsplit(login.issuer).hostname or "") if login is not None and is_on else ""
 
 
 _MAX_BODY_BYTES: Final = 4 * MIB

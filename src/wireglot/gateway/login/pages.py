@@ -14,7 +14,7 @@ import msgspec
 from wireglot.dialects.registry import COMMON
 from wireglot.gateway.entry.callers import LOCAL, Caller, Gatekeeper
 from wireglot.gateway.entry.guard import check_origin, host_name, is_loopback
-from wireglot.gateway.entry.routes import LOGIN_ROUTES, Asked, NoRoute
+from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, error_headers
 from wireglot.gateway.inspector.access import FORWARDED, SECURITY_HEADERS, InspectorSessions, set_cookie
 from wireglot.gateway.login import html
@@ -78,12 +78,14 @@ class OAuthError(Exception):
 class LoginPages:
     def __init__(
         self,
+        match: Callable[[Head], Asked],
         state: State,
         gatekeeper: Gatekeeper,
         inspector: InspectorSessions,
         transports: Mapping[str, Transport],
         note: Note,
     ) -> None:
+        self._match = match
         self._gatekeeper = gatekeeper
         self._inspector = inspector
         self._note = note
@@ -120,14 +122,11 @@ class LoginPages:
         return settings.login is not None and self._gatekeeper.asks_for_keys(settings)
 
     def admit(self, head: Head, settings: Settings) -> Incoming:
-        method = "GET" if head.method == "HEAD" else head.method
-        routes = [route for route in LOGIN_ROUTES if route.path == head.path]
-        found = next((route for route in routes if route.method == method), None)
-        if found is None:
-            raise NoRoute(COMMON, tuple(route.method for route in routes))
-        if found.verb in self._protocol:
+        """Raises NoRoute and RequestError, before a body is read."""
+        asked = self._match(head)
+        if asked.verb in self._protocol:
             check_origin(head, settings.server)
-        return Incoming(settings, head, Asked(COMMON, "login", verb=found.verb, open=True), LOCAL)
+        return Incoming(settings, head, asked, LOCAL)
 
     async def answer(self, page: PageRequest) -> None:
         login = page.settings.login

@@ -20,6 +20,8 @@ def secrets_of(settings: Settings) -> set[str]:
     server = settings.server
     own = (server.secret, server.admin_secret, server.metrics_key, *server.old_secrets)
     found = {secret.value for secret in own}
+    if settings.login is not None:
+        found.add(settings.login.client_secret.value)
     for provider in settings.providers.values():
         for credential in provider.credentials:
             found.add(credential.secret.value)
