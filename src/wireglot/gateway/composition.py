@@ -110,7 +110,14 @@ def compose(
                 state=state_pages,
                 inspector=inspector,
                 telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
-                login=LoginPages(routes.match, state, gatekeeper, sessions, transports, observer.note),
+                login=LoginPages(
+                    routes.match,
+                    state=state,
+                    gatekeeper=gatekeeper,
+                    inspector=sessions,
+                    transports=transports,
+                    note=observer.note,
+                ),
             ),
         ),
     )

@@ -79,6 +79,7 @@ class LoginPages:
     def __init__(
         self,
         match: Callable[[Head], Asked],
+        *,
         state: State,
         gatekeeper: Gatekeeper,
         inspector: InspectorSessions,
@@ -492,7 +493,14 @@ class LoginPages:
         request = await self._codes.open_request(session.user_code) if session.user_code else None
         if request is None:
             return None
-        return _Step(page, login, _base(page.head, login), session, request, form)
+        return _Step(
+            page=page,
+            login=login,
+            base=_base(page.head, login),
+            session=session,
+            request=request,
+            form=form,
+        )
 
     def _send(
         self, page: PageRequest, base: str, session: BrowserSession, body: bytes, status: int = 200

@@ -84,7 +84,16 @@ class SignInTokens:
             id = secrets.token_hex(_ID_BYTES)
             if any(each.name == _NAME + id for each in settings.keys):
                 continue
-            blank = SignIn(key.name, parent, "", 0, digest_of(family), "", surface, network_of(address))
+            blank = SignIn(
+                key=key.name,
+                parent=parent,
+                digest="",
+                until=0,
+                family=digest_of(family),
+                refresh="",
+                surface=surface,
+                address=network_of(address),
+            )
             made, sign_in = _made(blank, login, now, _earliest(expires, key.expires))
             row = KeyRow(_NAME + id, "", "", now, expires=expires, owner=key.owner, sign_in=sign_in)
             if await self._keys.put(row, new=True):
@@ -185,7 +194,7 @@ class SignInTokens:
 
     async def _make_room(self, key: str) -> None:
         """Sign-ins that are over are deleted when the key signs in again."""
-        rows = [row for row in await self._keys.all() if row.sign_in is not None and row.sign_in.key == key]
+        rows = self._table.sign_ins_of(key)
         now = self._now()
         over = [row for row in rows if row.revoked or row.expires <= now]
         rest = sorted((row for row in rows if row not in over), key=lambda row: row.created)

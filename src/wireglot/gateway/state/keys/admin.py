@@ -72,6 +72,8 @@ class AdminPages:
     async def revoke_key(self, page: PageRequest) -> None:
         with _RefusalsTold():
             row = await self._ring(page).revoke(page.asked.ids[0])
+            for sign_in in self._table.sign_ins_of(row.name):  # which open nothing now: the list says so
+                await self._ring(page).revoke(sign_in.name)
         self._send(page, await self._changed(page, row))
 
     async def delete_key(self, page: PageRequest) -> None:

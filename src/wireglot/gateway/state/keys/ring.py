@@ -86,13 +86,7 @@ class Keyring:
         return await self._change(name, lambda row: self._laid(_opening(row), fields))
 
     async def revoke(self, name: str) -> KeyRow:
-        """Its sign-ins end with it; their rows say so too."""
-        row = await self._revoke(name)
-        for each in await self._sign_ins(name):
-            await self._revoke(each.name)
-        return row
-
-    async def _revoke(self, name: str) -> KeyRow:
+        """Its sign-ins open nothing from then on."""
         return await self._change(
             name,
             lambda row: (
@@ -103,17 +97,14 @@ class Keyring:
             tries=0,  # it wins, whatever others write at the same time
         )
 
-    async def _sign_ins(self, name: str) -> list[KeyRow]:
-        rows = await self._keys.all()
-        return [row for row in rows if row.sign_in is not None and row.sign_in.key == name]
-
     async def delete(self, name: str, wipe: Callable[[str], Awaitable[object]]) -> KeyRow:
         """As if it had never been made: it opens nothing, then all that its caller stored goes, then its name
         is free. `wipe` removes what is kept of a caller."""
         row = await self.revoke(name)
         await wipe(name)
-        for each in await self._sign_ins(name):
-            await self._keys.delete(each.name)
+        for each in await self._keys.all():
+            if each.sign_in is not None and each.sign_in.key == name:
+                await self._keys.delete(each.name)
         await self._keys.delete(name)
         return row
 

@@ -86,6 +86,10 @@ class KeyTable:
         found = self._opened(digest)
         return found if isinstance(found, KeyRow) else None
 
+    def sign_ins_of(self, name: str) -> list[KeyRow]:
+        """The devices that signed in as a key, those that have ended too."""
+        return [row for row in self._rows.values() if row.sign_in is not None and row.sign_in.key == name]
+
     def _opened(self, digest: str) -> ClientKey | KeyRow | None:
         if self._read is None or self.clock() - self._read > TRUSTED_SECONDS:
             # It may have been revoked since, or made since: nobody knows.
