@@ -512,7 +512,7 @@ class Settings(msgspec.Struct, frozen=True):
     groups: Annotated[dict[str, Group], setting("[groups of client keys](#groups)")] = {}
     login: Annotated[
         LoginSettings | None,
-        setting("[signing in to the gateway](#login); without this table it is off", form="table"),
+        setting("[signing in to the gateway](#sign-in-login); without this table it is off", form="table"),
     ] = None
     losses: Annotated[
         LossPolicy,

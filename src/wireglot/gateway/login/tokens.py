@@ -98,7 +98,9 @@ class SignInTokens:
             row = KeyRow(_NAME + id, "", "", now, expires=expires, owner=key.owner, sign_in=sign_in)
             if await self._keys.put(row, new=True):
                 await self._table.refresh()
-                self._note("info", "signed in", caller=key.name, name=row.name, surface=surface, peer=address)
+                self._note(
+                    "info", "device signed in", caller=key.name, name=row.name, surface=surface, peer=address
+                )
                 return _granted(made, id, family, key)
         raise Refused("no name was free: try again")
 
@@ -152,7 +154,7 @@ class SignInTokens:
             ):
                 return
         if row is not None and not row.revoked:
-            await self._end(row.name, "signed out", address)
+            await self._end(row.name, "device signed out", address)
 
     async def person(self, person: Person, settings: Settings) -> KeyRow:
         """The key of a person, made at the first sign-in: budgets and data are the person's, however often
