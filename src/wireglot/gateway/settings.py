@@ -363,7 +363,12 @@ class LoginSettings(msgspec.Struct, frozen=True):
         "", "none"
     )
     scopes: Annotated[
-        tuple[str, ...], setting("scopes requested from the provider", expected="a list of scopes")
+        tuple[str, ...],
+        setting(
+            "scopes requested from the provider",
+            expected="a list of scopes",
+            default='`["openid", "email", "profile"]`',
+        ),
     ] = ("openid", "email", "profile")
     groups_claim: Annotated[str, setting("the claim of the ID token that lists a person's groups")] = "groups"
     groups: Annotated[
