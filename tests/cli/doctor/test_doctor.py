@@ -26,6 +26,7 @@ from tests.cli.provider_double import (
     set_apart,
 )
 from tests.cli.running import configure, run
+from tools.identity_provider import IdentityProvider
 from wireglot import __version__
 from wireglot.cli.doctor.case import DoctorCase
 from wireglot.cli.doctor.examination import CHECKS
@@ -473,3 +474,22 @@ def test_a_second_look_finds_the_same(double: ProviderDouble, monkeypatch: pytes
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.title)
 def test_every_check_has_a_title_of_its_own(check: Any) -> None:
     assert [each.title for each in CHECKS].count(check.title) == 1
+
+
+def test_an_identity_provider_is_looked_at(double: ProviderDouble) -> None:
+    with IdentityProvider() as provider:
+        login = (
+            f'[login]\nissuer = "{provider.url}"\nclient_id = "x"\nclient_secret = "hush-hush"\n'
+            f'[keys]\nada = "sha256:{"0" * 64}"\n'
+        )
+        configured(double.base("good"), login)
+        found = findings()
+        assert ("ok", f"{provider.url} signs people in") in of("network", found)
+        assert any("login.client_secret is written out" in text for _, text in of("safety", found))
+        provider.fault = "discovery_issuer"
+        assert any(
+            grade == "problem" and "nobody can sign in" in text for grade, text in of("network", findings())
+        )
+    assert any(
+        grade == "problem" and "nobody can sign in" in text for grade, text in of("network", findings())
+    )

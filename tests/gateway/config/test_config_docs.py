@@ -72,7 +72,7 @@ def test_every_choice_and_every_nested_field_is_documented() -> None:
         assert documented(section(heading)) == fields(struct)
     for choice in (*upstream_dialects(), *get_args(Auth), *RETRIES):
         assert choice in about
-    keys = (fields(ClientKey) - {"name", "digest", "limits", "created"}) | fields(KeyQuotas)
+    keys = (fields(ClientKey) - {"name", "digest", "limits", "created", "sign_in"}) | fields(KeyQuotas)
     assert documented(section("`[keys]`")) == keys | {"hash"}
     assert documented(section("`[models]`")) == (fields(Rule) - {"match", "targets"}) | {"to"}
     assert documented(section("`[prices]`")) == fields(Price)
