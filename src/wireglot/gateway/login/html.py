@@ -99,8 +99,8 @@ def sign_in_page(
         where = html.escape(provider)
         parts.append(f'<p><a class="main" href="/device/sign-in">Sign in with {where}</a></p>')
     if "key" in ways or "admin" in ways:
-        kinds = [name for way, name in (("key", "Client key"), ("admin", "Admin secret")) if way in ways]
-        what = " or ".join(kinds)
+        kinds = [name for way, name in (("key", "client key"), ("admin", "admin secret")) if way in ways]
+        what = " or ".join(kinds).capitalize()
         field = (
             f'<label for="key">{what}</label><input id="key" type="password" name="key" required '
             'autocomplete="off">'
