@@ -74,7 +74,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "permissions": {"deny": ["WebFetch"]},
     "cleanupPeriodDays": 30,
     # Ours adds it where it is not set.
-    "env": {"CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1"},
+    "env": {"CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1", "CLAUDE_CODE_GATEWAY_HINT_HEADERS": "1"},
 }
 
 
@@ -381,6 +381,7 @@ pool = "pool"
 cleanupPeriodDays = 30
 permissions.deny = ["WebFetch"]
 env.CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY = "1"
+env.CLAUDE_CODE_GATEWAY_HINT_HEADERS = "1"
 """,
 }
 """What each part of the contract needs in wireglot.toml; a part that is refused is left out."""

@@ -260,7 +260,11 @@ class Passthrough:
             self._hear_last()
         tap.feed(data)
         if tap.error is not None and not self._may_pass(tap.error, bytes(self._buffer) + data):
-            self._end_with(tap.error)
+            self._over()
+            if self._framed:
+                self._pass_up_to_error(bytes(self._buffer) + data)
+            self._settle()
+            self._tell(tap.error)
             return False
         if self._kept is not None:
             self._kept.read(data)
@@ -271,6 +275,20 @@ class Passthrough:
     def _may_pass(self, error: ApiError, data: bytes) -> bool:
         exchange = self._exchange
         return not _tells_a_secret(data, exchange.redactor) and may_pass(error, data, exchange)
+
+    def _pass_up_to_error(self, data: bytes) -> None:
+        """What came together with an error, before it, is part of the answer."""
+        job = self._exchange.job
+        tap = job.surface.tap(job.settings.limits.event)
+        good = 0
+        for frame in _BEHIND_GAP.split(data):
+            tap.feed(frame)
+            if tap.error is not None:
+                break
+            good += len(frame)
+        if good:
+            self._client.write(self._fitted(data[:good]))
+            self._begun = True
 
     def _hear_last(self) -> None:
         if self._unheard:
@@ -286,14 +304,7 @@ class Passthrough:
             if late.verdict is not None:
                 self._refuse(late.verdict)
                 return False
-        out = frames
-        if self._repair is not None:
-            out = self._repair.repair(out)
-            if self._repair.losses:
-                self._exchange.record.lost(self._repair.losses)
-                self._repair.losses = []
-        if self._hide is not None:
-            out = self._hide(out)
+        out = self._fitted(frames)
         self._begun = True
         if self._kept is not None and tap.complete:
             self._kept.end += out
@@ -303,6 +314,15 @@ class Passthrough:
             self._over()
             self._complete()  # the client need not wait for the upstream to close
         return is_known and out is frames and (self._repair is None or self._repair.leaves(frames))
+
+    def _fitted(self, frames: bytes) -> bytes:
+        """As the client gets them."""
+        if self._repair is not None:
+            frames = self._repair.repair(frames)
+            if self._repair.losses:
+                self._exchange.record.lost(self._repair.losses)
+                self._repair.losses = []
+        return self._hide(frames) if self._hide is not None else frames
 
     def _is_end(self, frame: bytes) -> bool:
         job = self._exchange.job
