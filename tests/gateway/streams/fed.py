@@ -9,6 +9,7 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
+from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.streams.passthrough import Passthrough
@@ -46,6 +47,8 @@ def passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own
         framing="sse",
         surface=surface(name),
         settings=SimpleNamespace(limits=limits),
+        caller=LOCAL,
+        head=SimpleNamespace(headers={}, peer="127.0.0.1"),
         context=Context(seed="s"),
         model="m",
     )

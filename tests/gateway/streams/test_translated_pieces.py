@@ -14,6 +14,7 @@ from tests.repeated_frames_kit import frames_of, streams_of
 from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
+from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
@@ -45,6 +46,8 @@ def _translation(
         dialect=client,
         surface=surface(client),
         settings=SimpleNamespace(limits=SimpleNamespace(response=40_000)),
+        caller=LOCAL,
+        head=SimpleNamespace(headers={}, peer="127.0.0.1"),
         model="m",
     )
     exchange = SimpleNamespace(

@@ -24,7 +24,7 @@ _ABOUT_REQUEST: Final = frozenset(
 """Kinds whose message helps the caller to send another request."""
 _OWN_CODES: Final = VERDICTS | {
     "upstream_error", "upstream_unavailable", "upstream_timeout", "server_is_overloaded",
-    "rate_limit_exceeded", "upstream_auth_failed",
+    "rate_limit_exceeded", "upstream_auth_failed", "internal_error", "storage_unavailable",
 }  # fmt: skip
 """Of errors that the gateway words itself. What a provider sends has a type, too."""
 
