@@ -149,7 +149,7 @@ def test_a_key_spelled_with_escapes_is_the_same_key(stage: Stage, client: Client
     assert answered.status == 200
     assert stage[1].requests[-1].json["model"] == "m1"
     other = body.replace(b"openai-chat-up/m1", b"openai-chat-up/forbidden")
-    assert send(stage, client, other).status == 403
+    assert send(stage, client, other).status == (400 if client.family == "A" else 403)
 
 
 @pytest.mark.sampled("client.name", each=2)
