@@ -204,6 +204,8 @@ class SignIn(msgspec.Struct, frozen=True, omit_defaults=True):
     """The client application, as it names itself."""
     address: str = ""
     """The client's network address at its last request for tokens."""
+    grant: str = ""
+    """What the identity provider is asked with, at each renewal, whether the person is still there."""
 
 
 class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -241,6 +241,55 @@ def test_clocks_may_differ_by_a_minute(running: LiveGateway, provider: IdentityP
     assert _refused(running, provider) is not None
 
 
+# The provider at each renewal.
+
+OFFLINE = 'scopes = ["openid", "email", "offline_access"]'
+
+
+def test_a_person_who_is_removed_at_the_provider_is_out_at_the_next_renewal(provider: IdentityProvider):
+    with gateway(with_provider(provider, OFFLINE)) as running:
+        first = approved(running, provider)[0].poll().json()
+        second = Device(running).renew(first["refresh_token"]).json()
+        third = Device(running).renew(second["refresh_token"]).json()
+        assert ask(running, third["access_token"]).status == 200
+        provider.sign_out()
+        refused = Device(running).renew(third["refresh_token"])
+        assert (refused.status, refused.json()["error"]) == (401, "invalid_grant")
+        assert ask(running, third["access_token"]).status == 401
+
+
+@pytest.mark.parametrize("fault", ["token_error", "wrong_issuer", "bad_signature"])
+def test_a_provider_that_fails_at_a_renewal_signs_nobody_out(provider: IdentityProvider, fault: Fault):
+    with gateway(with_provider(provider, OFFLINE)) as running:
+        tokens = approved(running, provider)[0].poll().json()
+        provider.fault = fault
+        refused = Device(running).renew(tokens["refresh_token"])
+        provider.fault = ""
+        assert (refused.status, refused.json()["error"]) == (503, "temporarily_unavailable")
+        assert ask(running, tokens["access_token"]).status == 200
+
+
+def test_groups_follow_the_provider_at_each_renewal(provider: IdentityProvider):
+    mapped = '[login.groups]\ndev = "team"\nops = "others"\n'
+    with gateway(with_provider(provider, OFFLINE), mapped, GROUPS) as running:
+        tokens = approved(running, provider)[0].poll().json()
+        key = keys_of(running)["ada@example.com"]
+        assert key["group"] == "team"
+        provider._refreshable = dict.fromkeys(provider._refreshable, User("ada", "ada@example.com", ("ops",)))
+        tokens = Device(running).renew(tokens["refresh_token"]).json()
+        assert keys_of(running)["ada@example.com"]["group"] == "others"
+        provider._refreshable = dict.fromkeys(provider._refreshable, User("bob", "bob@example.com", ("ops",)))
+        assert Device(running).renew(tokens["refresh_token"]).status == 401
+
+
+def test_without_offline_access_no_token_of_the_provider_is_kept(
+    running: LiveGateway, provider: IdentityProvider
+):
+    tokens = approved(running, provider)[0].poll().json()
+    provider.sign_out()
+    assert Device(running).renew(tokens["refresh_token"]).status == 200
+
+
 # Mixed-up browsers.
 
 

@@ -34,6 +34,8 @@ class BrowserSession(msgspec.Struct, frozen=True, omit_defaults=True):
     """The code that was typed and found; "": none yet."""
     parent: str = ""
     """Who signed in: the digest of a key, or ADMIN; "": nobody yet."""
+    grant: str = ""
+    """Of a sign-in at the identity provider: see `SignIn`."""
     attempt: Attempt | None = None
     """A sign-in at the identity provider that has not come back."""
 

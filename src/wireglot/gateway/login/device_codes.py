@@ -54,9 +54,11 @@ class DeviceRequest(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`parent`: the digest of the key that the device acts as; "": the person refused."""
+    """`parent`: the digest of the key that the device acts as; "": the person refused. `grant`: see
+    `SignIn`."""
 
     parent: str
+    grant: str = ""
 
 
 class TooMany(Exception):
@@ -140,10 +142,11 @@ class DeviceCodes:
     async def poll(self, device_code: str) -> tuple[DeviceRequest, Decision]:
         """The decision, to one poll and no other. Raises NotYet."""
         id = _digest(device_code)
+        # In this order: a code that another poll has used is not taken for one that waits.
+        decided = await self._documents.get(_OWNER, _DECISION, [id])
         request = await self._request(id)
         if request is None:
             raise NotYet("expired_token")
-        decided = await self._documents.get(_OWNER, _DECISION, [id])
         if not decided:
             if await self._counters.take([Rate(f"login poll {id}", 1, 1, _POLL_SECONDS)]) is not None:
                 raise NotYet("slow_down")

@@ -104,8 +104,9 @@ class IdentityProvider:
 
     async def person(
         self, login: LoginSettings, attempt: Attempt, answer: Mapping[str, str], redirect_uri: str
-    ) -> Person:
-        """Who signed in, by the query that the browser came back with. Raises ProviderDown and Refused."""
+    ) -> tuple[Person, str]:
+        """Who signed in, by the query that the browser came back with, and the provider's refresh token, if
+        any. Raises ProviderDown and Refused."""
         if not hmac.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
             raise Refused("this sign-in was begun in another window or has expired: start again")
         known = await self._known(login)
@@ -118,19 +119,39 @@ class IdentityProvider:
         code = answer.get("code", "")
         if not code:
             raise Refused("the identity provider returned no code: start again")
-        token = await self._exchanged(login, known.metadata, attempt, code, redirect_uri)
-        return who(login, await self._verified(login, known, token, attempt.nonce))
-
-    async def _exchanged(
-        self, login: LoginSettings, metadata: _Metadata, attempt: Attempt, code: str, redirect_uri: str
-    ) -> str:
-        """The ID token for a code."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": redirect_uri,
             "code_verifier": attempt.verifier,
         }
+        id_token, refresh_token = await self._exchanged(login, known.metadata, form)
+        if not id_token:
+            raise ProviderDown("token endpoint: no ID token")
+        claims = await self._verified(login, known, id_token)
+        given = claims.get("nonce")
+        if type(given) is not str or not hmac.compare_digest(given.encode(), attempt.nonce.encode()):
+            raise Refused("the identity provider's token belongs to another sign-in: start again")
+        return who(login, claims), refresh_token
+
+    async def renewed(self, login: LoginSettings, refresh_token: str) -> tuple[Person | None, str]:
+        """The person as the provider has them now, where it says, and its next refresh token, if it has
+        another. Raises ProviderDown, and Refused where it knows the person no more."""
+        known = await self._known(login)
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        id_token, refresh_token = await self._exchanged(login, known.metadata, form)
+        if not id_token:
+            return None, refresh_token
+        try:
+            claims = await self._verified(login, known, id_token)
+        except Refused as wrong:  # the provider's fault, and no word about the person
+            raise ProviderDown(f"renewal: {wrong}") from None
+        return who(login, claims), refresh_token
+
+    async def _exchanged(
+        self, login: LoginSettings, metadata: _Metadata, form: dict[str, str]
+    ) -> tuple[str, str]:
+        """The ID token and the refresh token for a code or a refresh token; "" for what is not there."""
         headers: Headers = [("content-type", "application/x-www-form-urlencoded")]
         secret = login.client_secret.value
         methods = metadata.token_endpoint_auth_methods_supported
@@ -148,12 +169,9 @@ class IdentityProvider:
             if error == "invalid_grant":
                 raise Refused("the identity provider's code has been used or has expired: start again")
             raise ProviderDown(f"token endpoint: status {status}, {_legible(error)}")
-        token = document.get("id_token")
-        if type(token) is not str or len(token) > _MAX_TOKEN_LETTERS:
-            raise ProviderDown("token endpoint: no ID token")
-        return token
+        return _token(document, "id_token"), _token(document, "refresh_token")
 
-    async def _verified(self, login: LoginSettings, known: _Cached, token: str, nonce: str) -> dict[str, Any]:
+    async def _verified(self, login: LoginSettings, known: _Cached, token: str) -> dict[str, Any]:
         import jwt
 
         try:
@@ -177,9 +195,6 @@ class IdentityProvider:
             isinstance(audiences, list) and len(audiences) > 1 and "azp" not in claims
         ):
             raise Refused("the identity provider's token was issued to another application")
-        given = claims.get("nonce")
-        if type(given) is not str or not hmac.compare_digest(given.encode(), nonce.encode()):
-            raise Refused("the identity provider's token belongs to another sign-in: start again")
         return claims
 
     async def _key(self, login: LoginSettings, known: _Cached, id: object) -> PyJWK:
@@ -281,6 +296,11 @@ def _group(login: LoginSettings, claims: Mapping[str, Any]) -> str:
     if login.groups and not login.default_group:
         raise Refused("you are in no group that may use this gateway")
     return login.default_group
+
+
+def _token(document: Mapping[str, Any], name: str) -> str:
+    token = document.get(name)
+    return token if type(token) is str and len(token) <= _MAX_TOKEN_LETTERS else ""
 
 
 def _check_url(url: str, issuer: str) -> None:

@@ -31,6 +31,7 @@ from wireglot.gateway.login.device_codes import (
     shown_code,
 )
 from wireglot.gateway.login.oidc import IdentityProvider, ProviderDown, new_attempt
+from wireglot.gateway.login.provider_grants import ProviderGrants
 from wireglot.gateway.login.tokens import Granted, Refused, SignInTokens
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.process_limits import KIB
@@ -94,8 +95,9 @@ class LoginPages:
         self._table = state.keys
         self._settle_seconds = 1.2 * state.pace.keys_look_seconds + 0.3
         self._codes = DeviceCodes(state.documents, state.counters)
-        self._tokens = SignInTokens(self._keys, state.keys, gatekeeper, note)
         self._provider = IdentityProvider(transports)
+        self._grants = ProviderGrants(state.documents, state.counters, self._provider)
+        self._tokens = SignInTokens(self._keys, state.keys, gatekeeper, note, self._grants.check)
         self._browsers = BrowserSessions(state.sealer)
         self._protocol: Final[dict[str, Handler]] = {
             "login.metadata": self._metadata,
@@ -162,6 +164,9 @@ class LoginPages:
             problem = OAuthError("slow_down", _BUSY, 429, many.wait)
         except StoreDown:
             problem = OAuthError("temporarily_unavailable", "the gateway's store is not available", 503, 2)
+        except ProviderDown as down:
+            self._note("error", "identity provider not usable", detail=str(down))
+            problem = OAuthError("temporarily_unavailable", "the identity provider cannot be asked", 503, 2)
         except RequestError as refused:
             problem = OAuthError("temporarily_unavailable", str(refused), refused.error.status or 503, 2)
         document = {"error": problem.error}
@@ -238,7 +243,9 @@ class LoginPages:
             raise OAuthError("expired_token")
         try:
             request, decision = await self._codes.poll(device_code)
-            return await self._tokens.issue(decision.parent, request.surface, page.head.peer, page.settings)
+            return await self._tokens.issue(
+                decision.parent, request.surface, page.head.peer, page.settings, decision.grant
+            )
         except NotYet as not_yet:
             raise OAuthError(not_yet.error, status=429 if not_yet.error == "slow_down" else 400) from None
         except Refused as refused:
@@ -398,7 +405,8 @@ class LoginPages:
         _send_page(step.page, body, more=[self._browsers.gone(step.base)])
 
     async def _decided(self, step: _Step, parent: str, name: str) -> None:
-        if not await self._codes.decide(step.request, Decision(parent)):
+        grant = step.session.grant if parent == step.session.parent else ""
+        if not await self._codes.decide(step.request, Decision(parent, grant)):
             _send_page(step.page, html.message_page("Too late", _EXPIRED), 400)
             return
         self._note(
@@ -444,7 +452,8 @@ class LoginPages:
         try:
             if session is None or session.attempt is None or "oidc" not in login.approval:
                 raise Refused("this sign-in was begun in another browser or has expired: start again")
-            person = await self._provider.person(login, session.attempt, query, f"{base}/device/callback")
+            back = f"{base}/device/callback"
+            person, refresh_token = await self._provider.person(login, session.attempt, query, back)
             row = await self._tokens.person(person, page.settings)
         except ProviderDown as down:
             self._provider_down(page, down)
@@ -459,7 +468,10 @@ class LoginPages:
             return
         if session.user_code:
             found = msgspec.structs.replace(
-                self._browsers.begin(), user_code=session.user_code, parent=row.digest
+                self._browsers.begin(),
+                user_code=session.user_code,
+                parent=row.digest,
+                grant=await self._grants.keep(refresh_token, login),
             )
             _redirect(page, "/device", [self._browsers.cookie(found, base)])
             return

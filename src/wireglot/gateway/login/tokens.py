@@ -7,7 +7,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -54,6 +54,10 @@ class Person(msgspec.Struct, frozen=True):
     group: str
 
 
+Recheck = Callable[[str, LoginSettings], Awaitable[Person | None]]
+"""The person of a grant as the identity provider has them now, None where it does not say. Raises Refused."""
+
+
 class SignInTokens:
     def __init__(
         self,
@@ -61,15 +65,19 @@ class SignInTokens:
         table: KeyTable,
         gatekeeper: Gatekeeper,
         note: Note,
+        recheck: Recheck,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._keys = keys
         self._table = table
         self._gatekeeper = gatekeeper
         self._note = note
+        self._recheck = recheck
         self._wall = wall
 
-    async def issue(self, parent: str, surface: str, address: str, settings: Settings) -> Granted:
+    async def issue(
+        self, parent: str, surface: str, address: str, settings: Settings, grant: str = ""
+    ) -> Granted:
         """Tokens for a new device of the key with the digest `parent`. Refused where it opens nothing."""
         await self._table.refresh()
         key = self._gatekeeper.key_of(parent, settings)
@@ -93,6 +101,7 @@ class SignInTokens:
                 refresh="",
                 surface=surface,
                 address=network_of(address),
+                grant=grant,
             )
             made, sign_in = _made(blank, login, now, _earliest(expires, key.expires))
             row = KeyRow(_NAME + id, "", "", now, expires=expires, owner=key.owner, sign_in=sign_in)
@@ -128,7 +137,7 @@ class SignInTokens:
             return None
         await self._table.refresh()
         key = self._gatekeeper.key_of(before.parent, settings)
-        if key is None:
+        if key is None or not await self._is_still(row.name, before, settings, address):
             return None
         made, sign_in = _made(before, settings.login, self._now(), _earliest(row.expires, key.expires))
         changed = msgspec.structs.replace(
@@ -141,6 +150,19 @@ class SignInTokens:
             return None  # another request used it at the same time, or the sign-in was revoked
         await self._table.refresh()
         return _granted(made, parsed[1], parsed[2], key)
+
+    async def _is_still(self, name: str, sign_in: SignIn, settings: Settings, address: str) -> bool:
+        """Whether the identity provider still knows the person, where it can be asked; limits follow it."""
+        if not sign_in.grant or settings.login is None:
+            return True
+        try:
+            person = await self._recheck(sign_in.grant, settings.login)
+            if person is not None and (await self.person(person, settings)).name != sign_in.key:
+                raise Refused("the identity provider has another person")
+        except Refused as refused:
+            await self._end(name, "device signed out", address, str(refused))
+            return False
+        return True
 
     async def revoke(self, token: str, address: str) -> None:
         """End the sign-in that has this token; any other token is left alone (RFC 7009, 2.2)."""
@@ -189,10 +211,11 @@ class SignInTokens:
                 return made
         raise Refused("the key is being changed by another request: try again")
 
-    async def _end(self, name: str, why: str, address: str) -> None:
+    async def _end(self, name: str, why: str, address: str, detail: str = "") -> None:
         await Keyring(self._keys).revoke(name)
         await self._table.refresh()
-        self._note("warn" if "twice" in why else "info", why, name=name, peer=address)
+        more = {"detail": detail} if detail else {}
+        self._note("warn" if "twice" in why else "info", why, name=name, peer=address, **more)
 
     async def _make_room(self, key: str) -> None:
         """Sign-ins that are over are deleted when the key signs in again."""

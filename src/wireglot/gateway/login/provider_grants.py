@@ -1,0 +1,72 @@
+"""Refresh tokens of the identity provider: whether a person still is one there, asked at each renewal.
+
+They are kept only where the scopes have `offline_access`. Other refresh tokens end with the person's session
+in a browser, often within the hour, and would sign people out.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from wireglot.gateway.login.oidc import IdentityProvider, ProviderDown
+from wireglot.gateway.login.tokens import Person, Refused
+from wireglot.gateway.settings import LoginSettings
+from wireglot.gateway.state.stored_forms import now_ms
+from wireglot.stores.base import Counters
+from wireglot.stores.records import Document
+from wireglot.stores.seal import SealedDocuments
+
+OFFLINE: Final = "offline_access"
+_OWNER: Final = "\0login"
+_KIND: Final = "login-grant"
+_LOCK_SECONDS: Final = 30.0
+_DAY_MS: Final = 86_400_000
+_CODE_MS: Final = 600_000
+"""From signing in to the first token."""
+
+
+class ProviderGrants:
+    def __init__(self, documents: SealedDocuments, counters: Counters, provider: IdentityProvider) -> None:
+        self._documents = documents
+        self._counters = counters
+        self._provider = provider
+
+    async def keep(self, refresh_token: str, login: LoginSettings) -> str:
+        """The id under which it is kept for as long as a sign-in; "" where it is not."""
+        if not refresh_token or OFFLINE not in login.scopes:
+            return ""
+        id = secrets.token_urlsafe(24)
+        await self._documents.put([_document(id, refresh_token, login)])
+        return id
+
+    async def check(self, id: str, login: LoginSettings) -> Person | None:
+        """The person as the provider has them now, None where it does not say. Raises Refused where there is
+        none any more, ProviderDown where nobody knows."""
+        holder = secrets.token_hex(8)
+        # A provider takes a refresh token twice for a theft, and ends all of the person's.
+        if not await self._counters.lock(f"login grant {id}", holder, _LOCK_SECONDS):
+            raise ProviderDown("another request renews the same sign-in")
+        try:
+            found = await self._documents.get(_OWNER, _KIND, [id])
+            if not found:
+                raise Refused("the sign-in is over")
+            person, refresh_token = await self._provider.renewed(login, found[0].body.decode())
+            if refresh_token:
+                await self._documents.replace(_document(id, refresh_token, login, found[0]))
+            return person
+        finally:
+            await self._counters.unlock(f"login grant {id}", holder)
+
+
+def _document(id: str, refresh_token: str, login: LoginSettings, before: Document | None = None) -> Document:
+    now = now_ms()
+    expires = now + int(login.refresh_days * _DAY_MS) + _CODE_MS
+    return Document(
+        _OWNER,
+        _KIND,
+        id,
+        refresh_token.encode(),
+        created=before.created if before is not None else now,
+        expires=before.expires if before is not None else expires,
+    )
