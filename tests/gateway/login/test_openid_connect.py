@@ -332,6 +332,18 @@ def test_an_answer_in_the_name_of_another_provider_is_refused(
     assert "/token" not in [request.path for request in provider.requests]
 
 
+@pytest.mark.parametrize(
+    "query", ["", "&".join(["a=1"] * 500), "state=%ff%00&code=%f0", "state=&code=x", "?&=&;"]
+)
+def test_a_way_back_that_nobody_went_is_refused(running: LiveGateway, query: str):
+    device, browser = Device(running), Browser(running)
+    device.begin()
+    browser.enter(device.user_code)
+    browser.get("/device/sign-in", site="same-origin")
+    assert browser.get(f"/device/callback?{query}", site="cross-site").status == 403
+    assert Browser(running).get(f"/device/callback?{query}", site="cross-site").status == 403
+
+
 def test_parameters_lead_nowhere_else(running: LiveGateway, provider: IdentityProvider):
     device, browser = Device(running), Browser(running)
     device.begin()

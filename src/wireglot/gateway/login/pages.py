@@ -362,7 +362,7 @@ class LoginPages:
 
     async def _approve(self, step: _Step) -> None:
         key = None
-        if step.session.parent and step.session.parent != ADMIN:
+        if step.session.parent and step.session.parent != ADMIN and "oidc" in step.login.approval:
             key = self._gatekeeper.key_of(step.session.parent, step.page.settings)
         if key is None:
             body = self._ways(step.login, step.session, step.request, "Sign in first.")
@@ -448,7 +448,7 @@ class LoginPages:
     async def _callback(self, page: PageRequest, login: LoginSettings) -> None:
         base = _base(page.head, login)
         session = self._browser(page, base)
-        query = dict(parse_qsl(page.head.query, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+        query = dict(reversed(parse_qsl(page.head.query, keep_blank_values=True)))
         try:
             if session is None or session.attempt is None or "oidc" not in login.approval:
                 raise Refused("this sign-in was begun in another browser or has expired: start again")
