@@ -437,6 +437,28 @@ def test_one_address_gets_a_bounded_number_of_codes(running: LiveGateway):
     assert int(refused.headers["retry-after"]) > 0
 
 
+GARBAGE = (
+    b"\xff\xfe\x00",
+    b"&" * 100,
+    b"a=1&" * 100,
+    b"grant_type=%00%ff&device_code=%00&refresh_token=%00&token=%00&csrf=%00&action=code&user_code=%00",
+    b"grant_type=refresh_token&refresh_token=wgr-0123456789ab.%f0%9f%98%80",
+    b"action=assign&name=%00&csrf=" + b"x" * 5000,
+    b"surface=" + b"%00" * 60,
+)
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=x"]
+)
+def test_garbage_is_refused_or_ignored(shared: LiveGateway, kind: str):
+    for path in ("/oauth/token", "/oauth/revoke", "/device"):
+        for body in GARBAGE:
+            assert send(shared, "POST", path, body, content_type=kind).status < 500
+    too_large = send(shared, "POST", "/oauth/token", b"a" * 20_000, content_type=kind)
+    assert too_large.status == 413
+
+
 # Where it is off, and whose word counts.
 
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from wireglot.dialects.registry import COMMON
+from wireglot.gateway.config.keys import NAME_EXPECTED, is_name
 from wireglot.gateway.entry.callers import LOCAL, Caller, Gatekeeper
 from wireglot.gateway.entry.guard import check_origin, host_name, is_loopback
 from wireglot.gateway.entry.routes import Asked
@@ -381,6 +382,8 @@ class LoginPages:
         try:
             parent = next((key.digest for key in settings.keys if key.name == name), "")
             if not parent:
+                if not is_name(name):
+                    raise KeyRefused(f"name: expected {NAME_EXPECTED}")
                 row = await self._keys.get(name)
                 if row is None:
                     ring = Keyring(self._keys, {key.name for key in settings.keys}, settings.groups)
