@@ -277,6 +277,11 @@ OPERATORS: Final = {
 }
 _OWN_STATUS: Final = "the upstream's status; the reference answers 502 whatever failed"
 _OVERLOADED: Final = "the contract's text asks for 529; the reference answers 502 whatever failed"
+_ANTHROPICS_ANSWER: Final = "as Anthropic answers; Claude Code then asks for another model"
+UNKNOWN_MODEL: Final = {
+    "status": Intended("404", _ANTHROPICS_ANSWER),
+    "body.error.type": Intended('"not_found_error"', _ANTHROPICS_ANSWER),
+}
 _UNKNOWN_PATH: Final = "an unknown path is unknown to everyone, and says so in OpenAI's error format"
 UNKNOWN_PATH: Final = {
     "content-type": Intended("application/json", _UNKNOWN_PATH),
@@ -407,7 +412,11 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case("invalid refresh token", lambda gateway: gateway.refresh("unknown")),
         Case("a refresh token used twice", refreshed_twice),
         Case("refresh of a user whom the identity provider removed", refresh_of_a_removed_user),
-        Case("refresh while the identity provider is down", refresh_without_identity_provider),
+        Case(
+            "refresh while the identity provider is down",
+            refresh_without_identity_provider,
+            differs={"retry-after": Intended("2", "every 503 says when to come back")},
+        ),
         Case("no refresh token", form("/oauth/token", grant_type="refresh_token")),
     ),
     "Identity provider": (
@@ -454,7 +463,12 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
     "Messages": (
         Case("whole", ask(), forwarded=True),
         Case("streamed", ask(stream=True), events(*STREAM), STREAMED, forwarded=True),
-        Case("a query", ask(path="/v1/messages?beta=true"), forwarded=True),
+        Case(
+            "a query",
+            ask(path="/v1/messages?beta=true"),
+            differs={"upstream.query.beta": Intended(NONE, "the header names the betas, and is forwarded")},
+            forwarded=True,
+        ),
         Case("unknown fields", ask(brand_new={"deep": [1]}, another=None), forwarded=True),
         Case("unknown headers", ask(header_x_brand_new="1", header_x_app="cli"), forwarded=True),
         Case(
@@ -490,8 +504,8 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         ),
     ),
     "Refused requests": (
-        Case("unknown model", ask(model="claude-unheard-of-9")),
-        Case("unknown model, counting", ask(model="claude-unheard-of-9", path=COUNT)),
+        Case("unknown model", ask(model="claude-unheard-of-9"), differs=UNKNOWN_MODEL),
+        Case("unknown model, counting", ask(model="claude-unheard-of-9", path=COUNT), differs=UNKNOWN_MODEL),
         Case("a model that the user's group may not use", ask("limited", model=OTHER_MODEL)),
         Case("a model that it may use", ask("limited")),
         Case("no model", call("POST", "/v1/messages", body={"messages": []})),

@@ -367,6 +367,7 @@ cost_per_month = {pool}
 """,
     "login": """
 [login]
+scopes = ["openid", "email", "profile", "offline_access"]
 issuer = "{issuer}"
 client_id = "{client_id}"
 client_secret = "{client_secret}"

@@ -202,7 +202,7 @@ def test_no_id_in_any_field_of_an_error_reaches_a_client(stage: Any, dialect: st
 
 @pytest.mark.parametrize("dialect", UPSTREAMS)
 def test_no_id_of_an_error_within_a_stream_reaches_a_client(stage: Any, dialect: str) -> None:
-    bad = []
+    bad: list[tuple[Any, ...]] = []
     for turn, (name, id) in enumerate(IDS.items()):
         for client in some_clients(dialect, turn):
             pieces = in_stream(dialect, id)
