@@ -96,8 +96,8 @@ class Gatekeeper:
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self._keys: dict[str, ClientKey] = {}
         self._of: Settings | None = None
-        self._finding: tuple[Callable[[str], ClientKey | None], ...] = ()
-        """In this order: keys of the configuration, stored ones, sign-ins."""
+        self._find_signed_in: Callable[[str], ClientKey | None] = self._stored.find
+        """Under the settings `_of`."""
         self._signed_in: dict[str, tuple[ClientKey, KeyRow, ClientKey]] = {}
         """By the digest of an access token: the key and the sign-in that the last one was made of."""
         self._key_headers = tuple(
@@ -200,8 +200,7 @@ class Gatekeeper:
         return None
 
     def _finders(self, settings: Settings) -> tuple[Callable[[str], ClientKey | None], ...]:
-        self._configured(settings)
-        return self._finding
+        return self._configured(settings).get, self._stored.find, self._find_signed_in
 
     def _of_sign_in(self, settings: Settings, digest: str) -> ClientKey | None:
         """The key that a device signed in as, with what is the device's own: digest and expiry."""
@@ -226,7 +225,7 @@ class Gatekeeper:
         if self._of is not settings:
             self._keys = {key.digest: key for key in settings.keys}
             self._of = settings
-            self._finding = self._keys.get, self._stored.find, partial(self._of_sign_in, settings)
+            self._find_signed_in = partial(self._of_sign_in, settings)
         return self._keys
 
     def asks_for_keys(self, settings: Settings) -> bool:
