@@ -133,7 +133,7 @@ def test_everyone_gets_the_settings_of_all_and_a_group_its_own_over_them(gateway
     assert ada["settings"] == {
         "cleanupPeriodDays": 30,
         "permissions": {"deny": ["WebFetch"]},
-        "env": {**added, "DISABLE_AUTOUPDATER": "1"},
+        "env": {**added, "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "200000"},
     }
     assert bob["settings"]["permissions"] == {"deny": ["Bash"], "allow": ["Read"]}
     assert bob["settings"]["model"] == "demo/demo-chat"
@@ -147,17 +147,19 @@ def test_everyone_gets_the_settings_of_all_and_a_group_its_own_over_them(gateway
         ({"model": "claude-via/kimi/k3"}, "262144"),
         ({"env": {"ANTHROPIC_MODEL": "kimi/k3"}}, "262144"),
         ({"model": "kimi/k3", "env": {"CLAUDE_CODE_MAX_CONTEXT_TOKENS": "9"}}, "9"),
-        ({"model": "claude-opus"}, None),
-        ({"model": "elsewhere"}, None),
-        ({"model": 3}, None),
-        ({}, None),
+        ({"model": "large"}, "900000"),
+        ({"model": "claude-opus"}, "262144"),
+        ({"model": 3}, "262144"),
+        ({}, "262144"),
     ],
 )
 def test_claude_code_is_given_the_context_of_a_model_it_does_not_know(
-    settings: dict[str, Any], context: str | None
+    settings: dict[str, Any], context: str
 ) -> None:
     listing = (
         ListedModel("kimi/k3", "kimi", context=262_144, dialects=("openai-chat",)),
+        ListedModel("large", "mine", context=900_000, dialects=("gemini",)),
+        ListedModel("unknown", "mine", dialects=("gemini",)),
         ListedModel("claude-opus", "anthropic", context=1_000_000, dialects=("anthropic",)),
     )
     managed = surface("anthropic").client.managed
@@ -247,7 +249,7 @@ def test_a_model_is_answered_under_its_alias_and_under_no_other_name(gateway: Li
         assert ask("ada", model).model == model
     assert ask("bob", "claude-via/demo/demo-chat").content
     for name, model in (("bob", "claude-via/quick"), ("eve", "claude-via/demo/demo-chat")):
-        with pytest.raises(anthropic.PermissionDeniedError):
+        with pytest.raises(anthropic.BadRequestError, match="may not"):
             ask(name, model)
     client = anthropic.Anthropic(base_url=url, api_key=KEYS["ada"], max_retries=0)
     assert client.models.retrieve("claude-via/quick").id == "quick"

@@ -122,17 +122,16 @@ def with_aliases(listing: Sequence[ListedModel], agent: str) -> Sequence[ListedM
 
 def managed_settings(settings: dict[str, Any], listing: Sequence[ListedModel]) -> dict[str, Any]:
     """Claude Code's settings with what it cannot know: that the gateway lists its models and wants to know
-    what requests are for, and the context of a model that it does not recognize. What is set stays."""
+    what requests are for, and the context of models that it does not recognize: one figure for all, so that
+    of the model that is set, or the smallest. What is set stays."""
     given = settings.get("env", {})
     if not isinstance(given, dict):
         return settings
     env = {_DISCOVERY: "1", _HINTS: "1", **given}
-    chosen = settings.get("model", given.get("ANTHROPIC_MODEL"))
-    if type(chosen) is str:
-        name = chosen.removeprefix(ALIAS)
-        foreign = (model for model in listing if model.id == name and NAME not in model.dialects)
-        if (model := next(foreign, None)) is not None and model.context:
-            env.setdefault(_CONTEXT, str(model.context))
+    foreign = {model.id: model.context for model in listing if model.context and NAME not in model.dialects}
+    if foreign:
+        chosen = str(settings.get("model", given.get("ANTHROPIC_MODEL"))).removeprefix(ALIAS)
+        env.setdefault(_CONTEXT, str(foreign.get(chosen, min(foreign.values()))))
     return {**settings, "env": env}
 
 
