@@ -39,7 +39,6 @@ def gateway() -> Iterator[LiveGateway]:
 def environment(monkeypatch: pytest.MonkeyPatch, gateway: LiveGateway) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{gateway.port}")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "any")
-    monkeypatch.setenv("NO_COLOR", "1")
 
 
 def shown(given: Any, *options: str) -> str:
@@ -99,8 +98,6 @@ def test_a_gateway_that_is_away_is_said_in_the_line(monkeypatch: pytest.MonkeyPa
     assert "expected http://HOST:PORT" in shown(GIVEN, "--url", "here")
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
     assert "ANTHROPIC_BASE_URL is not set" in shown(GIVEN)
-    monkeypatch.delenv("NO_COLOR")
-    assert shown(GIVEN).endswith("\x1b[0m")
 
 
 def test_run_sets_it_for_the_run_and_only_where_it_is_asked_to() -> None:

@@ -150,8 +150,15 @@ def without_later_fields(text: str) -> str:
     return as_older_ones_read(text)
 
 
+_LATER_PAGE_FIELDS = re.compile(
+    r'"(?:group|owner|sign_in_of)":null,|"(?:route|last_request|currency)":"[^"]*",(?=.{0,120}"items":)'
+)
+"""Of pages about keys, which have none of them, and about one session."""
+
+
 def as_older_ones_read(text: str) -> str:
     """A text with its envelopes opened, without what newer versions seal behind all else."""
+    text = _LATER_PAGE_FIELDS.sub("", text)
     return _UNSIGNED_ITEM.sub("", _ENVELOPE.sub(lambda found: _without_owner(found[0]), text))
 
 

@@ -22,7 +22,6 @@ _SECONDS: Final = 2.0
 _MAX_INPUT: Final = 1024 * 1024
 _MAX_LOSSES: Final = 3
 _KEYS: Final = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "WIREGLOT_KEY")
-_YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
 _KILO: Final = 1000
 
 
@@ -30,8 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = _given(sys.stdin.buffer.read(_MAX_INPUT))
     url = arguments.url or os.environ.get("ANTHROPIC_BASE_URL", "")
     key = next((os.environ[name] for name in _KEYS if os.environ.get(name)), "")
-    session = _Session.found(url, key, _text(given, "session_id"))
-    print(line(given, session, color="NO_COLOR" not in os.environ))
+    print(line(given, _Session.found(url, key, _text(given, "session_id"))))
     return OK
 
 
@@ -54,7 +52,8 @@ class _Session:
             answer = _asked(address, f"/v1/sessions/{quote(session, safe='')}", key)
             if answer.status != 200:
                 # Before its first request a session is not known.
-                return cls({}, [], "" if answer.status == 404 else answer.complaint())
+                is_new = answer.status == 404 and "error" in answer.document()
+                return cls({}, [], "" if is_new else answer.complaint())
             document = answer.document()
             latest = _text(document, "last_request")
             if not latest:
@@ -65,7 +64,7 @@ class _Session:
             return cls({}, [], str(fault))
 
 
-def line(given: Mapping[str, Any], session: _Session, *, color: bool = False) -> str:
+def line(given: Mapping[str, Any], session: _Session) -> str:
     """Model and route, cost, context used, serious losses: what is not known is left out."""
     document = session.document
     model = _inner(given, "model")
@@ -75,16 +74,16 @@ def line(given: Mapping[str, Any], session: _Session, *, color: bool = False) ->
     if type(cost) is int:
         pieces.append(f"{cost / MICRO:.2f} {_text(document, 'currency')}".strip())
     pieces += _context(_inner(given, "context_window"))
-    shown = " · ".join(map(one_line, pieces))
-    warning = one_line(f"gateway: {session.fault}" if session.fault else _warning(session.losses))
-    if not warning:
-        return shown
-    return f"{shown} · {_YELLOW}{warning}{_PLAIN}" if color else f"{shown} · {warning}"
+    if session.fault:
+        pieces.append(f"gateway: {session.fault}")
+    elif session.losses:
+        pieces.append(_lost(session.losses))
+    return " · ".join(map(one_line, pieces))
 
 
-def _warning(losses: list[str]) -> str:
+def _lost(losses: list[str]) -> str:
     more = f" and {len(losses) - _MAX_LOSSES} more" if len(losses) > _MAX_LOSSES else ""
-    return f"lost: {', '.join(losses[:_MAX_LOSSES])}{more}" if losses else ""
+    return f"lost: {', '.join(losses[:_MAX_LOSSES])}{more}"
 
 
 def _context(window: Mapping[str, Any]) -> list[str]:

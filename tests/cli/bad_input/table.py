@@ -504,6 +504,25 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "broken pipe": reader_leaves("pairs"),
         "ctrl-c": interrupted("pairs", "wireglot.cli.pairs"),
     },
+    "statusline": {
+        "typo": (
+            Case("statuslin", 2, "there is no command statuslin: did you mean statusline? (see wireglot --help)"),
+            Case("statusline --ulr x", 2, "unknown option --ulr: did you mean --url? (see wireglot statusline --help)"),
+            Case("statusline", 0, out="wireglot", given="{no json"),
+        ),
+        "missing file": NO_FILES,
+        "wrong key": (
+            Case("statusline --url {gateway}", 0, out="wireglot · ", given='{"session_id": "s"}', env={"WIREGLOT_KEY": WRONG}),
+        ),
+        "dead host": tuple(
+            Case(f"statusline --url {url}", 0, out="wireglot · ", given='{"session_id": "s"}')
+            for url in ("{refused}", "{silent}", "{tls}", "{banner}", "{page}", "{moved}", "127.0.0.1:8484")
+        ),
+        "port in use": NO_PORTS,
+        "no terminal": (Case("statusline", 0, out="wireglot"),),
+        "broken pipe": reader_leaves("statusline"),
+        "ctrl-c": interrupted("statusline", "wireglot.cli.statusline"),
+    },
     "smoke": {
         "typo": (
             Case("smok", 2, "there is no command smok: did you mean smoke? (see wireglot --help)"),
@@ -576,7 +595,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("usag", 2, "there is no command usag: did you mean usage? (see wireglot --help)"),
             Case("usage --sicne 7d", 2, "unknown option --sicne: did you mean --since? (see wireglot usage --help)"),
-            Case("usage --by modle", 2, "--by: expected some of key, model, provider, day, session, outcome, operation, with commas between, got 'modle'"),
+            Case("usage --by modle", 2, "--by: expected some of key, model, provider, day, session, outcome, operation, purpose, agent, with commas between, got 'modle'"),
             Case("usage --since yesterday", 2, "--since: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got 'yesterday'"),
             Case("usage --since 99999999999w", 2, "--since: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got '99999999999w'"),
             Case("usage --until 99999999999999999999", 2, "--until: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got '99999999999999999999'"),

@@ -358,7 +358,7 @@ def test_a_form_of_another_site_decides_nothing(running: LiveGateway, how: dict[
     device, browser = Device(running), Browser(running)
     device.begin()
     browser.enter(device.user_code)
-    answer = browser.post({"action": "key", "key": KEY}, **how)  # type: ignore[arg-type]
+    answer = browser.post({"action": "key", "key": KEY}, **how)  # type: ignore[arg-type]  # None leaves a header out
     assert answer.status == 403
     assert error_of(device.poll()) == (400, "authorization_pending")
 

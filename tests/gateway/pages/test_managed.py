@@ -148,6 +148,7 @@ def test_everyone_gets_the_settings_of_all_and_a_group_its_own_over_them(gateway
         ({"env": {"ANTHROPIC_MODEL": "kimi/k3"}}, "262144"),
         ({"model": "kimi/k3", "env": {"CLAUDE_CODE_MAX_CONTEXT_TOKENS": "9"}}, "9"),
         ({"model": "large"}, "900000"),
+        ({"model": "tiny"}, "8192"),
         ({"model": "claude-opus"}, "262144"),
         ({"model": 3}, "262144"),
         ({}, "262144"),
@@ -160,6 +161,7 @@ def test_claude_code_is_given_the_context_of_a_model_it_does_not_know(
         ListedModel("kimi/k3", "kimi", context=262_144, dialects=("openai-chat",)),
         ListedModel("large", "mine", context=900_000, dialects=("gemini",)),
         ListedModel("unknown", "mine", dialects=("gemini",)),
+        ListedModel("tiny", "mine", context=8_192, dialects=("openai-chat",)),
         ListedModel("claude-opus", "anthropic", context=1_000_000, dialects=("anthropic",)),
     )
     managed = surface("anthropic").client.managed

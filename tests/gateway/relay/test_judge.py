@@ -673,6 +673,6 @@ def test_verdicts_are_charged_to_the_shared_budget() -> None:
         verdicts(ask(gateway, "ls", headers={"x-api-key": "key-a"}))
         wait_until(lambda: len(gateway.log()) == 2)
         used = sum(line["tokens"]["input"] + line["tokens"]["output"] for line in gateway.log())
-        budgets = gateway.process.state.counters._budgets  # type: ignore[attr-defined]
+        budgets = gateway.process.state.counters._budgets  # type: ignore[attr-defined]  # the counters of one process
         wait_until(lambda: [spent for spent, _ in budgets.values()] == [used])
         assert [name.rpartition(":")[0] for name in budgets] == ["budget:group:a:tokens"]

@@ -187,7 +187,7 @@ def test_the_metrics_have_the_group_beside_its_keys() -> None:
         await desk.limiter.budgets.look()
         metrics = Metrics()
         desk.limiter.budgets.publish(metrics)
-        assert dict(metrics._all[-1]._read()) == {  # type: ignore[union-attr]
+        assert dict(metrics._all[-1]._read()) == {  # type: ignore[union-attr]  # a reading
             ("me", "tokens", "day"): 0.5,
             ("group:research", "tokens", "day"): 0.25,
         }

@@ -22,6 +22,8 @@ _ACCEPTED: Final = re.compile("claude|anthropic", re.IGNORECASE)
 _CLAUDE_CODE: Final = ("claude-code/", "claude-cli/")
 _DISCOVERY: Final = "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY"
 _HINTS: Final = "CLAUDE_CODE_GATEWAY_HINT_HEADERS"
+_MIN_CONTEXT: Final = 64_000
+"""Its instructions and tools alone take a third of it: nobody works with a smaller one."""
 _CONTEXT: Final = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 """Anthropic's own way to say that a release date is not known."""
@@ -123,7 +125,7 @@ def with_aliases(listing: Sequence[ListedModel], agent: str) -> Sequence[ListedM
 def managed_settings(settings: dict[str, Any], listing: Sequence[ListedModel]) -> dict[str, Any]:
     """Claude Code's settings with what it cannot know: that the gateway lists its models and wants to know
     what requests are for, and the context of models that it does not recognize: one figure for all, so that
-    of the model that is set, or the smallest. What is set stays."""
+    of the model that is set, or the smallest that is of use. What is set stays."""
     given = settings.get("env", {})
     if not isinstance(given, dict):
         return settings
@@ -131,7 +133,9 @@ def managed_settings(settings: dict[str, Any], listing: Sequence[ListedModel]) -
     foreign = {model.id: model.context for model in listing if model.context and NAME not in model.dialects}
     if foreign:
         chosen = str(settings.get("model", given.get("ANTHROPIC_MODEL"))).removeprefix(ALIAS)
-        env.setdefault(_CONTEXT, str(foreign.get(chosen, min(foreign.values()))))
+        usable = [context for context in foreign.values() if context >= _MIN_CONTEXT]
+        if context := foreign.get(chosen, min(usable, default=0)):
+            env.setdefault(_CONTEXT, str(context))
     return {**settings, "env": env}
 
 
