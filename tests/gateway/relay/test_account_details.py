@@ -297,6 +297,17 @@ def test_an_inference_profile_is_not_in_the_route(stage: Any) -> None:
     assert (got.status, got.headers["x-wireglot-route"]) == (200, "anthropic-up")
 
 
+@pytest.mark.parametrize(
+    "piece", ["a.", "a-", "0123abcd-", "sub-a", "1.", "org-", "project ", "a@", " (it says: "]
+)
+def test_the_length_of_an_error_costs_no_more_than_its_letters(piece: str) -> None:
+    """A provider repeats what the caller sent. With a cost that grows as the square this takes hours."""
+    long = piece * (1_000_000 // len(piece))
+    assert not names_account(long)
+    error = ApiError("rate_limit", long, code="rate_limit_exceeded")
+    assert without_account(error, None).message == long
+
+
 def test_the_inspector_hides_it_from_a_client_key() -> None:
     """The admin sees the provider's words and the bodies; the caller's key opens its own rows without them."""
     with ScriptedUpstream() as upstream:

@@ -52,6 +52,7 @@ _RECOVERY: Final = re.compile(
 )
 """By these sentences clients shorten a conversation."""
 
+# Searched for in whatever a provider repeats of a request: no part may begin with an unbounded repetition.
 _ACCOUNT: Final = re.compile(
     r"\barn:[a-z0-9-]*:"
     r"|(?<![\w.])(?:\d{10,}|\d{4}-\d{4}-\d{4})(?![\w.])"  # of Amazon's accounts and Google's projects
@@ -60,15 +61,15 @@ _ACCOUNT: Final = re.compile(
     r"|\b(?:projects?|accounts?|subscriptions?|tenants?|organi[sz]ations?|workspaces?|consumer"
     r"|resource ?groups?|deployments?)(?:[ _-]?(?:id|number|name))?(?:[\"'`:=/\s#(<\[]|\\){1,6}"
     r"(?=[\w.:-]{0,80}[\d-])[\w.:-]{3,}"
-    r"|\b(?:[a-z0-9_-]+\.)+(?:amazonaws\.com|amazonaws\.com\.cn|googleapis\.com|gserviceaccount\.com|azure\.com"
+    r"|[a-z0-9_-]\.(?:amazonaws\.com|amazonaws\.com\.cn|googleapis\.com|gserviceaccount\.com|azure\.com"
     r"|azure\.us|azure\.cn|azure-api\.net|azurewebsites\.net|windows\.net|microsoftonline\.com"
     r"|internal|local|localdomain|svc|lan|corp|intranet|cluster)\b"
     r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
-    r"|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]+",
+    r"|[\w.+-]@[\w-]{1,64}\.[\w.-]",
     re.IGNORECASE,
 )
-_QUOTED: Final = re.compile(r" \(it says: .*\)(?=: )")
-"""What a provider said when it rejected a key, in the gateway's own sentence (`relay/explanation.py`)."""
+_QUOTED: Final = (" (it says: ", "): ")
+"""Around what a provider said when it rejected a key, in our own sentence (`relay/explanation.py`)."""
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_]{0,63}|\d{1,5}")
 """What a type or a code of a provider looks like. Ids have digits and dashes."""
 _SHORTEST_VALUE: Final = 5
@@ -84,7 +85,7 @@ def without_account(error: ApiError, provider: Provider | None, url: str = "") -
     message, param = error.message, error.param
     is_own = not error.type and error.code in _OWN_CODES
     if is_own:
-        message = _QUOTED.sub("", message)
+        message = _without_quoted(message)
     if (error.kind not in _ABOUT_REQUEST and not is_own) or names_account(message, known):
         message = _sentence(error)
     if not param.isascii() or names_account(param, known):
@@ -119,6 +120,12 @@ def without_account_text(text: str, provider: Provider | None) -> str:
 def shown_model(model: str) -> str:
     """The name of an upstream model, "" where the name holds that of an account."""
     return "" if any(mark in model for mark in _ACCOUNT_MODEL) else model
+
+
+def _without_quoted(message: str) -> str:
+    before, after = _QUOTED
+    start, end = message.find(before), message.rfind(after)
+    return message[:start] + message[end + 1 :] if 0 <= start < end else message
 
 
 def _sentence(error: ApiError) -> str:
