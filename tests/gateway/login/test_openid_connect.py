@@ -130,6 +130,23 @@ def test_a_person_whose_key_is_revoked_is_out(running: LiveGateway, provider: Id
     assert b"revoked" in page.body
 
 
+def test_another_address_makes_nobody_another_caller(provider: IdentityProvider):
+    """Else a person gets a new budget with every change of the address, and is back after a revocation."""
+    with gateway(with_provider(provider, OFFLINE)) as running:
+        tokens = approved(running, provider)[0].poll().json()
+        provider.user = User("ada", "ada.l@example.com", ("dev",))
+        provider._refreshable = dict.fromkeys(provider._refreshable, provider.user)
+        assert Device(running).renew(tokens["refresh_token"]).status == 200
+        approved(running, provider)[0].poll()
+        people = {name: key["owner"] for name, key in keys_of(running).items() if not key["sign_in_of"]}
+        assert people == {"ada@example.com": "ada.l@example.com"}
+        Visitor(running).ask("DELETE", "/v1/admin/keys/ada@example.com", authorization=f"Bearer {ADMIN}")
+        provider.user = User("ada", "another@example.com", ("dev",))
+        page = _refused(running, provider)
+        assert page is not None
+        assert b"revoked" in page.body
+
+
 @pytest.mark.parametrize(
     ("user", "group"),
     [

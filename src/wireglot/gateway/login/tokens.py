@@ -180,11 +180,14 @@ class SignInTokens:
 
     async def person(self, person: Person, settings: Settings) -> KeyRow:
         """The key of a person, made at the first sign-in: budgets and data are the person's, however often
-        they sign in. Its name is the readable one, unless that is another key's."""
+        they sign in, and whatever their address is by then. Its name is the readable one of the first
+        sign-in, unless that was another key's."""
         subject = hashlib.sha256(person.subject.encode("utf-8", "surrogatepass")).hexdigest()
         names = _names(person.owner, subject)
         for _ in range(_TRIES):
-            rows = {name: await self._keys.get(name) for name in names}
+            await self._table.refresh()
+            known = (*self._table.names_of_person(subject), *names)
+            rows = {name: await self._keys.get(name) for name in known}
             mine = next((row for row in rows.values() if row is not None and row.subject == subject), None)
             if mine is not None and mine.revoked:
                 raise Refused("your access to this gateway has been revoked")

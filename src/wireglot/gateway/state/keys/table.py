@@ -90,6 +90,11 @@ class KeyTable:
         """The devices that signed in as a key, those that have ended too."""
         return [row for row in self._rows.values() if row.sign_in is not None and row.sign_in.key == name]
 
+    def names_of_person(self, subject: str) -> list[str]:
+        """The keys of a person of the identity provider, revoked ones first."""
+        found = [row for row in self._rows.values() if row.subject == subject]
+        return [row.name for row in sorted(found, key=lambda row: not row.revoked)]
+
     def _opened(self, digest: str) -> ClientKey | KeyRow | None:
         if self._read is None or self.clock() - self._read > TRUSTED_SECONDS:
             # It may have been revoked since, or made since: nobody knows.
