@@ -297,6 +297,22 @@ def test_an_inference_profile_is_not_in_the_route(stage: Any) -> None:
     assert (got.status, got.headers["x-wireglot-route"]) == (200, "anthropic-up")
 
 
+def test_an_inference_profile_is_in_no_page_of_a_client_key() -> None:
+    """Callers ask for an alias: the page of their session and the refusal for want of a price say no more."""
+    with ScriptedUpstream() as upstream:
+        poor = hashlib.sha256(b"the-poor-key").hexdigest()
+        more = f'[models]\nfast = "anthropic-up/{IDS["ARN"]}"\n[keys.poor]\nhash = "sha256:{poor}"\ncost_per_day = 1\n'
+        with LiveGateway(toml(upstream) + more) as gateway:
+            sent = {**KEYED, "x-claude-code-session-id": "s-1"}
+            assert ask(gateway, CLIENTS[0], "fast", headers=sent).status == 200
+            request = urllib.request.Request(f"{gateway.url}/v1/sessions/s-1", headers=KEYED)
+            with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
+                assert msgspec.json.decode(answer.read())["route"] == "anthropic-up"
+            refused = ask(gateway, CLIENTS[0], "fast", headers={"authorization": "Bearer the-poor-key"})
+            assert b"there is no price for what anthropic-up costs" in refused.body
+            assert b"arn:" not in refused.body
+
+
 @pytest.mark.parametrize(
     "piece", ["a.", "a-", "0123abcd-", "sub-a", "1.", "org-", "project ", "a@", " (it says: "]
 )

@@ -16,6 +16,7 @@ from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, invalid_value, with_request_errors
 from wireglot.gateway.process_limits import KIB
+from wireglot.gateway.request.account_details import shown_model
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
@@ -234,7 +235,7 @@ def _estimate(
     credential = target.provider.credentials[0] if target.provider.credentials else None
     source = credential.secret.source if credential is not None else ""
     return {
-        "model": target.model,
+        "model": target.model if viewer.sees_all else shown_model(target.model),
         "provider": target.provider.name,
         "dialect": target.dialect,
         "pays": source if viewer.sees_all else target.provider.name,

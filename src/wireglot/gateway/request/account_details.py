@@ -122,6 +122,12 @@ def shown_model(model: str) -> str:
     return "" if any(mark in model for mark in _ACCOUNT_MODEL) else model
 
 
+def shown_route(provider: str, model: str) -> str:
+    """Where a request went, for a caller with a client key."""
+    model = shown_model(model)
+    return f"{provider}/{model}" if model else provider
+
+
 def _without_quoted(message: str) -> str:
     before, after = _QUOTED
     start, end = message.find(before), message.rfind(after)

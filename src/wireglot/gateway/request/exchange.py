@@ -17,7 +17,7 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.account_details import shown_model
+from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.aside import LARGE_BYTES, weight
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
@@ -270,10 +270,10 @@ class Exchange(msgspec.Struct, eq=False):
         record, job = self.record, self.job
         headers = identity_of(record.id, job.surface)
         if record.provider:
-            model = record.upstream_model
+            route = f"{record.provider}/{record.upstream_model}"
             if job.caller.key is not None:
-                model = shown_model(model)
-            headers.append(("x-wireglot-route", f"{record.provider}/{model}" if model else record.provider))
+                route = shown_route(record.provider, record.upstream_model)
+            headers.append(("x-wireglot-route", route))
         origin = job.head.headers.get("origin")
         if origin is not None and origin in job.settings.server.origins:
             headers += cross_origin(origin)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from wireglot.dialects.base import Context
 from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size, unavailable
 from wireglot.gateway.state.conversations.items import Stem, as_wire, item_form, parsed
 from wireglot.gateway.state.conversations.store import ConversationStore, Seen
@@ -287,6 +288,9 @@ class SessionPages:
         said = (row for row in rows if row.operation == "generate" and row.purpose in ("", "main"))
         latest = next(said, rows[0])
         dialects = tuple(dict.fromkeys(row.dialect for row in reversed(rows)))
+        route = f"{latest.provider}/{latest.upstream_model}"
+        if page.caller.key is not None:
+            route = shown_route(latest.provider, latest.upstream_model)
         return Session(
             id=id,
             caller=caller,
@@ -297,7 +301,7 @@ class SessionPages:
             dialects=dialects,
             first=total.first,
             last=total.last,
-            route=f"{latest.provider}/{latest.upstream_model}" if latest.provider else "",
+            route=route if latest.provider else "",
             last_request=latest.id,
         )
 

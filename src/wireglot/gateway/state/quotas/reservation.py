@@ -15,6 +15,7 @@ from wireglot.gateway.config.prices import known_price, why_unknown
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics, Readings
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
@@ -389,9 +390,10 @@ def _expected_cost(reservation: Reservation, target: Target, expected: Usage) ->
     price = known_price(settings, provider, target.model, reservation.at)
     if price is None:
         why = why_unknown(settings, provider, target.model, reservation.at)
+        route = shown_route(provider, target.model)
         raise RequestError(
             "permission",
-            f"the key or its group has a budget in money, and there is no price for what {target.name} costs"
+            f"the key or its group has a budget in money, and there is no price for what {route} costs"
             f"{f' ({why})' if why else ''}: name its price in [prices]",
             code="price_unknown",
             param="model",
