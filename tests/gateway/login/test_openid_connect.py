@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
+import threading
 from collections.abc import Iterator
 from typing import get_args
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, Answer, Visitor
-from tests.gateway.login.login_kit import Browser, Device, ask, gateway, with_provider
+from tests.gateway.login.login_kit import FORM, Browser, Device, ask, gateway, with_provider
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.identity_provider import Fault, IdentityProvider, User
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -284,6 +287,39 @@ def test_a_provider_that_fails_at_a_renewal_signs_nobody_out(provider: IdentityP
         provider.fault = ""
         assert (refused.status, refused.json()["error"]) == (503, "temporarily_unavailable")
         assert ask(running, tokens["access_token"]).status == 200
+
+
+def test_a_client_that_leaves_during_a_renewal_does_not_lose_the_sign_in(
+    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
+):
+    """The provider's refresh token has been used by then: its next one must be stored all the same."""
+    came, go_on = threading.Event(), threading.Event()
+    token = provider.token
+
+    def slow(form: dict[str, str], authorization: str) -> dict[str, object]:
+        tokens = token(form, authorization)
+        if form["grant_type"] == "refresh_token":
+            came.set()
+            assert go_on.wait(DEADLINE_SECONDS)
+        return tokens
+
+    with gateway(with_provider(provider, OFFLINE)) as running:
+        tokens = approved(running, provider)[0].poll().json()
+        monkeypatch.setattr(provider, "token", slow)
+        body = urlencode({"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]})
+        leaving = http.client.HTTPConnection("127.0.0.1", running.port)
+        leaving.request("POST", "/oauth/token", body, {"content-type": FORM})
+        assert came.wait(DEADLINE_SECONDS)
+        leaving.close()
+        wait_until(lambda: any(line["outcome"] == "client_abort" for line in running.log()))
+        go_on.set()
+
+        def renewed() -> int:
+            """Once the first renewal is over."""
+            status = Device(running).renew(tokens["refresh_token"]).status
+            return status if status != 503 else 0
+
+        assert wait_until(renewed) == 200
 
 
 def test_groups_follow_the_provider_at_each_renewal(provider: IdentityProvider):

@@ -6,6 +6,7 @@ in a browser, often within the hour, and would sign people out.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from typing import Final
 
@@ -31,6 +32,7 @@ class ProviderGrants:
         self._documents = documents
         self._counters = counters
         self._provider = provider
+        self._checking: set[asyncio.Task[Person | None]] = set()
 
     async def keep(self, refresh_token: str, login: LoginSettings) -> str:
         """The id under which it is kept for as long as a sign-in; "" where it is not."""
@@ -43,6 +45,18 @@ class ProviderGrants:
     async def check(self, id: str, login: LoginSettings) -> Person | None:
         """The person as the provider has them now, None where it does not say. Raises Refused where there is
         none any more, ProviderDown where nobody knows."""
+        # The provider's next refresh token is stored also where the client leaves before it is there.
+        checking = asyncio.create_task(self._check(id, login))
+        self._checking.add(checking)
+        checking.add_done_callback(self._checked)
+        return await asyncio.shield(checking)
+
+    def _checked(self, checking: asyncio.Task[Person | None]) -> None:
+        self._checking.discard(checking)
+        if not checking.cancelled():
+            checking.exception()  # nobody may be there any more to be told
+
+    async def _check(self, id: str, login: LoginSettings) -> Person | None:
         holder = secrets.token_hex(8)
         # A provider takes a refresh token twice for a theft, and ends all of the person's.
         if not await self._counters.lock(f"login grant {id}", holder, _LOCK_SECONDS):
