@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from tests.gateway.inspector.inspector_kit import ADMIN, Answer, Visitor
+from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Answer, Visitor, keys_table
 from tests.gateway.login.login_kit import FORM, Browser, Device, ask, gateway, with_provider
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.identity_provider import Fault, IdentityProvider, User
@@ -118,6 +118,21 @@ def test_no_person_becomes_the_key_of_that_name(provider: IdentityProvider):
         approved(running, provider)
         names = [name for name, key in keys_of(running).items() if not key["sign_in_of"]]
         assert [name.rpartition("-")[0] for name in names] == ["ada", "", "ada@example.com"]
+
+
+def test_no_person_gets_what_a_removed_key_of_that_name_stored(provider: IdentityProvider):
+    """A subject is often a user name, which people choose: it must not lead to another caller's data."""
+    login = f"[login]\n{with_provider(provider)}\n"
+    start = f'[server]\nadmin_secret = "{ADMIN}"\nrequire_key = true\n[providers.demo]\n{login}'
+    with LiveGateway(start + keys_table(ci=KEY)) as running:
+        made = Visitor(running).post("/v1/conversations", {}, authorization=f"Bearer {KEY}").json()["id"]
+        running.reconfigure(start)
+        running.wait_log(event="reloaded")
+        provider.user = User("ci")
+        token = approved(running, provider)[0].poll().json()["access_token"]
+        assert ask(running, token).status == 200
+        found = Visitor(running).get(f"/v1/conversations/{made}", authorization=f"Bearer {token}")
+        assert found.status == 404, found.body
 
 
 def test_a_person_whose_key_is_revoked_is_out(running: LiveGateway, provider: IdentityProvider):

@@ -254,8 +254,9 @@ def _granted(made: tuple[str, str, int], id: str, family: str, key: ClientKey) -
 
 
 def _names(owner: str, subject: str) -> tuple[str, ...]:
-    """What a person's key may be called: first as the person is, then so that nobody else's is the same."""
+    """What a person's key may be called: first by the address, then so that nobody else's is the same. A
+    subject alone may be a user name that people choose: a caller of that name may have stored something."""
     plain = re.sub(r"[^A-Za-z0-9._@-]+", "-", owner.lower()).strip("-._@ ")[:_BASE_LENGTH] or "person"
     apart = f"{plain}-{subject[:_HASH_LETTERS]}"
-    is_whole = plain == owner.lower() and is_name(plain) and not plain.startswith(_NAME)
+    is_whole = plain == owner.lower() and "@" in plain and is_name(plain) and not plain.startswith(_NAME)
     return (plain, apart) if is_whole else (apart,)
