@@ -1,5 +1,7 @@
 """Where requests for a model go."""
 
+import tracemalloc
+
 import msgspec
 import pytest
 
@@ -400,6 +402,21 @@ def test_routes_are_cached_until_the_settings_change(monkeypatch: pytest.MonkeyP
     assert router.targets(ANYTHING, "m", "gemini") is kept
     router.targets(ANYTHING, "one-more", "gemini")
     assert router.targets(ANYTHING, "m", "gemini") is not kept
+
+
+def test_names_that_are_refused_are_not_cached():
+    """A client may send any number of them, each as long as a body."""
+    conditional = settings(own("mine", "gemini"), rules=RULES)
+    router = Router(conditional)
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            with pytest.raises(RequestError):
+                router.targets(conditional, f"{number} " * 100_000, "gemini")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_000_000
 
 
 def test_what_models_make_of_a_name_needs_no_condition():

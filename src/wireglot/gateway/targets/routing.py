@@ -174,7 +174,7 @@ class Router:
         return found
 
     def _matching(self, settings: Settings, model: str) -> tuple[Rule, ...]:
-        if settings is not self._settings:
+        if settings is not self._settings or len(model) > _MAX_MODEL_LETTERS:
             return _matching_rules(settings, model)
         found = self._rules.get(model)
         if found is None:
