@@ -49,6 +49,16 @@ def test_parts_of_a_result_have_places_of_their_own():
     assert trail.of(result) == "$.messages[0].content[1]"
 
 
+def test_what_is_there_twice_has_its_first_place():
+    """Equal messages of a conversation are one cached object."""
+    item, tool = Text("seen"), Tool("f")
+    message = Message("user", (ToolResult("1", (item,)),))
+    trail = Trail(Request("m", (message, message), tools=(tool, tool)))
+    assert trail.of(tool) == "$.tools[0]"
+    assert trail.of(message) == "$.messages[0]"
+    assert trail.of(item) == "$.messages[0].content[0].content[0]"
+
+
 @rows(
     ("path", "told"),
     [

@@ -73,7 +73,7 @@ class Trail:
         places, messages = self._places, self._request.messages
         if self._drawn < 0:
             for number, tool in enumerate(self._request.tools):
-                places[id(tool)] = (_TOOLS, number)
+                places.setdefault(id(tool), (_TOOLS, number))
             self._drawn = 0
         keep = places.setdefault
         while wanted not in places and self._drawn < len(messages):
@@ -134,10 +134,10 @@ class Trail:
 
 def _inner_places(request: Request) -> dict[int, _Place]:
     """Of what is in results: it may be moved out."""
-    return {
-        id(item): (_MESSAGES, number, position, index)
-        for number, message in enumerate(request.messages)
-        for position, part in enumerate(message.content)
-        if type(part) is ToolResult
-        for index, item in enumerate(part.content)
-    }
+    places: dict[int, _Place] = {}
+    for number, message in enumerate(request.messages):
+        for position, part in enumerate(message.content):
+            if type(part) is ToolResult:
+                for index, item in enumerate(part.content):
+                    places.setdefault(id(item), (_MESSAGES, number, position, index))
+    return places
