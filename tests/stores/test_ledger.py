@@ -152,7 +152,7 @@ def test_totals_by_groups_in_their_order(run, ledger):
             [
                 done("a", caller="y", upstream_model="real", provider="p", purpose="main"),
                 done("b", caller="x", started=NOON + DAY, purpose="subagent", agent="Explore"),
-                done("c", caller="x", started=NOON + DAY - 1, outcome="error"),
+                done("c", caller="x", started=NOON + DAY - 1, outcome="error", caller_group="research"),
                 intent("d", caller="x", session="s"),
             ]
         )
@@ -168,6 +168,7 @@ def test_totals_by_groups_in_their_order(run, ledger):
     assert groups("session") == [("", 3), ("s", 1)]
     assert groups("outcome") == [("", 1), ("error", 1), ("ok", 2)]
     assert groups("purpose", "agent") == [("", "", 2), ("main", "", 1), ("subagent", "Explore", 1)]
+    assert groups("caller_group") == [("", 3), ("research", 1)]
     assert groups("day", "caller") == [
         ("2026-03-01", "x", 1),
         ("2026-03-01", "y", 1),

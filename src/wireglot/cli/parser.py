@@ -770,8 +770,8 @@ def _add_usage(commands: Commands) -> None:
         parser,
         "--by",
         "NAMES",
-        "what to add up by: key, model, provider, day, session, outcome, operation, purpose, agent "
-        "(default: day,model)",
+        "what to add up by: key, group, model, provider, day, session, outcome, operation, purpose, "
+        "agent (default: day,model)",
         default="day,model",
     )
     option(

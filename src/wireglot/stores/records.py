@@ -108,8 +108,9 @@ Spender = Literal["caller", "caller_group"]
 """Whose usage is added up for a budget: one caller's, or that of all keys of a group."""
 
 Grouping = Literal[
-    "caller", "model", "provider", "day", "session", "outcome", "operation", "purpose", "agent"
-]
+    "caller", "caller_group", "model", "provider", "day", "session", "outcome", "operation", "purpose",
+    "agent",
+]  # fmt: skip
 """`model` is the upstream's (`upstream_model`), or where it was never asked the client's; `day` is UTC."""
 
 

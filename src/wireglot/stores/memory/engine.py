@@ -255,6 +255,7 @@ _GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
     "operation": lambda row: row.operation,
     "purpose": lambda row: row.purpose,
     "agent": lambda row: row.agent,
+    "caller_group": lambda row: row.caller_group,
 }
 
 

@@ -16,6 +16,7 @@ from wireglot.stores.records import MICRO, Grouping, UsageQuery, UsageTotal
 
 GROUPS: Final[dict[str, Grouping]] = {
     "key": "caller",
+    "group": "caller_group",
     "model": "model",
     "provider": "provider",
     "day": "day",
