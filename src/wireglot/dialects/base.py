@@ -20,6 +20,7 @@ from wireglot.dialects.passthrough import (
     is_doubtful,
     readable,
     readable_elements,
+    whole_frames,
 )
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
@@ -101,6 +102,7 @@ __all__ = [
     "readable",
     "readable_elements",
     "told_model",
+    "whole_frames",
     "with_mended_calls",
 ]
 

@@ -9,7 +9,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from wireglot.dialects.base import RepeatedFrames, StreamReader, Tap, readable, readable_elements
+from wireglot.dialects.base import (
+    RepeatedFrames,
+    StreamReader,
+    Tap,
+    readable,
+    readable_elements,
+    whole_frames,
+)
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.problems import may_pass
@@ -281,12 +288,12 @@ class Passthrough:
         job = self._exchange.job
         tap = job.surface.tap(job.settings.limits.event)
         good = 0
-        for frame in _BEHIND_GAP.split(data):
+        for frame in whole_frames(data):
             tap.feed(frame)
             if tap.error is not None:
                 break
             good += len(frame)
-        if good:
+        if 0 < good < len(data):  # all of it: the error is not found without what came before
             self._client.write(self._fitted(data[:good]))
             self._begun = True
 
