@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.login import device_codes, tokens
 from wireglot.gateway.login.device_codes import Decision, DeviceCodes, NotYet, TooMany, network_of
-from wireglot.gateway.login.tokens import Granted, Person, Refused, SignInTokens
+from wireglot.gateway.login.tokens import Granted, Person, SignInRefused, SignInTokens
 from wireglot.gateway.settings import ClientKey, LoginSettings, Settings
 from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.gateway.state.keys.table import KeyTable
@@ -144,7 +144,7 @@ def test_a_token_does_not_outlive_a_key_that_expires():
         await desk.table.refresh()
         assert desk.opens(granted) == ""
         assert await desk.renew(granted) is None
-        with pytest.raises(Refused):
+        with pytest.raises(SignInRefused):
             await desk.issue()
 
     asyncio.run(check())

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from wireglot.gateway.inspector.access import cookie_pairs
-from wireglot.gateway.login.oidc import Attempt
+from wireglot.gateway.login.oidc import ProviderAttempt
 from wireglot.stores.seal import Sealer, Unreadable
 
 SECONDS: Final = 600
@@ -36,7 +36,7 @@ class BrowserSession(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who signed in: the digest of a key, or ADMIN; "": nobody yet."""
     grant: str = ""
     """Of a sign-in at the identity provider: see `SignIn`."""
-    attempt: Attempt | None = None
+    attempt: ProviderAttempt | None = None
     """A sign-in at the identity provider that has not come back."""
 
 

@@ -18,7 +18,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 import msgspec
 
 from wireglot.gateway.config.urls import is_loopback, split
-from wireglot.gateway.login.tokens import Person, Refused
+from wireglot.gateway.login.tokens import Person, SignInRefused
 from wireglot.gateway.settings import LoginSettings
 from wireglot.http.application import Headers
 from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFault
@@ -47,7 +47,7 @@ class ProviderDown(Exception):
     """The identity provider cannot be used now; the message is for the log."""
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class ProviderAttempt(msgspec.Struct, frozen=True):
     """What one browser must bring back from the provider."""
 
     state: str
@@ -71,8 +71,8 @@ class _Cached(msgspec.Struct):
     keys_at: float = -1e9
 
 
-def new_attempt() -> Attempt:
-    return Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
+def new_attempt() -> ProviderAttempt:
+    return ProviderAttempt(*(secrets.token_urlsafe(32) for _ in range(3)))
 
 
 class IdentityProvider:
@@ -85,7 +85,9 @@ class IdentityProvider:
         self._clock = clock
         self._cached: dict[str, _Cached] = {}
 
-    async def authorization_url(self, login: LoginSettings, attempt: Attempt, redirect_uri: str) -> str:
+    async def authorization_url(
+        self, login: LoginSettings, attempt: ProviderAttempt, redirect_uri: str
+    ) -> str:
         """Where the browser is sent. Raises ProviderDown."""
         metadata = (await self._known(login)).metadata
         digest = hashlib.sha256(attempt.verifier.encode()).digest()
@@ -103,22 +105,22 @@ class IdentityProvider:
         return f"{metadata.authorization_endpoint}{joint}{urlencode(parameters)}"
 
     async def person(
-        self, login: LoginSettings, attempt: Attempt, answer: Mapping[str, str], redirect_uri: str
+        self, login: LoginSettings, attempt: ProviderAttempt, answer: Mapping[str, str], redirect_uri: str
     ) -> tuple[Person, str]:
         """Who signed in, by the query that the browser came back with, and the provider's refresh token, if
-        any. Raises ProviderDown and Refused."""
+        any. Raises ProviderDown and SignInRefused."""
         if not hmac.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
-            raise Refused("this sign-in was begun in another window or has expired: start again")
+            raise SignInRefused("this sign-in was begun in another window or has expired: start again")
         known = await self._known(login)
         names_itself = "iss" in answer or known.metadata.authorization_response_iss_parameter_supported
         if names_itself and answer.get("iss") != login.issuer:
             # RFC 9207: an answer of another provider must not get to this one's token endpoint.
-            raise Refused("the answer is another identity provider's: start again")
+            raise SignInRefused("the answer is another identity provider's: start again")
         if answer.get("error"):
-            raise Refused("the identity provider did not sign you in")
+            raise SignInRefused("the identity provider did not sign you in")
         code = answer.get("code", "")
         if not code:
-            raise Refused("the identity provider returned no code: start again")
+            raise SignInRefused("the identity provider returned no code: start again")
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -131,12 +133,12 @@ class IdentityProvider:
         claims = await self._verified(login, known, id_token)
         given = claims.get("nonce")
         if type(given) is not str or not hmac.compare_digest(given.encode(), attempt.nonce.encode()):
-            raise Refused("the identity provider's token belongs to another sign-in: start again")
+            raise SignInRefused("the identity provider's token belongs to another sign-in: start again")
         return who(login, claims), refresh_token
 
     async def renewed(self, login: LoginSettings, refresh_token: str) -> tuple[Person | None, str]:
         """The person as the provider has them now, where it says, and its next refresh token, if it has
-        another. Raises ProviderDown, and Refused where it knows the person no more."""
+        another. Raises ProviderDown, and SignInRefused where it knows the person no more."""
         known = await self._known(login)
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         id_token, refresh_token = await self._exchanged(login, known.metadata, form)
@@ -144,7 +146,7 @@ class IdentityProvider:
             return None, refresh_token
         try:
             claims = await self._verified(login, known, id_token)
-        except Refused as wrong:  # the provider's fault, and no word about the person
+        except SignInRefused as wrong:  # the provider's fault, and no word about the person
             raise ProviderDown(f"renewal: {wrong}") from None
         return who(login, claims), refresh_token
 
@@ -167,7 +169,7 @@ class IdentityProvider:
         if status != _OK:
             error = document.get("error")
             if error == "invalid_grant":
-                raise Refused("the identity provider's code has been used or has expired: start again")
+                raise SignInRefused("the identity provider's code has been used or has expired: start again")
             raise ProviderDown(f"token endpoint: status {status}, {_legible(error)}")
         return _token(document, "id_token"), _token(document, "refresh_token")
 
@@ -177,7 +179,7 @@ class IdentityProvider:
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in _ALGORITHMS:
-                raise Refused("the identity provider's token is not signed with a key pair")
+                raise SignInRefused("the identity provider's token is not signed with a key pair")
             key = await self._key(login, known, header.get("kid"))
             claims: dict[str, Any] = jwt.decode(
                 token,
@@ -189,12 +191,14 @@ class IdentityProvider:
                 options={"require": _REQUIRED},
             )
         except jwt.PyJWTError as wrong:
-            raise Refused(f"the identity provider's token is not valid: {type(wrong).__name__}") from None
+            raise SignInRefused(
+                f"the identity provider's token is not valid: {type(wrong).__name__}"
+            ) from None
         audiences = claims["aud"]
         if claims.get("azp", login.client_id) != login.client_id or (
             isinstance(audiences, list) and len(audiences) > 1 and "azp" not in claims
         ):
-            raise Refused("the identity provider's token was issued to another application")
+            raise SignInRefused("the identity provider's token was issued to another application")
         return claims
 
     async def _key(self, login: LoginSettings, known: _Cached, id: object) -> PyJWK:
@@ -208,7 +212,7 @@ class IdentityProvider:
             return next(iter(known.keys.values()))
         found = known.keys.get(id) if type(id) is str else None
         if found is None:
-            raise Refused("the identity provider's token is signed with an unknown key")
+            raise SignInRefused("the identity provider's token is signed with an unknown key")
         return found
 
     async def _fetched_keys(self, url: str) -> dict[str, PyJWK]:
@@ -270,19 +274,19 @@ class IdentityProvider:
 
 
 def who(login: LoginSettings, claims: Mapping[str, Any]) -> Person:
-    """The person of verified claims, where this one may use the gateway. Raises Refused."""
+    """The person of verified claims, where this one may use the gateway. Raises SignInRefused."""
     subject = claims.get("sub")
     if type(subject) is not str or not subject:
-        raise Refused("the identity provider does not say who you are")
+        raise SignInRefused("the identity provider does not say who you are")
     email = claims.get("email")
     if type(email) is not str or not email.isprintable() or email.count("@") != 1:
         email = ""
     # Some providers send the text "true".
     if email and login.require_verified_email and claims.get("email_verified") not in (True, "true"):
-        raise Refused("your e-mail address is not verified at the identity provider")
+        raise SignInRefused("your e-mail address is not verified at the identity provider")
     domain = email.rpartition("@")[2].lower()
     if login.allowed_domains and domain not in login.allowed_domains:
-        raise Refused("your e-mail address is not of a domain that may use this gateway")
+        raise SignInRefused("your e-mail address is not of a domain that may use this gateway")
     return Person(f"{login.issuer}\n{subject}", (email or subject)[:200], _group(login, claims))
 
 
@@ -294,7 +298,7 @@ def _group(login: LoginSettings, claims: Mapping[str, Any]) -> str:
         if claim in theirs:
             return group
     if login.groups and not login.default_group:
-        raise Refused("you are in no group that may use this gateway")
+        raise SignInRefused("you are in no group that may use this gateway")
     return login.default_group
 
 

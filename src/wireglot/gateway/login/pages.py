@@ -33,7 +33,7 @@ from wireglot.gateway.login.device_codes import (
 )
 from wireglot.gateway.login.oidc import IdentityProvider, ProviderDown, new_attempt
 from wireglot.gateway.login.provider_grants import ProviderGrants
-from wireglot.gateway.login.tokens import Granted, Refused, SignInTokens
+from wireglot.gateway.login.tokens import Granted, SignInRefused, SignInTokens
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.headers import identity
@@ -59,6 +59,13 @@ _UNCACHED: Final[Headers] = [("cache-control", "no-store"), ("pragma", "no-cache
 _PAGE_CSP: Final = (
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_PAGE_HEADERS: Final[Headers] = [
+    *_UNCACHED,
+    *(header for header in SECURITY_HEADERS if header[0] != "referrer-policy"),
+    # With no-referrer browsers say that a form of ours comes from nowhere (Origin: null).
+    ("referrer-policy", "same-origin"),
+    ("content-security-policy", _PAGE_CSP),
+]
 _BUSY: Final = "Too many sign-in attempts came from your network, which other people may share."
 _EXPIRED: Final = "This code is not known, was used, or has expired. Start again in your application."
 _LATER: Final = "The gateway cannot do this now. Try again in a moment."
@@ -249,7 +256,7 @@ class LoginPages:
             )
         except NotYet as not_yet:
             raise OAuthError(not_yet.error, status=429 if not_yet.error == "slow_down" else 400) from None
-        except Refused as refused:
+        except SignInRefused as refused:
             raise OAuthError("access_denied", str(refused)) from None
 
     async def _revoke(self, page: PageRequest, login: LoginSettings) -> None:
@@ -337,7 +344,7 @@ class LoginPages:
         secret = step.form.get("key", "").strip()
         try:
             if not secret or len(secret) > _MAX_SECRET:
-                raise Refused("Enter a key.")
+                raise SignInRefused("Enter a key.")
             who = self._gatekeeper.known(page.head.peer, [secret], page.settings)
             if who.key is None and "admin" in login.approval:
                 session = msgspec.structs.replace(
@@ -349,11 +356,11 @@ class LoginPages:
                 self._send(page, step.base, session, body)
                 return
             if who.key is None or "key" not in login.approval:
-                raise Refused("This gateway does not take this kind of key here.")
+                raise SignInRefused("This gateway does not take this kind of key here.")
             if who.key.sign_in:
                 # A token ends soon; what is signed in with it would go on without it.
-                raise Refused("This is a token of another sign-in, not a client key.")
-        except (Refused, RequestError) as refused:
+                raise SignInRefused("This is a token of another sign-in, not a client key.")
+        except (SignInRefused, RequestError) as refused:
             status = refused.error.status or 400 if isinstance(refused, RequestError) else 400
             self._note("warn", "sign-in refused", peer=page.head.peer, detail=str(refused))
             body = self._ways(login, step.session, step.request, str(refused))
@@ -454,14 +461,14 @@ class LoginPages:
         query = dict(reversed(parse_qsl(page.head.query, keep_blank_values=True)))
         try:
             if session is None or session.attempt is None or "oidc" not in login.approval:
-                raise Refused("this sign-in was begun in another browser or has expired: start again")
+                raise SignInRefused("this sign-in was begun in another browser or has expired: start again")
             back = f"{base}/device/callback"
             person, refresh_token = await self._provider.person(login, session.attempt, query, back)
             row = await self._tokens.person(person, page.settings)
         except ProviderDown as down:
             self._provider_down(page, down)
             return
-        except Refused as refused:
+        except SignInRefused as refused:
             self._note("warn", "sign-in refused", peer=page.head.peer, detail=str(refused))
             text = str(refused)
             body = html.message_page(
@@ -575,19 +582,13 @@ def _bad_form(page: PageRequest) -> Exception:
 
 def _send_page(page: PageRequest, body: bytes, status: int = 200, more: Headers | None = None) -> None:
     page.record.answered(status)
-    headers: Headers = [("content-type", "text/html; charset=utf-8"), *_UNCACHED, *_page_headers()]
+    headers: Headers = [("content-type", "text/html; charset=utf-8"), *_PAGE_HEADERS]
     page.reply.send(status, [*headers, *identity(page.record.id, COMMON), *(more or [])], body)
-
-
-def _page_headers() -> Headers:
-    # With no-referrer browsers say that a form of ours comes from nowhere (Origin: null).
-    kept = [(name, value) for name, value in SECURITY_HEADERS if name != "referrer-policy"]
-    return [*kept, ("referrer-policy", "same-origin"), ("content-security-policy", _PAGE_CSP)]
 
 
 def _redirect(page: PageRequest, url: str, more: Headers | None = None) -> None:
     page.record.answered(303)
-    headers: Headers = [("location", url), *_UNCACHED, *_page_headers(), *(more or [])]
+    headers: Headers = [("location", url), *_PAGE_HEADERS, *(more or [])]
     page.reply.send(303, [*headers, *identity(page.record.id, COMMON)], b"")
 
 

@@ -11,7 +11,7 @@ import secrets
 from typing import Final
 
 from wireglot.gateway.login.oidc import IdentityProvider, ProviderDown
-from wireglot.gateway.login.tokens import Person, Refused
+from wireglot.gateway.login.tokens import Person, SignInRefused
 from wireglot.gateway.settings import LoginSettings
 from wireglot.gateway.state.stored_forms import now_ms
 from wireglot.stores.base import Counters
@@ -43,8 +43,8 @@ class ProviderGrants:
         return id
 
     async def check(self, id: str, login: LoginSettings) -> Person | None:
-        """The person as the provider has them now, None where it does not say. Raises Refused where there is
-        none any more, ProviderDown where nobody knows."""
+        """The person as the provider has them now, None where it does not say. Raises SignInRefused if it no
+        longer has the person, ProviderDown if it cannot be asked."""
         # The provider's next refresh token is stored also where the client leaves before it is there.
         checking = asyncio.create_task(self._check(id, login))
         self._checking.add(checking)
@@ -64,7 +64,7 @@ class ProviderGrants:
         try:
             found = await self._documents.get(_OWNER, _KIND, [id])
             if not found:
-                raise Refused("the sign-in is over")
+                raise SignInRefused("the sign-in is over")
             person, refresh_token = await self._provider.renewed(login, found[0].body.decode())
             if refresh_token:
                 await self._documents.replace(_document(id, refresh_token, login, found[0]))

@@ -35,7 +35,7 @@ _BASE_LENGTH: Final = 48
 _HASH_LETTERS: Final = 12
 
 
-class Refused(Exception):
+class SignInRefused(Exception):
     """The message is for the person."""
 
 
@@ -55,7 +55,8 @@ class Person(msgspec.Struct, frozen=True):
 
 
 Recheck = Callable[[str, LoginSettings], Awaitable[Person | None]]
-"""The person of a grant as the identity provider has them now, None where it does not say. Raises Refused."""
+"""The person of a grant as the identity provider has them now, None where it does not say. Raises
+SignInRefused."""
 
 
 class SignInTokens:
@@ -78,12 +79,13 @@ class SignInTokens:
     async def issue(
         self, parent: str, surface: str, address: str, settings: Settings, grant: str = ""
     ) -> Granted:
-        """Tokens for a new device of the key with the digest `parent`. Refused where it opens nothing."""
+        """Tokens for a new device of the key with the digest `parent`. Raises SignInRefused if that key is no
+        longer valid."""
         await self._table.refresh()
         key = self._gatekeeper.key_of(parent, settings)
         login = settings.login
         if key is None or key.sign_in or login is None:
-            raise Refused("the key has been revoked or has expired")
+            raise SignInRefused("the key has been revoked or has expired")
         await self._make_room(key.name)
         now = self._now()
         expires = now + int(login.refresh_days * 24 * _HOUR_MS)
@@ -111,7 +113,7 @@ class SignInTokens:
                     "info", "device signed in", caller=key.name, name=row.name, surface=surface, peer=address
                 )
                 return _granted(made, id, family, key)
-        raise Refused("no name was free: try again")
+        raise SignInRefused("no name was free: try again")
 
     async def renew(self, refresh_token: str, address: str, settings: Settings) -> Granted | None:
         """Other tokens for the same device; None: it must sign in again.
@@ -158,8 +160,8 @@ class SignInTokens:
         try:
             person = await self._recheck(sign_in.grant, settings.login)
             if person is not None and (await self.person(person, settings)).name != sign_in.key:
-                raise Refused("the identity provider has another person")
-        except Refused as refused:
+                raise SignInRefused("the identity provider has another person")
+        except SignInRefused as refused:
             await self._end(name, "device signed out", address, str(refused))
             return False
         return True
@@ -190,12 +192,12 @@ class SignInTokens:
             rows = {name: await self._keys.get(name) for name in known}
             mine = next((row for row in rows.values() if row is not None and row.subject == subject), None)
             if mine is not None and mine.revoked:
-                raise Refused("your access to this gateway has been revoked")
+                raise SignInRefused("your access to this gateway has been revoked")
             if mine is None:
                 configured = {key.name for key in settings.keys}
                 free = next((name for name in names if rows[name] is None and name not in configured), None)
                 if free is None:
-                    raise Refused("another key of this gateway has your name")
+                    raise SignInRefused("another key of this gateway has your name")
                 made = KeyRow(
                     free,
                     digest_of(new_key()),  # of a key that nobody has: tokens alone open it
@@ -212,7 +214,7 @@ class SignInTokens:
             if done:
                 await self._table.refresh()
                 return made
-        raise Refused("the key is being changed by another request: try again")
+        raise SignInRefused("the key is being changed by another request: try again")
 
     async def _end(self, name: str, why: str, address: str, detail: str = "") -> None:
         await Keyring(self._keys).revoke(name)
