@@ -58,7 +58,6 @@ class Record(msgspec.Struct):
     passthrough: bool = False
     account: str = ""
     attempts: int = 0
-    """When its first attempt failed."""
     fallbacks: list[str] = []
     """The targets (`provider/model`) given up before this one."""
 
