@@ -116,8 +116,9 @@ def test_the_operators_part_is_told_to_callers_on_the_same_machine_and_to_the_lo
             assert "[providers.mine] at " in said
             assert f"127.0.0.1:{upstream.port}" in said or "asked at 127.0.0.1" in said
             assert "[providers.mine]" in logged(gateway, answered)["error"]["fix"]
-        proxied = ask(gateway, client, "mine/m1", headers={"x-forwarded-for": "192.0.2.1"})
-        assert "[providers.mine]" not in told(client, proxied).message
+        for header in ("x-forwarded-for", "cf-connecting-ip"):
+            proxied = ask(gateway, client, "mine/m1", headers={header: "192.0.2.1"})
+            assert "[providers.mine]" not in told(client, proxied).message
         gone = ask(gateway, client, "dead/m")
         said = told(client, gone).message
         assert said.startswith("dead: could not connect")

@@ -35,6 +35,18 @@ def is_loopback(address: str) -> bool:
     return parsed is not None and parsed.is_loopback
 
 
+_FORWARDED: Final = (
+    "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port",
+    "x-forwarded-server", "x-forwarded-by", "x-real-ip", "x-client-ip", "x-original-forwarded-for",
+    "x-original-host", "x-envoy-external-address", "true-client-ip", "cf-connecting-ip", "fly-client-ip",
+)  # fmt: skip
+
+
+def is_forwarded(head: Head) -> bool:
+    """Whether a proxy sent it: the client is somewhere else, however local the connection looks."""
+    return any(name in head.headers for name in _FORWARDED)
+
+
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         parsed = ipaddress.ip_address(text)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from wireglot.gateway.entry.callers import ADMIN, LOCAL, Caller, Gatekeeper
-from wireglot.gateway.entry.guard import check_body_form, host_name, is_loopback
+from wireglot.gateway.entry.guard import check_body_form, host_name, is_forwarded, is_loopback
 from wireglot.gateway.entry.routes import INSPECTOR_API
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.collected_reply import PassedReply
@@ -159,12 +159,6 @@ def _is_same(one: str, other: str) -> bool:
 
 
 CSRF: Final = "x-wireglot-csrf"
-FORWARDED: Final = (
-    "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port",
-    "x-forwarded-server", "x-forwarded-by", "x-real-ip", "x-client-ip", "x-original-forwarded-for",
-    "x-original-host", "x-envoy-external-address", "true-client-ip", "cf-connecting-ip", "fly-client-ip",
-)  # fmt: skip
-"""A proxy is between: whoever asks is somewhere else, however local the connection looks."""
 _READING: Final = frozenset({"GET", "HEAD"})
 
 
@@ -254,7 +248,7 @@ class Access:
         name = host_name(head.headers.get("host", ""))
         if not (is_loopback(server.host) and is_loopback(head.peer) and name and is_loopback(name)):
             return False
-        return not any(each in head.headers for each in FORWARDED)
+        return not is_forwarded(head)
 
     def _viewer(self, who: Caller) -> Viewer:
         key = who.key

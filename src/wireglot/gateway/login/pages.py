@@ -14,10 +14,10 @@ import msgspec
 from wireglot.dialects.registry import COMMON
 from wireglot.gateway.config.keys import NAME_EXPECTED, is_name
 from wireglot.gateway.entry.callers import LOCAL, Caller, Gatekeeper
-from wireglot.gateway.entry.guard import check_origin, host_name, is_loopback
+from wireglot.gateway.entry.guard import check_origin, host_name, is_forwarded, is_loopback
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, error_headers
-from wireglot.gateway.inspector.access import FORWARDED, SECURITY_HEADERS, InspectorSessions, set_cookie
+from wireglot.gateway.inspector.access import SECURITY_HEADERS, InspectorSessions, set_cookie
 from wireglot.gateway.login import html
 from wireglot.gateway.login.browser import ADMIN, BrowserSession, BrowserSessions
 from wireglot.gateway.login.device_codes import (
@@ -547,7 +547,7 @@ def _base(head: Head, login: LoginSettings) -> str:
         return login.public_url
     host = head.headers.get("host", "")
     is_plain = _HOST.fullmatch(host) is not None and bool(host_name(host)) and is_loopback(host_name(host))
-    if not is_plain or any(name in head.headers for name in FORWARDED):
+    if not is_plain or is_forwarded(head):
         raise RequestError("not_found", "signing in needs login.public_url", code="unknown_url")
     return f"http://{host}"
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from typing import Final
 
 import msgspec
 
 from wireglot.gateway.entry.callers import ADMIN_HEADER, LOCAL
-from wireglot.gateway.entry.guard import is_loopback
+from wireglot.gateway.entry.guard import is_forwarded, is_loopback
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.request import account_details
@@ -19,9 +18,6 @@ from wireglot.http.failures import AttemptFailed
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import BadJson, decode, encode_text
-
-_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-"""A proxy stands on the same machine: whoever is behind it need not."""
 
 
 def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note) -> ApiError:
@@ -75,7 +71,7 @@ def tells_all(exchange: Exchange) -> bool:
         return True  # nobody comes this far with a wrong one
     if caller is not LOCAL:
         return False
-    return is_loopback(head.peer) and not any(name in head.headers for name in _FORWARDED)
+    return is_loopback(head.peer) and not is_forwarded(head)
 
 
 def note_bug(bug: Exception, request_id: str, note: Note) -> None:
