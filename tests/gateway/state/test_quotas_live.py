@@ -154,7 +154,7 @@ def test_of_fifty_at_once_five_are_answered(stage: Any) -> None:
             refused = [future.result() for future in more]
         assert {answered.status for answered in refused} == {429}
         assert {answered.headers["retry-after"] for answered in refused} == {"1"}
-        assert "5 maximum concurrent requests" in told(BY_NAME["openai-chat"], refused[0]).message
+        assert "maximum of concurrent requests (5)" in told(BY_NAME["openai-chat"], refused[0]).message
         assert len(upstream.requests) == 5
     finally:
         for call in calls:

@@ -116,7 +116,7 @@ def test_rates_and_places_are_shared_too() -> None:
         desk.name = "you"
         fault = await desk.refused()
         assert fault.error.message == (
-            "group research may have 1 maximum concurrent requests, and has: "
+            "group research has reached its maximum of concurrent requests (1): "
             "try again when one of them has ended"
         )
         await desk.settle(claim, Usage(input=5))

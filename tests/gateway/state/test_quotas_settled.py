@@ -74,7 +74,7 @@ def test_places_are_held_until_the_end_and_then_free() -> None:
         desk = Desk(concurrent=2)
         claims = [await desk.admit() for _ in range(2)]
         fault = await desk.refused()
-        assert "2 maximum concurrent requests" in fault.error.message
+        assert "maximum of concurrent requests (2)" in fault.error.message
         assert fault.error.retry_after == 1
         await desk.settle(claims[0], None)
         await desk.admit()

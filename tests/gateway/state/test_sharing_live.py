@@ -88,7 +88,7 @@ def test_places_are_shared_by_both(pair: Pair) -> None:
     for gateway in (one, other):
         refused = ask(gateway, CHAT, "m1", headers=bearer("two"))
         assert refused.status == 429
-        assert "2 maximum concurrent requests" in told(CHAT, refused).message
+        assert "maximum of concurrent requests (2)" in told(CHAT, refused).message
     calls[0].leave(reset=True)
     upstream.reset()
     wait_until(lambda: ask(other, CHAT, "m1", headers=bearer("two")).status == 200)

@@ -236,7 +236,7 @@ class Quotas:
                 if not await counters.enter(place.name, reservation.holder, place.limit, _LEASE_SECONDS):
                     raise RequestError(
                         "rate",
-                        f"{place.whose} may have {place.limit} maximum concurrent requests, and has: "
+                        f"{place.whose} has reached its maximum of concurrent requests ({place.limit}): "
                         "try again when one of them has ended",
                         retry_after=1,
                     )
