@@ -88,3 +88,10 @@ def test_object_root_wraps_the_rest_and_keeps_references_valid() -> None:
         "additionalProperties": False,
         "$defs": {"A": {"type": "string"}},
     }
+
+
+def test_definitions_keep_the_order_of_the_client() -> None:
+    """Every process sends the same bytes for a schema: caches of providers depend on it."""
+    for names in (("$defs", "definitions"), ("definitions", "$defs")):
+        wrapped, _ = object_root({"type": "string", **{name: {"a": {}} for name in names}})
+        assert [key for key in wrapped if key in names] == list(names)

@@ -12,6 +12,7 @@ from .walk import MAX_DEPTH, Step
 
 WRAPPED_IN = "value"
 _UNIONS = ("anyOf", "oneOf")
+_KEPT_AT_ROOT = DEFINITION_KEYWORDS | {"$schema", "$id"}
 _DEFINITIONS = tuple(f"#/{key}/" for key in sorted(DEFINITION_KEYWORDS))
 
 
@@ -26,7 +27,7 @@ def object_root(schema: Any) -> tuple[Node, bool]:
     kind = _kind(schema, Refs(schema))
     if kind in ("object", None):
         return (schema if "type" in schema else {"type": "object", **schema}), False
-    kept = {key: schema[key] for key in ("$schema", "$id", *DEFINITION_KEYWORDS) if key in schema}
+    kept = {key: each for key, each in schema.items() if key in _KEPT_AT_ROOT}
     value = {key: each for key, each in schema.items() if key not in kept}
     if any(not ref.startswith(_DEFINITIONS) for ref in _all_refs(schema)):
         value = _moved(value, 0)
