@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from tests.cli.running import run
 from tests.tiers import rows
+from wireglot.cli import statusline
 from wireglot.cli.run.clients import CLIENTS, Door
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -93,11 +96,19 @@ def test_anything_else_on_the_input_is_no_error(given: Any, line: str) -> None:
     assert " ".join(shown(given).replace("\x1b", " ").split()) == line
 
 
+def test_a_closed_input_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert statusline.run(argparse.Namespace(url="")) == 0
+    assert capsys.readouterr().out == "wireglot\n"
+
+
 def test_a_gateway_that_is_away_is_said_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nothing listens there" in shown(GIVEN, "--url", "http://127.0.0.1:9")
     assert "expected http://HOST:PORT" in shown(GIVEN, "--url", "here")
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
-    assert "ANTHROPIC_BASE_URL is not set" in shown(GIVEN)
+    assert shown(GIVEN).endswith(" · gateway: ANTHROPIC_BASE_URL is not set")
 
 
 def test_run_sets_it_for_the_run_and_only_where_it_is_asked_to() -> None:

@@ -26,7 +26,7 @@ _KILO: Final = 1000
 
 
 def run(arguments: argparse.Namespace) -> int:
-    given = _given(sys.stdin.buffer.read(_MAX_INPUT))
+    given = _given(sys.stdin.buffer.read(_MAX_INPUT) if sys.stdin is not None else b"")
     url = arguments.url or os.environ.get("ANTHROPIC_BASE_URL", "")
     key = next((os.environ[name] for name in _KEYS if os.environ.get(name)), "")
     print(line(given, _Session.found(url, key, _text(given, "session_id"))))
@@ -44,7 +44,7 @@ class _Session:
     @classmethod
     def found(cls, url: str, key: str, session: str) -> _Session:
         if not url:
-            return cls({}, [], "no gateway: ANTHROPIC_BASE_URL is not set")
+            return cls({}, [], "ANTHROPIC_BASE_URL is not set")
         if not session:
             return cls({}, [])
         try:
