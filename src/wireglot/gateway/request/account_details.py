@@ -9,6 +9,7 @@ The log and the trace have the provider's own words.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -122,8 +123,9 @@ def shown_model(model: str) -> str:
     return "" if any(mark in model for mark in _ACCOUNT_MODEL) else model
 
 
+@lru_cache(maxsize=1024)
 def shown_route(provider: str, model: str) -> str:
-    """Where a request went, for a caller with a client key."""
+    """Where a request went, for a caller with a client key: with every answer, and for few names."""
     model = shown_model(model)
     return f"{provider}/{model}" if model else provider
 
