@@ -1,4 +1,4 @@
-"""Calls mended in a stream that passes through, byte for byte until it is needed.
+"""Calls repaired in a stream that passes through, byte for byte until it is needed.
 
 Hosts of this wire give the input of a call at its start, at its start and again as deltas, or as an object
 twice (R-AJ). Clients add up the deltas and look at nothing else: Anthropic's SDK finds no input in the first
