@@ -253,11 +253,9 @@ soak: $(VENV)/.dev servers ## Make the long proofs: hours of fuzzing and of open
 corpus: $(VENV)/.dev ## Measure recorded traffic in all directions (CORPUS=folder, ARGS="--limit 150")
 	$(BIN)/python -m tools.fidelity.corpus $(CORPUS) $(ARGS)
 
-# Foreign judges run by a Python of their own: nothing here depends on them.
-judges: $(VENV)/.dev ## Check answers against the vendors' OpenAPI documents with llm-comply, in .venv-judges
-	[ -x .venv-judges/bin/llm-comply ] || { $(PYTHON) -m venv .venv-judges && \
-		.venv-judges/bin/python -m pip install -q --disable-pip-version-check --root-user-action=ignore llm-comply; }
-	$(BIN)/python -m tools.judges .venv-judges/bin/llm-comply
+# Foreign judges run in environments of their own, below .judges: nothing here depends on them.
+judges: $(VENV)/.dev ## Run the test suites of others against the gateway and record the outcome (ARGS=llm-comply)
+	$(BIN)/python -m tools.judges $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
 
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only wire")
 	$(BIN)/python -m tools.mutants $(ARGS)
@@ -287,5 +285,5 @@ watch: $(VENV)/.dev ## Run the newest release of every client and report what it
 	CLIENTS_DIR=$(CURDIR)/clients/.newest $(BIN)/python -m clients.watch $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices .venv-judges build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
+	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices .judges build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

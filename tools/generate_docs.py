@@ -27,7 +27,7 @@ from tools.contract import results as contract_results
 from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 from tools.http_api.document import document as http_document
 from tools.http_api.page import page as http_page
-from tools.mutants import results as mutant_results
+from tools.judges import results as judge_results
 from tools.sdk_fields.page import pages as field_pages
 from tools.site import navigation
 from wireglot.ir.grades import GRADE_MEANINGS, GRADES
@@ -129,11 +129,11 @@ _REFERENCE: Final[dict[str, Callable[[], Iterable[str]]]] = {
     "contract.md": contract_results.page,
     "errors.md": error_codes.page,
     "faults.md": fault_table.page,
+    "judges.md": judge_results.page,
     "losses.md": _losses,
     "matrix.md": _matrix,
     "metrics.md": metric_table.page,
     "modules.md": architecture.modules_page,
-    "mutants.md": mutant_results.page,
     "providers.md": provider_page.page,
     "requirements.md": requirements_table.page,
 }

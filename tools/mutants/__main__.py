@@ -2,7 +2,7 @@
 
 `python -m tools.mutants --count 25 --only wire,http --seed 1`
 
-The counts go to docs/results/mutants.json, from which docs/reference/mutants.md is made; not with `--at`.
+The counts go to docs/results/mutants.json, from which docs/reference/judges.md is made; not with `--at`.
 
 With `--keep FOLDER` what the tests run is measured once and read from there the next time; take another
 folder when lines or tests have moved. `--at FILE:LINE` tries all defects of these lines and no others.

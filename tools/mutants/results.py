@@ -19,10 +19,9 @@ def add(package: str, made: int, noticed: int) -> None:
     _FILE.write_text(json.dumps(dict(sorted(counts.items())), indent=1) + "\n", encoding="utf-8")
 
 
-def page() -> Iterator[str]:
+def body() -> Iterator[str]:
+    """The part of docs/reference/judges.md about our own tests."""
     counts = {package.name: _read().get(package.name) for package in PACKAGES}
-    yield "# Test strength"
-    yield ""
     yield "`make mutants` makes small defects in the code, one at a time: a comparison reversed, a constant"
     yield "changed, a statement removed. It runs the tests of the package and counts the defects that a test"
     yield "notices. The sample is random with a fixed seed; a defect without effect counts as not noticed."
