@@ -235,6 +235,12 @@ ROWS: Final = (
                 (rate("usage_flaws_total", "provider, flaw"), "{{provider}} {{flaw}}"),
                 about="Answers in which the provider's own token counts do not add up.",
             ),
+            _lines(
+                "Odd streams",
+                "reqps",
+                (rate("stream_flaws_total", "provider, flaw"), "{{provider}} {{flaw}}"),
+                about="Answers in which the provider's stream broke a rule of its dialect.",
+            ),
         ),
     ),
     Row(

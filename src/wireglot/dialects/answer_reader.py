@@ -53,7 +53,7 @@ class AnswerReader(ABC):
     """Hands the frames of a stream to `_frame`, or a document to `_read_document`. What cannot be read and
     what ends too early becomes a Failure; nothing follows it."""
 
-    __slots__ = ("_ended", "_first", "_opening", "_repeated", "_sse")
+    __slots__ = ("_ended", "_first", "_opening", "_repeated", "_sse", "flaws")
 
     document_starts = b"{[<"
     """What a document begins with that is held until it is whole."""
@@ -64,6 +64,7 @@ class AnswerReader(ABC):
         self._ended = False
         self._first = b""
         self._opening: bytearray | None = bytearray()  # or the document; None: a stream has begun
+        self.flaws: list[str] = []
 
     def read(self, data: bytes) -> list[Event]:
         out: list[Event] = []
@@ -134,6 +135,10 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _read_document(self, document: bytes, out: list[Event]) -> None: ...
+
+    def _flawed(self, flaw: str) -> None:
+        if flaw not in self.flaws:
+            self.flaws.append(flaw)
 
     def _fail(self, error: ApiError, out: list[Event]) -> None:
         self._ended = True

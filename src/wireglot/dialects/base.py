@@ -112,6 +112,7 @@ class StreamReader(Protocol):
 
     Bytes that are no stream of the dialect become a Failure, never another exception. Feeding after the
     terminal event yields nothing. The events of one stream always satisfy the grammar of `ir.stream`.
+    A reader may have `flaws`, a list of names of `ir.stream.FLAWS`: rules that the upstream broke.
     """
 
     def read(self, data: bytes) -> list[Event]: ...

@@ -195,6 +195,7 @@ class SseTap(ABC):
         self.complete = False
         self.ended = False
         self.error: ApiError | None = None
+        self.flaws: list[str] = []
         self._decoder = SseDecoder(max_frame)
 
     def feed(self, data: bytes) -> None:
@@ -215,6 +216,10 @@ class SseTap(ABC):
 
     @abstractmethod
     def _frame(self, frame: Frame) -> None: ...
+
+    def _flawed(self, flaw: str) -> None:
+        if flaw not in self.flaws:
+            self.flaws.append(flaw)
 
     def _failed(self, error: ApiError | None) -> None:
         self.error = error

@@ -307,7 +307,8 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Tap(Protocol):
-    """Listens to a stream that passes through untouched. A tap that understands nothing harms nothing."""
+    """Listens to a stream that passes through untouched. A tap that understands nothing harms nothing.
+    It may have `flaws`, as a `StreamReader`."""
 
     stop: str
     complete: bool

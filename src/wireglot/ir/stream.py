@@ -130,6 +130,18 @@ class Failure(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_def
 Event = Start | PartStart | Delta | PartEnd | UsageReport | ForeignEvent | OtherAnswer | Finish | Failure
 
 
+FLAWS: Final = {
+    "second_start": "the answer began twice",
+    "second_end": "the answer ended twice",
+    "content_after_end": "content followed the end of the answer",
+    "index_not_growing": "a part had the index of an earlier one, or a lower one",
+    "number_not_growing": "an event had the number of an earlier one, or a lower one",
+    "piece_without_part": "a piece belonged to no part that was open",
+}
+"""Rules of a dialect that a provider's stream may break and still be readable. The answer goes on; readers
+and taps name each once (`flaws`), for the metrics, the log and the trace."""
+
+
 class BrokenGrammar(AssertionError):
     """A reader produced events out of order: a bug of ours, never of the provider."""
 

@@ -84,6 +84,7 @@ class MessageReader(AnswerReader):
         "_events",
         "_extra",
         "_form",
+        "_highest",
         "_message",
         "_parts",
         "_preset",
@@ -99,6 +100,7 @@ class MessageReader(AnswerReader):
         super().__init__(SseDecoder(context.max_frame), MessageChunks(context.max_frame))
         self._parts = Parts(context)
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
+        self._highest = -1  # of the indices of blocks so far
         self._bare: OpenCall | None = None  # a call that has ended without arguments
         self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are
         self._usage: dict[str, Any] | None = None
@@ -205,6 +207,7 @@ class MessageReader(AnswerReader):
         self._take_stop(message)
         self._extra.update({key: value for key, value in message.items() if key not in KNOWN})
         if self._started:
+            self._flawed("second_start")
             return
         self._start(event, out)
         if type(message.get("content")) is list:
@@ -213,6 +216,12 @@ class MessageReader(AnswerReader):
     def _block_start(self, event: dict[str, Any], out: list[Event]) -> None:
         index = _index(event.get("index"))
         value = event.get("content_block")
+        if type(index) is int:
+            if index <= self._highest:
+                self._flawed("index_not_growing")
+            self._highest = index
+        if self._stopped:
+            self._flawed("content_after_end")
         self._start(event, out)
         self._end_bare(out)
         if self._preset:
@@ -290,6 +299,7 @@ class MessageReader(AnswerReader):
         self._start(event, out)
         block = self._blocks.get(index)
         if block is None:
+            self._flawed("piece_without_part")
             block = self._open_silent(index, delta, out)
             if block is None:
                 out.append(ForeignEvent(NAME, "content_block_delta", event))
@@ -328,7 +338,10 @@ class MessageReader(AnswerReader):
         self._start(event, out)
         if type(delta) is dict:
             self._take_stop(delta)
-            self._stopped = self._stopped or type(delta.get("stop_reason")) is str
+            if type(delta.get("stop_reason")) is str:
+                if self._stopped:
+                    self._flawed("second_end")
+                self._stopped = True
             if self._stopped:
                 self._end_bare(out)
             self._keep_beside(delta, _DELTA)

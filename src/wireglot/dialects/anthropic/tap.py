@@ -17,6 +17,8 @@ class MessageTap(SseTap):
     def __init__(self, max_frame: int) -> None:
         super().__init__(max_frame)
         self._account: dict[str, Any] = {}
+        self._started = False
+        self._highest = -1
 
     def _frame(self, frame: Frame) -> None:
         name = frame.event
@@ -24,16 +26,33 @@ class MessageTap(SseTap):
             document = object_of(frame.data)
             self._merge(document.get("usage"))
             delta = document.get("delta")
-            if type(delta) is dict:
-                self.stop = _stop(delta.get("stop_reason")) or self.stop
+            if type(delta) is dict and (stop := _stop(delta.get("stop_reason"))):
+                if self.stop:
+                    self._flawed("second_end")
+                self.stop = stop
+        elif name == "content_block_start":
+            self._block(object_of(frame.data).get("index"))
         elif name == "message_stop":
+            if self.ended:
+                self._flawed("second_end")
             self.complete = self.ended = True
         elif name == "message_start":
+            if self._started:
+                self._flawed("second_start")
+            self._started = True
             message = object_of(frame.data).get("message")
             if type(message) is dict:
                 self._merge(message.get("usage"))
         elif name == "error":
             self._failed(parse_error(object_of(frame.data)))
+
+    def _block(self, index: Any) -> None:
+        if self.stop:
+            self._flawed("content_after_end")
+        if type(index) is int:
+            if index <= self._highest:
+                self._flawed("index_not_growing")
+            self._highest = index
 
     def _merge(self, usage: Any) -> None:
         self._account = merge_usage(self._account, usage)

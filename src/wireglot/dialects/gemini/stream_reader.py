@@ -93,6 +93,11 @@ def _counts(value: Any) -> Iterator[Place]:
             yield from _counts(item)
 
 
+def _says(parts: Any) -> bool:
+    """Whether there is more in them than an empty text, which often goes with the end."""
+    return type(parts) is list and any(part != {"text": ""} for part in parts)
+
+
 Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
 
 _OPEN_CALL = "a call begins before the last one has ended"
@@ -264,6 +269,8 @@ class GeminiReader(AnswerReader):
         if type(content) is dict:
             parts = content.get("parts")
             if parts is not None:
+                if self._finish is not None and _says(parts):
+                    self._flawed("content_after_end")
                 for part in parts if type(parts) is list else [parts]:
                     self._part(part, events, logprobs)
                     logprobs = ()
@@ -272,6 +279,8 @@ class GeminiReader(AnswerReader):
         if len(candidate) > 1 or content is None:
             stated = candidate.get("finishReason")
             if stated is not None and names.enum_name(stated, FINISH_NUMBERS) not in _UNSTATED:
+                if self._finish is not None:
+                    self._flawed("second_end")
                 self._finish = stated
             for key, value in candidate.items():
                 if key not in ("content", "finishReason", "index") and value is not None:

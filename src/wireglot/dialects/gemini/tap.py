@@ -16,6 +16,7 @@ from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
 
 _TELLING: Final = re.compile(rb'"(?:finishReason|finish_reason|blockReason|error)"\s*:')
+_SAID: Final = re.compile(rb'"(?:text"\s*:\s*"[^"]|functionCall"|function_call")')
 _CALL: Final = b'"functionCall"'
 _SNAKE_CALL: Final = b'"function_call"'
 
@@ -28,6 +29,7 @@ class GeminiTap:
         self.complete = False
         self.ended = False  # a chunk with usage may follow the one with the finish reason
         self.error: ApiError | None = None
+        self.flaws: list[str] = []
         self._framing = Framing(max_frame)
         self._last = b""
         self._wrapped = wrapped
@@ -61,6 +63,8 @@ class GeminiTap:
                 self._last = document
             if not self._calls:
                 self._calls = document.find(_CALL) >= 0 or document.find(_SNAKE_CALL) >= 0
+            if self.stop and _SAID.search(document) is not None and "content_after_end" not in self.flaws:
+                self.flaws.append("content_after_end")
             if _TELLING.search(document) is not None:
                 self._end(self._inner(object_of(document)))
 
@@ -75,6 +79,8 @@ class GeminiTap:
             return
         stop = _stated_stop(document)
         if stop:
+            if self.stop and "second_end" not in self.flaws:
+                self.flaws.append("second_end")
             self.stop = read_stop(stop, self._calls).reason
             self.complete = True
 

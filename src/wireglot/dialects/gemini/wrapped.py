@@ -63,6 +63,7 @@ class WrappedReader:
         self._envelope: dict[str, Any] | None = None
         self._reader = GeminiReader(context, self._unwrap)
         self.read = self._reader.read
+        self.flaws = self._reader.flaws
 
     def end(self) -> list[Event]:
         events = self._reader.end()

@@ -92,6 +92,9 @@ class Assembly:
         self._sound_form: dict[str, Any] = {}
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._highest = _LEGACY  # of the indices of calls so far
+        self.is_in_order = True
+        """Whether the index of each new call was higher than those before."""
 
     def begin(self, response_id: str, model: str) -> None:
         self._response_id = response_id
@@ -344,6 +347,9 @@ class Assembly:
             # Two calls under one index: another id and a name of its own.
             if call is None or (identifier and call.id and identifier != call.id and name):
                 call = self._by_index[index] = self._new(index)
+                if index <= self._highest and index != _LEGACY:
+                    self.is_in_order = False
+                self._highest = index
             return call
         if identifier:
             for call in self._calls:

@@ -253,6 +253,8 @@ class ChatReader(AnswerReader):
         if raw_logprobs is not None:
             logprobs = self._logprobs(raw_logprobs)
         if type(delta) is dict:
+            if self._finish is not None and (delta.get("content") or delta.get("tool_calls")):
+                self._flawed("content_after_end")
             self._parts.delta(delta, logprobs, out)
         elif type(message := choice.get("message")) is dict and not self._parts.count:
             self._parts.delta(message, logprobs, out)
@@ -262,6 +264,8 @@ class ChatReader(AnswerReader):
                 error = parse_error({"choices": [choice]}, 0)
                 self._fail(error or ApiError("server", "the upstream stopped with an error"), out)
                 return False
+            if self._finish:
+                self._flawed("second_end")
             # Some servers send two finish reasons; a first one that says more than "stop" stays.
             if not self._finish or is_vague(self._finish):
                 self._finish = finish or self._finish or ""
@@ -294,6 +298,8 @@ class ChatReader(AnswerReader):
 
     def _close(self, out: list[Event]) -> None:
         self._ended = True
+        if not self._parts.is_in_order:
+            self._flawed("index_not_growing")
         if not self._started:
             self._start({}, out)
         self._parts.close(out)

@@ -14,6 +14,7 @@ from wireglot.dialects.surface import AnswerGlance, StreamUsage
 from wireglot.wire.sse import Frame
 
 _TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
+_SAID: Final = re.compile(rb'"(?:content"\s*:\s*"[^"]|tool_calls"\s*:\s*\[\s*\{)')
 _NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
 _CR: Final = ord("\r")
@@ -25,6 +26,7 @@ class ChatTap(SseTap):
         super().__init__(max_frame)
         self._max_frame = max_frame
         self._between = True  # whether the last read ended with a frame
+        self._first_ended = False  # of several answers, the first
 
     def feed(self, data: bytes) -> None:
         if self._between and len(data) <= self._max_frame:
@@ -33,7 +35,7 @@ class ChatTap(SseTap):
             first = found.start() if found is not None else len(data)
             done = data.find(b"[DONE]", 0, first)
             start = data.rfind(b"\n\n", 0, done if done >= 0 else first)
-            if start >= 0:
+            if start >= 0 and not self.complete:
                 data = data[start + 2 :]
             if (
                 data[:6] == b"data: "
@@ -48,6 +50,8 @@ class ChatTap(SseTap):
 
     def _frame(self, frame: Frame) -> None:
         data = frame.data
+        if self._first_ended and _SAID.search(data) is not None and not _first(object_of(data)).get("index"):
+            self._flawed("content_after_end")
         if _TELLING.search(data) is None:
             if data == b"[DONE]":
                 self.complete = self.ended = True
@@ -58,14 +62,22 @@ class ChatTap(SseTap):
             if error is not None or "choices" not in document:
                 self._failed(error)
                 return
-        choices = document.get("choices")
-        first = choices[0] if type(choices) is list and choices and type(choices[0]) is dict else {}
+        first = _first(document)
         if type(first.get("finish_reason")) is str:
+            if not first.get("index"):
+                if self._first_ended:
+                    self._flawed("second_end")
+                self._first_ended = True
             self.stop = _stop(first["finish_reason"])
             self.complete = True
         usage = document.get("usage") or first.get("usage")
         if type(usage) is dict:
             self.usage = parse_usage(usage)
+
+
+def _first(document: dict[str, Any]) -> dict[str, Any]:
+    choices = document.get("choices")
+    return choices[0] if type(choices) is list and choices and type(choices[0]) is dict else {}
 
 
 class _Choice(msgspec.Struct):

@@ -64,9 +64,10 @@ class ResponsesChunks(RepeatedChunks):
 
 
 _TEXT_DELTA = "response.output_text.delta"
+_ADDED = "response.output_item.added"
 _READERS: dict[str, Callable[[ItemReader, dict[str, Any]], None]] = {
     _TEXT_DELTA: ItemReader.text_delta,
-    "response.output_item.added": ItemReader.item_added,
+    _ADDED: ItemReader.item_added,
     "response.output_item.done": ItemReader.item_done,
     "response.content_part.added": ItemReader.part_added,
     "response.content_part.done": ItemReader.part_done,
@@ -111,6 +112,8 @@ class ResponsesReader(AnswerReader):
         super().__init__(SseDecoder(context.max_frame), repeated)
         self._early: list[ForeignEvent] = []  # events that came before the response did
         self._started = False
+        self._number = -1  # of the last event that was looked at
+        self._highest = -1  # of the indices of items so far
 
     # Bytes
 
@@ -144,20 +147,31 @@ class ResponsesReader(AnswerReader):
             return
         if type(kind) is not str:
             kind = "error" if event.get("error") else name
+        number = event.get("sequence_number")
+        if type(number) is int:
+            if number <= self._number:
+                self._flawed("number_not_growing")
+            self._number = number
         if kind in _FAILED:
             self._fail(parse_error(event) or ApiError("server", "the response failed"), self._items.out)
         elif kind in _SILENT or not kind:
             return
         elif kind in _READERS:
             self._start(event)
+            if kind == _ADDED and type(index := event.get("output_index")) is int:
+                if index <= self._highest:
+                    self._flawed("index_not_growing")
+                self._highest = index
             _READERS[kind](self._items, event)
         elif kind in _LAST:
             self._start(event)
             self._finish(event, kind)
         elif kind in _LIFE or kind in _TOLD_AGAIN:
-            if kind == _CREATED and self._started and self._begins_another(event):
-                self._fail(broken("a second response begins inside the first"), self._items.out)
-                return
+            if kind == _CREATED and self._started:
+                if self._begins_another(event):
+                    self._fail(broken("a second response begins inside the first"), self._items.out)
+                    return
+                self._flawed("second_start")
             self._start(event)
         else:
             foreign = ForeignEvent(NAME, kind, event)

@@ -14,6 +14,8 @@ from wireglot.dialects.surface import AnswerGlance
 from wireglot.wire.sse import Frame
 
 _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
+_CREATED: Final = "response.created"
+_BEGINNINGS: Final = frozenset({_CREATED, "response.output_item.added"})
 _TELLING: Final = re.compile(rb'"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed)|error)"')
 
 
@@ -21,6 +23,9 @@ class ResponsesTap(SseTap):
     def __init__(self, max_frame: int) -> None:
         super().__init__(max_frame)
         self._last = b""
+        self._started = False
+        self._number = -1
+        self._highest = -1
 
     def close(self) -> None:
         whole = self._last
@@ -36,6 +41,9 @@ class ResponsesTap(SseTap):
     def _frame(self, frame: Frame) -> None:
         self._last = frame.data
         name = frame.event
+        if name in _BEGINNINGS:
+            self._begin(name, object_of(frame.data))
+            return
         if name not in _ENDS and (name or _TELLING.search(frame.data) is None):
             return
         document = object_of(frame.data)
@@ -46,12 +54,32 @@ class ResponsesTap(SseTap):
         answer = document.get("response")
         if type(kind) is not str or kind not in _ENDS or type(answer) is not dict:
             return
+        if self.ended and self.error is None:
+            self._flawed("second_end")
+        self._count(document.get("sequence_number"))
         self.complete = self.ended = True
         self.usage = parse_usage(answer.get("usage"))
         self.stop = _stop(answer.get("status"), answer.get("incomplete_details"), answer.get("output"))
         if kind == "response.failed":
             # An `error` event before it tells the same, and tells overload apart.
             self.error = self.error or parse_error(document)
+
+    def _begin(self, name: str, document: dict[str, Any]) -> None:
+        self._count(document.get("sequence_number"))
+        if name == _CREATED:
+            if self._started:
+                self._flawed("second_start")
+            self._started = True
+        elif type(index := document.get("output_index")) is int:
+            if index <= self._highest:
+                self._flawed("index_not_growing")
+            self._highest = index
+
+    def _count(self, number: Any) -> None:
+        if type(number) is int:
+            if number <= self._number:
+                self._flawed("number_not_growing")
+            self._number = number
 
 
 class _Response(msgspec.Struct):

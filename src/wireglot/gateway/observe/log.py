@@ -153,6 +153,8 @@ class JsonLines:
         if record.first_byte is not None:
             line["first_byte_ms"] = int(max(0.0, record.first_byte - started) * 10_000 + 0.5) / 10
         line["attempts"] = record.attempts
+        if record.flaws:
+            line["flaws"] = record.flaws
         if record.losses:
             line.update(self._told(tuple(record.grouped_losses())))
         # All foreign text in a good one has been cleaned, once for many requests.
@@ -344,6 +346,8 @@ class PrettyLines:
             remarks.append(("after " + ", ".join(clean(one, _NAME_MAX) for one in record.fallbacks), ""))
         if record.losses:
             remarks.append(("losses " + ", ".join(features_of(record)), "warn"))
+        if record.flaws:
+            remarks.append(("flaws " + ", ".join(record.flaws), "warn"))
         if record.outcome in ("client_abort", "gateway_abort"):
             remarks.append((record.outcome.replace("_", " "), "warn"))
         if record.error_kind or record.error_message:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 from wireglot.gateway.observe.record import Record
+from wireglot.ir.stream import FLAWS
 from wireglot.ir.usage import KINDS
 from wireglot.stores.records import MICRO
 
@@ -242,6 +243,11 @@ class Metrics:
         self.upstream_errors = Counter(
             "wireglot_upstream_errors_total", "Attempts that a provider failed.", ("provider", "kind")
         )
+        self.stream_flaws = Counter(
+            "wireglot_stream_flaws_total",
+            "Answers in which the provider's stream broke a rule of its dialect.",
+            ("provider", "flaw"),
+        )
         self.client_telemetry = Counter(
             "wireglot_client_telemetry_total", "OTLP requests of clients.", ("signal", "outcome")
         )
@@ -259,7 +265,7 @@ class Metrics:
         self._all: list[Counter | Histogram | Reading] = [
             self.requests, self.tokens, self.usage, self.cost, self.unpriced, self.key_requests,
             self.key_tokens, self.key_cost, self.seconds, self.first_byte, self.in_flight, self.retries,
-            self.fallbacks, self.losses, self.upstream_errors, self.client_telemetry,
+            self.fallbacks, self.losses, self.upstream_errors, self.stream_flaws, self.client_telemetry,
             self.reload_failures, self.sink_failures,
             self._build,
         ]  # fmt: skip
@@ -310,6 +316,9 @@ class Metrics:
             self._count_attempts(record)
         for bent in {(loss.feature, loss.grade) for loss in record.grouped_losses()} if record.losses else ():
             self.losses.add(bent)
+        for flaw in record.flaws:
+            if flaw in FLAWS:  # those of token counts are counted with the usage
+                self.stream_flaws.add((record.provider, flaw))
 
     def _count_attempts(self, record: Record) -> None:
         for target in record.fallbacks:

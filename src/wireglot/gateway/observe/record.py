@@ -85,6 +85,8 @@ class Record(msgspec.Struct):
     """As the provider names it in its answer."""
     upstream_request_id: str = ""
     notes: list[str] = []
+    flaws: list[str] = []
+    """Rules that the provider broke: of its stream (`ir.stream.FLAWS`), or in its token counts."""
 
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
@@ -167,6 +169,9 @@ class Record(msgspec.Struct):
         if self.loss_groups is None:
             self.loss_groups = grouped(self.losses)
         return self.loss_groups
+
+    def flawed(self, flaws: Iterable[str]) -> None:
+        self.flaws = list(dict.fromkeys((*self.flaws, *flaws)))
 
     def noted(self, text: str) -> None:
         self.notes = [*self.notes, text]

@@ -399,6 +399,8 @@ class Passthrough:
         usage = tap.usage
         record.used(usage, usage_source(usage, tap.complete))
         record.stopped(tap.stop)
+        if flaws := getattr(tap, "flaws", None):  # a dialect of one's own need not have any
+            record.flawed(flaws)
         if tap.error is not None:
             record.failed(tap.error)
 

@@ -245,6 +245,8 @@ class Translation:
         if losses:
             places = self._exchange.codec.places
             record.lost(answer_located(places, losses))
+        if flaws := getattr(self._reader, "flaws", None):  # a dialect of one's own need not have any
+            record.flawed(flaws)
         if type(last) is Finish:
             record.stopped(last.stop.reason)
         elif type(last) is Failure:

@@ -17,6 +17,7 @@ from wireglot import __version__
 from wireglot.gateway.trace.recording import RecordedAttempt, RecordedSide, Recording
 from wireglot.gateway.trace.rows import facts_of, mended, redacted, redacted_losses, row_of
 from wireglot.http.redaction import MASK, Redactor
+from wireglot.ir.stream import FLAWS
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
@@ -307,6 +308,7 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     scrub = Scrubber(redactor, request.headers, request.url, body)
     row = scrubbed_row(row_of(facts_of(record), worker), scrub, redactor)
     notes = [scrub.text(note) for note in (*record.notes, *recording.notes)]
+    notes += [f"the provider broke a rule: {FLAWS.get(flaw, flaw)}" for flaw in record.flaws]
     if scrub.unsearched:
         notes.append(_UNSEARCHED)
         for side in (request, *(asked.request for asked in recording.attempts)):

@@ -190,6 +190,7 @@ class UsageLedger:
         # Half an answer brings half an account, which need not add up.
         wrong = usage_checks(record.usage) if record.usage_source == "provider" else ()
         if wrong:
+            record.flawed(wrong)
             self._flag(record.provider, wrong)
         settings = account.exchange.job.settings
         whole = completed(
