@@ -9,7 +9,15 @@ import msgspec
 
 from wireglot.dialects.arguments import with_mended_calls
 from wireglot.dialects.body import BadField, Body, RequestGlance
-from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
+from wireglot.dialects.capabilities import (
+    Assist,
+    Compaction,
+    SocketEnd,
+    SocketRequest,
+    StateOptions,
+    Stored,
+    WebSockets,
+)
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import ListedModel, UpstreamModel, read_list
@@ -79,6 +87,8 @@ __all__ = [
     "RequestPlaces",
     "Route",
     "RouteMatch",
+    "SocketEnd",
+    "SocketRequest",
     "Spending",
     "StateOptions",
     "Stored",
@@ -94,6 +104,7 @@ __all__ = [
     "UpstreamModel",
     "UpstreamOperation",
     "UpstreamSide",
+    "WebSockets",
     "answer_located",
     "has_no_answer",
     "is_doubtful",

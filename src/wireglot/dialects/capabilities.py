@@ -1,12 +1,11 @@
 """Endpoints that only some dialects have: what is asked of such a dialect in order to serve them.
 
-A dialect has a capability where its surface holds one of these. A connection of another kind (Responses over
-a WebSocket) will be one more.
+A dialect has a capability where its surface holds one of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -69,6 +68,56 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The words of the answer that was asked for as a summary."""
     put_in: Callable[[Document, Document], Document]
     """The answer that was asked for as a summary, with the item in place of its words."""
+
+
+class SocketRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that came as a message of a WebSocket."""
+
+    body: Document
+    """As it would be over HTTP, to be answered by a stream."""
+    lane: str = ""
+    """Its name for a row of requests, which every message of the answer bears."""
+    generates: bool = True
+    """False: only to be read and kept, for the requests that go on from it."""
+    previous: str = ""
+    """The answer that it goes on from."""
+
+
+class SocketEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an answer, as its last event tells it."""
+
+    id: str
+    is_whole: bool
+    """Whether a request may go on from it."""
+    is_stored: bool
+    """Whether others than this connection can, too."""
+
+
+class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Requests and answers as messages of a WebSocket: one object each, events as in a stream."""
+
+    paths: tuple[str, ...]
+    read: Callable[[Any], SocketRequest | None]
+    """A request; None for a message that asks for nothing. Raises BadField."""
+    items: Callable[[Document], list[Document]]
+    """The input of a request."""
+    continued: Callable[[Document, list[Document]], Document]
+    """The request with these items before its own. Raises BadField where it answers a call that is not among
+    them."""
+    event: Callable[[bytes, SocketRequest], str]
+    """An event of the answer to a request, as a message."""
+    item: Callable[[bytes], Document | None]
+    """The item that an event brings whole, if it does."""
+    end: Callable[[bytes], SocketEnd | None]
+    """What an event tells of the end of its answer, if it is that."""
+    is_beginning: Callable[[bytes], bool]
+    """Whether an event may be repeated to show that the answer is being worked on."""
+    error: Callable[[int, Any, Mapping[str, str], str], str]
+    """A message that reports an error: status, the body of an HTTP answer, headers, lane."""
+    is_missing: Callable[[str], Document]
+    """The body of an error: there is no answer of this id to go on from."""
+    expired: Document
+    """The body of an error: the connection has lasted long enough."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):

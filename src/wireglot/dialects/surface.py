@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from wireglot.dialects.body import Body, RequestGlance
-from wireglot.dialects.capabilities import Assist, Stored
+from wireglot.dialects.capabilities import Assist, Stored, WebSockets
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
 from wireglot.ir.content import Extra, Foreign, Part, Reasoning
@@ -146,10 +146,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Where models are listed (and below it each by its name). Dialects may share a path."""
     endpoints: tuple[str, ...] = ()
     """The paths as the documentation tells them."""
-    websocket_paths: tuple[str, ...] = ()
     safeguards: str = ""
     """The field of a request that asks for checks of its answer, "" without one."""
-    """Beginnings of paths at which clients try a WebSocket first, and POST after a 426."""
     probes: Mapping[str, Probe] = {}
     unserved: Mapping[str, str] = {}
     """Ends of paths that the dialect's SDKs know and nobody serves here, and what is asked for there."""
@@ -489,6 +487,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What in a provider's own numbers does not add up; the argument is `Usage.raw`."""
     assist: Assist | None = None
     stored: Stored | None = None
+    websockets: WebSockets | None = None
 
     @property
     def model_in_path(self) -> bool:

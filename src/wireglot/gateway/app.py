@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -41,16 +41,18 @@ from wireglot.gateway.request.problems import error_of, is_final, may_pass, reda
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
-from wireglot.gateway.steps import Pipeline
+from wireglot.gateway.steps import Pipeline, admit
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.recording import RecordedReply, Recording
 from wireglot.gateway.trace.traces import Traces
+from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount, MemoryLease
-from wireglot.http.application import Head, Headers, Refusal, Reply
+from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
-from wireglot.ir.stream import Failure
+from wireglot.ir.outcome import Stop, Usage
+from wireglot.ir.stream import Event, Failure, Finish, Start
 from wireglot.wire.json import encode
 
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "assist"})
@@ -101,6 +103,7 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     counting: Counting
     pipeline: Pipeline
     traces: Traces
+    sockets: SocketService
     pages: GatewayPages
 
 
@@ -197,6 +200,8 @@ class Gateway:
                 caller = self._parts.gatekeeper.metrics(head, settings)
             else:
                 caller = LOCAL if asked.open else self._parts.gatekeeper.caller(head, asked, settings)
+                if asked.operation == "websocket":
+                    self._parts.sockets.check(head, caller, settings)
                 if familiar is not None and not asked.open and has_body:
                     familiar.found = _Known(settings, asked, self._parts.gatekeeper.digests(head, asked))
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
@@ -258,6 +263,9 @@ class Gateway:
         asked = incoming.asked
         if asked.operation in HealthPages.OPERATIONS:
             await self._parts.pages.health.answer(head, asked, reply)
+            return
+        if asked.operation == "websocket":
+            await self._parts.sockets.serve(incoming, cast(UpgradableReply, reply))
             return
         if asked.operation == "telemetry":
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
@@ -330,6 +338,30 @@ class Gateway:
         incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), within)
         await self.handle(incoming.head, body, reply)
         return request_id
+
+    async def prewarm(self, incoming: Incoming, body: bytes, reply: Reply) -> None:
+        """A request that is only read: an answer with nothing in it, and no provider is asked."""
+        record = _record(incoming.head, new_request_id(), incoming.asked.dialect)
+        record.operation, record.caller = "prewarm", incoming.caller.name
+        self.observer.begin(record)
+        try:
+            job = await self._read(incoming, body, record.id, int(time.time()))
+            exchange = Exchange(job, record, reply, self.observer.redactor, held=MemoryLease(self.account))
+            try:
+                admit(self._parts.gates, exchange)
+                writer = exchange.codec.stream_writer(job.context, exchange.request())
+                id = f"resp_{record.id.removeprefix('req_')}"
+                events: list[Event] = [Start(id, job.model, int(time.time())), Finish(Stop("end"), Usage())]
+                record.answered()
+                reply.start(200, exchange.headers())
+                reply.write(writer.write(events))
+                reply.end()
+            finally:
+                exchange.close()
+        except Exception as problem:  # as in `handle`
+            self._tell(problem, None, record, reply)
+        finally:
+            self.observer.finish(record)
 
     # How it went.
 

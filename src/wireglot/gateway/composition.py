@@ -30,6 +30,7 @@ from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.traces import Traces
+from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount
 from wireglot.http.application import Reply
 from wireglot.http.transport import Transport
@@ -45,6 +46,9 @@ def compose(
 
     async def submit(incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
         return await gateway.submit(incoming, body, reply, within)
+
+    async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
+        await gateway.prewarm(incoming, body, reply)
 
     async def scrape() -> bytes:
         return await gateway.scrape()
@@ -104,6 +108,7 @@ def compose(
             counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
+            sockets=SocketService(current, gatekeeper, routes, submit, prewarm),
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),

@@ -75,6 +75,10 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connections_per_peer: Annotated[
         Count, setting("the same from one address; this machine's own are not counted")
     ] = 256
+    websockets: Annotated[
+        int, setting("WebSockets of one client key, or of all without keys; 0: none, clients use POST", ge=0)
+    ] = 64
+    websocket_time: Annotated[Seconds, setting("how long a WebSocket may last")] = 3600.0
     requests: Annotated[int, setting("maximum concurrent requests")] = 5_000
     requests_per_key: Annotated[int, setting("the same for one client key; 0: no limit")] = 64
     queue: Annotated[int, setting("requests that may wait; more are rejected with 503")] = 256

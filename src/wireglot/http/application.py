@@ -72,6 +72,36 @@ class Reply(Protocol):
         ...
 
 
+class Upgrade(msgspec.Struct, frozen=True, kw_only=True):
+    """What a connection calls once it speaks another protocol. When the client goes away the task that
+    answers it is cancelled, as always."""
+
+    receive: Callable[[bytes], None]
+    drain: Callable[[], None]
+    """The server is shutting down: what runs may end, nothing new should begin."""
+    pause: Callable[[], None]
+    resume: Callable[[], None]
+    """As of `Reply.on_pressure`."""
+
+
+class UpgradableReply(Reply, Protocol):
+    """A reply of a connection that can go over to another protocol."""
+
+    def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
+        """Answer 101. From then on bytes go out by `write_raw`, until `linger` or the end of the task."""
+        ...
+
+    def write_raw(self, data: bytes) -> None: ...
+
+    def linger(self) -> None:
+        """The last bytes are written: wait a little for the client to close."""
+        ...
+
+    def hold(self, size: int) -> bool:
+        """Count this many bytes as held; fewer, where it is below 0. Whether there is room for them."""
+        ...
+
+
 class Application(Protocol):
     def admit(self, head: Head) -> Refusal | None:
         """Asked as soon as the headers are there: who may not come in is answered before its body is read."""

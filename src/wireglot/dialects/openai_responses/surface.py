@@ -22,6 +22,7 @@ from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.parse_request import parse_request
 from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.openai_responses.repair import ArgumentsRepair
+from wireglot.dialects.openai_responses.socket import WEBSOCKETS
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
@@ -168,8 +169,6 @@ SURFACE: Final = Surface(
         ),
         lists=("/v1/models", "/openai/v1/models"),
         endpoints=("POST /v1/responses", "POST /v1/responses/input_tokens"),
-        # Codex tries a WebSocket here, and speaks plain HTTP at once where it gets a 426.
-        websocket_paths=("/v1/responses",),
         prefixes=tuple(root + path for root in _ROOTS for path in ("/v1/responses", "/v1/conversations")),
         key_headers=(("authorization", "bearer "),),
         glance=glance_body,
@@ -217,4 +216,5 @@ SURFACE: Final = Surface(
     counts=_COUNTS,
     check_usage=USAGE_FIELDS.problems,
     stored=STORED,
+    websockets=WEBSOCKETS,
 )

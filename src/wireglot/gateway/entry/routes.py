@@ -125,7 +125,10 @@ def inspector_methods(path: str) -> tuple[str, ...]:
     return tuple(route.method for route, pieces in _INSPECTOR_PIECES if ids_in(path, pieces) is not None)
 
 
-Operation = DialectOperation | Literal["admin", "health", "ready", "metrics", "stub", "inspector", "login"]
+Operation = (
+    DialectOperation
+    | Literal["admin", "health", "ready", "metrics", "stub", "inspector", "login", "websocket"]
+)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -195,7 +198,12 @@ class Routes:
     def __init__(self, surfaces: Sequence[Surface]) -> None:
         self._paths = Paths(surfaces)
         self._root = root_page(surfaces)
-        self._websockets = tuple(path for surface in surfaces for path in surface.client.websocket_paths)
+        self._websockets = {
+            path: surface.name
+            for surface in surfaces
+            if surface.websockets is not None
+            for path in surface.websockets.paths
+        }
         self._roots = self._paths.roots
         self._fixed: dict[tuple[str, str], Asked] = {}
         """Paths that hold no name and no id: there are few of them, and most requests ask for one."""
@@ -225,6 +233,8 @@ class Routes:
         asked = self._own(head, method)
         if asked is not None:
             return asked
+        if method == "GET" and path in self._websockets and "upgrade" in head.headers:
+            return Asked(self._websockets[path], "websocket")
         if self.probe(head.method, path) is not None:
             return Asked(COMMON, "stub", open=True)
         raise self._lost(head)
@@ -245,10 +255,6 @@ class Routes:
         return self._paths.probe(method, path)
 
     def nowhere(self, head: Head, problem: NoRoute) -> RequestError:
-        if "upgrade" in head.headers and head.path.startswith(self._websockets):
-            # Such clients then speak plain HTTP at once; any other status costs them seconds.
-            fault = RequestError("bad", "WebSocket is not spoken here: use POST", code="upgrade_required")
-            return fault.with_status(426)
         what = self._paths.unserved(head.path)
         if what:
             told = (

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from wireglot.http.account import ByteAccount
-from wireglot.http.application import Application, Head, Headers, Refusal
+from wireglot.http.application import Application, Head, Headers, Refusal, Upgrade
 from wireglot.http.limits import ServerLimits
 from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.head import (
@@ -33,7 +33,16 @@ from wireglot.http.server.head import (
     remember,
     render_head,
 )
-from wireglot.http.server.phases import ANSWERING, BODY, CLOSING, HEAD, LINGERING, SKIPPING, WAITING
+from wireglot.http.server.phases import (
+    ANSWERING,
+    BODY,
+    CLOSING,
+    HEAD,
+    LINGERING,
+    SKIPPING,
+    UPGRADED,
+    WAITING,
+)
 
 _MAX_REFUSALS: Final = 100
 """A connection ends after this many refusals in a row: it serves no one."""
@@ -173,7 +182,7 @@ class ServerConnection(asyncio.Protocol):
     __slots__ = (
         "_backlog", "_begun", "_body", "_called", "_flushed", "_have", "_heard", "_inbound", "_known",
         "_left", "_moved", "_owed", "_partial", "_pending", "_phase", "_refusals", "_reply", "_scanned",
-        "_task", "_transport", "_written", "hub", "peer", "pressed",
+        "_task", "_transport", "_upgrade", "_written", "hub", "peer", "pressed",
     )  # fmt: skip
 
     def __init__(self, hub: Hub) -> None:
@@ -199,6 +208,7 @@ class ServerConnection(asyncio.Protocol):
         self._left = 0
         self._reply: ServerReply | None = None
         self._task: asyncio.Task[None] | None = None
+        self._upgrade: Upgrade | None = None
         self._begun = self._heard = hub.loop.time()
         self._written = 0
         """All bytes handed to the transport so far."""
@@ -239,6 +249,9 @@ class ServerConnection(asyncio.Protocol):
             self._take_body(data)
         elif phase in (ANSWERING, WAITING):
             self._backlog.add(data)
+        elif phase == UPGRADED:
+            if self._upgrade is not None:
+                self._upgrade.receive(data)
         elif phase == SKIPPING:
             self._skip(data)
         elif phase == LINGERING:
@@ -308,6 +321,26 @@ class ServerConnection(asyncio.Protocol):
         if self._backlog.data:
             self._take_waiting()
 
+    def speak(self, upgrade: Upgrade) -> None:
+        """Another protocol from now on. What has come ahead is its own."""
+        self._phase = UPGRADED
+        self._upgrade = upgrade
+        data, at = self._backlog.take()
+        self._backlog.read_on()
+        if len(data) > at:
+            upgrade.receive(data[at:])
+
+    def linger(self) -> None:
+        """Everything is said: the client may read it before the connection ends."""
+        self._reply = self._task = self._upgrade = None
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        self._phase = LINGERING
+        self._begun = self.hub.loop.time()
+        self._left = _MAX_LINGER_BYTES
+        transport.write_eof()
+
     def cut(self, *, flush: bool) -> None:
         """End the connection in the middle of an answer, so that the client sees that it is not whole."""
         self._reply = self._task = None
@@ -347,6 +380,8 @@ class ServerConnection(asyncio.Protocol):
     def close_if_idle(self) -> None:
         if self._phase in (SKIPPING, WAITING) or (self._phase == HEAD and not self._partial):
             self.close()
+        elif self._upgrade is not None:
+            self._upgrade.drain()
 
     def close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -553,13 +588,7 @@ class ServerConnection(asyncio.Protocol):
         self._partial = b""
         self._backlog.drop()
         ServerReply(self, head_only, True, 1).send(refusal.status, refusal.headers, refusal.body)
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        self._phase = LINGERING
-        self._begun = self.hub.loop.time()
-        self._left = _MAX_LINGER_BYTES
-        transport.write_eof()
+        self.linger()
 
     # Waiting no longer.
 
@@ -667,6 +696,39 @@ class ServerReply(msgspec.Struct, eq=False):
         self._release()
         self.over = True
         self.connection.cut(flush=self.chunked)
+
+    def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
+        """Implements `UpgradableReply`, as the next three."""
+        if self.over:
+            return
+        connection = self.connection
+        if self.started:
+            raise RuntimeError("an answer has begun already")
+        self.started = True
+        self.pause, self.resume = upgrade.pause, upgrade.resume
+        connection.write(
+            render_head(connection.hub.status_lines[101], headers, "connection: Upgrade\r\n\r\n")
+        )
+        connection.speak(upgrade)
+        if connection.hub.draining:
+            upgrade.drain()
+
+    def write_raw(self, data: bytes) -> None:
+        if not self.over:
+            self.connection.write(data)
+
+    def linger(self) -> None:
+        if not self.over:
+            self.over = True
+            self.connection.linger()
+
+    def hold(self, size: int) -> bool:
+        account = self.connection.hub.account
+        if size < 0:
+            account.give(-size)
+            return True
+        account.held += size
+        return not account.lacks(0)
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         if self.over:

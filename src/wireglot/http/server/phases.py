@@ -20,11 +20,14 @@ LINGERING: Final = 5
 """The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
 CLOSING: Final = 6
 """Nothing is read any more."""
+UPGRADED: Final = 7
+"""Another protocol is spoken: what arrives is handed on as it is."""
 
 FOLLOWS: Final[Mapping[int, frozenset[int]]] = {
     HEAD: frozenset({BODY, ANSWERING, WAITING, SKIPPING, LINGERING, CLOSING}),
     BODY: frozenset({ANSWERING, LINGERING, CLOSING}),
-    ANSWERING: frozenset({HEAD, CLOSING}),
+    ANSWERING: frozenset({HEAD, UPGRADED, CLOSING}),
+    UPGRADED: frozenset({LINGERING, CLOSING}),
     WAITING: frozenset({HEAD, CLOSING}),
     SKIPPING: frozenset({HEAD, CLOSING}),
     LINGERING: frozenset({CLOSING}),

@@ -1,0 +1,179 @@
+"""Responses over a WebSocket: `response.create` messages in, the events of their streams out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from wireglot.dialects.body import BadField
+from wireglot.dialects.capabilities import Document, SocketEnd, SocketRequest, WebSockets
+from wireglot.wire.json import BadJson, decode, encode, encode_text
+
+_CREATE: Final = "response.create"
+_SILENT: Final = frozenset({"response.processed"})
+"""What some clients report, and no server answers."""
+_OWN: Final = frozenset({"type", "stream_id", "generate", "background"})
+"""Fields that only a message has, or that mean nothing in one."""
+_LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+_TYPE: Final = re.compile(rb'"type"\s*:\s*"(response\.[a-z_.]+|error)"')
+_ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
+_WITH_RESPONSE: Final = _ENDS | {"response.created", "response.in_progress", "response.queued"}
+_WHOLE: Final = frozenset({"response.completed", "response.incomplete"})
+_OUTPUT: Final = "_output"
+_CALL: Final = "_call"
+_MAX_RETOLD_BYTES: Final = 64 * 1024
+
+
+def read(message: Any) -> SocketRequest | None:
+    if type(message) is not dict:
+        raise BadField("expected a JSON object", "$")
+    kind = message.get("type")
+    if kind in _SILENT:
+        return None
+    if kind != _CREATE:
+        raise BadField(f'type: expected "{_CREATE}"', "$.type", "invalid_value")
+    lane, generate, previous = (message.get(key) for key in ("stream_id", "generate", "previous_response_id"))
+    if lane is not None and (type(lane) is not str or _LANE.fullmatch(lane) is None):
+        raise BadField(
+            "stream_id: expected 1 to 256 of A-Z a-z 0-9 _ . -", "$.stream_id", "invalid_stream_id"
+        )
+    if generate is not None and type(generate) is not bool:
+        raise BadField("generate: expected true or false", "$.generate")
+    if previous is not None and type(previous) is not str:
+        raise BadField("previous_response_id: expected a string", "$.previous_response_id")
+    if message.get("background"):
+        detail = "background: not possible over a WebSocket"
+        raise BadField(detail, "$.background", "unsupported_parameter")
+    body = {key: value for key, value in message.items() if key not in _OWN}
+    return SocketRequest(
+        body={**body, "stream": True},
+        lane=lane or "",
+        generates=generate is not False,
+        previous=previous or "",
+    )
+
+
+def items(body: Document) -> list[Document]:
+    value = body.get("input")
+    if type(value) is str:
+        return [{"type": "message", "role": "user", "content": value}]
+    return [item for item in value if type(item) is dict] if type(value) is list else []
+
+
+def continued(body: Document, before: list[Document]) -> Document:
+    given = body.get("input")
+    own = items(body) if type(given) in (str, list) or given is None else given
+    if type(own) is not list:
+        raise BadField("input: expected a string or an array", "$.input")
+    _check_calls(before, own)
+    whole = {key: value for key, value in body.items() if key != "previous_response_id"}
+    return {**whole, "input": [*before, *own]}
+
+
+def _check_calls(before: list[Document], own: list[Document]) -> None:
+    """Without its call an output says nothing, and few providers would notice."""
+    called = {
+        item.get("call_id")
+        for item in (*before, *own)
+        if type(kind := item.get("type")) is str and kind.endswith(_CALL)
+    }
+    for number, item in enumerate(own):
+        kind = item.get("type")
+        if type(kind) is str and kind.endswith(_OUTPUT) and item.get("call_id") not in called:
+            raise BadField(
+                f"input[{number}].call_id: no call '{item.get('call_id')}' comes before its output",
+                f"$.input[{number}].call_id",
+                "invalid_value",
+            )
+
+
+def event(data: bytes, asked: SocketRequest) -> str:
+    """What the answer goes on from may be known to nobody but the connection, which tells it."""
+    if asked.previous and _kind(data) in _WITH_RESPONSE:
+        told = _decoded(data)
+        answer = told.get("response")
+        if type(answer) is dict and not answer.get("previous_response_id"):
+            data = encode({**told, "response": {**answer, "previous_response_id": asked.previous}})
+    text = data.decode()
+    # An object is never empty here: it has its type.
+    return f'{{"stream_id":{encode_text(asked.lane)},{text.lstrip()[1:]}' if asked.lane else text
+
+
+def item(data: bytes) -> Document | None:
+    if _kind(data) != "response.output_item.done":
+        return None
+    found = _decoded(data).get("item")
+    return found if type(found) is dict else None
+
+
+def end(data: bytes) -> SocketEnd | None:
+    kind = _kind(data)
+    if kind not in _ENDS:
+        return None
+    answer = _decoded(data).get("response")
+    answer = answer if type(answer) is dict else {}
+    identifier = answer.get("id")
+    return SocketEnd(
+        id=identifier if type(identifier) is str else "",
+        is_whole=kind in _WHOLE,
+        is_stored=answer.get("store") is True,
+    )
+
+
+def is_beginning(data: bytes) -> bool:
+    return len(data) <= _MAX_RETOLD_BYTES and _kind(data) == "response.in_progress"
+
+
+def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
+    """Codex waits for minutes where there is no status, and reads the headers beside it."""
+    told = body.get("error") if type(body) is dict else None
+    told = told if type(told) is dict else {"type": "server_error", "code": None, "message": str(body)[:1000]}
+    message = {"type": "error", "status": status, "error": {"param": None, "code": None, **told}}
+    if headers:
+        message["headers"] = dict(headers)
+        message["error"] = {**message["error"], "headers": dict(headers)}  # type: ignore[dict-item]  # it is one
+    return encode_text(message | ({"stream_id": lane} if lane else {}))
+
+
+def missing(identifier: str) -> Document:
+    return _refusal(
+        "previous_response_not_found",
+        f"Previous response with id '{identifier}' not found.",
+        "previous_response_id",
+    )
+
+
+def _refusal(code: str, message: str, param: str | None = None) -> Document:
+    return {"error": {"type": "invalid_request_error", "code": code, "message": message, "param": param}}
+
+
+def _kind(data: bytes) -> str:
+    """The type of an event. It stands before any text of a model's, in which the same could be written."""
+    found = _TYPE.search(data)
+    return found[1].decode() if found is not None else ""
+
+
+def _decoded(data: bytes) -> Document:
+    try:
+        value = decode(data)
+    except BadJson:
+        return {}
+    return value if type(value) is dict else {}
+
+
+WEBSOCKETS: Final = WebSockets(
+    paths=("/v1/responses", "/openai/v1/responses"),
+    read=read,
+    items=items,
+    continued=continued,
+    event=event,
+    item=item,
+    end=end,
+    is_beginning=is_beginning,
+    error=error,
+    is_missing=missing,
+    expired=_refusal(
+        "websocket_connection_limit_reached", "This connection has reached its maximum age: open a new one."
+    ),
+)

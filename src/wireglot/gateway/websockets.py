@@ -1,0 +1,304 @@
+"""Requests that come as messages of a WebSocket: each is answered as one over HTTP would be, one after the
+other, and its answer goes back event by event.
+
+A connection keeps what its last answers said, so that a request may go on from one that is stored nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.base import BadField, SocketEnd, SocketRequest, WebSockets
+from wireglot.dialects.registry import surface
+from wireglot.gateway.entry.callers import Caller, Gatekeeper
+from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.errors import RequestError, refusal
+from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.settings import Settings
+from wireglot.http.application import Head, Headers, Reply, UpgradableReply
+from wireglot.http.server.websocket import GOING_AWAY, SocketClosed, WebSocket, handshake_problem
+from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.sse import SseDecoder
+
+_ONLY_UPGRADE: Final = frozenset({"connection", "upgrade", "content-type", "accept"})
+_SOCKET_HEADERS: Final = "sec-websocket-"
+_TOLD_HEADERS: Final = ("retry-after", "x-should-retry", "x-request-id")
+"""Of a refusal: what a client acts on."""
+_MAX_KEPT_ANSWERS: Final = 32
+_MAX_LANES: Final = 32
+
+Submit = Callable[[Incoming, bytes, Reply], Awaitable[str]]
+Prewarm = Callable[[Incoming, bytes, Reply], Awaitable[None]]
+
+
+class _Limits(msgspec.Struct, frozen=True):
+    """Implements `SocketLimits`."""
+
+    message: int
+    ping: float
+
+
+class SocketService:
+    def __init__(
+        self,
+        current: Callable[[], Settings],
+        gatekeeper: Gatekeeper,
+        routes: Routes,
+        submit: Submit,
+        prewarm: Prewarm,
+    ) -> None:
+        """`submit` answers a request; `prewarm` one that is only to be read."""
+        self.current = current
+        self.gatekeeper = gatekeeper
+        self.routes = routes
+        self.submit = submit
+        self.prewarm = prewarm
+        self.open: Counter[str] = Counter()
+        """Connections by the name of their client key."""
+
+    def check(self, head: Head, caller: Caller, settings: Settings) -> None:
+        """Raises RequestError where this one cannot be opened."""
+        if not settings.limits.websockets:
+            # Such clients then speak plain HTTP at once; any other status costs them seconds.
+            off = RequestError("bad", "WebSockets are off here: use POST", code="upgrade_required")
+            raise off.with_status(426)
+        problem = handshake_problem(head)
+        if problem:
+            raise RequestError("bad", problem, code="invalid_handshake")
+        if self.open[caller.name] >= settings.limits.websockets:
+            raise RequestError("rate", "too many WebSockets are open with this key", retry_after=1)
+
+    async def serve(self, incoming: Incoming, reply: UpgradableReply) -> None:
+        """Until the client leaves, or the connection has lasted long enough."""
+        name, limits = incoming.caller.name, incoming.settings.limits
+        dialect = incoming.asked.dialect
+        spoken = surface(dialect).websockets
+        assert spoken is not None, "only paths of such dialects lead here"
+        self.open[name] += 1
+        socket = WebSocket(incoming.head, reply, _Limits(limits.body_of(dialect), limits.ping))
+        try:
+            await _Conversation(self, incoming, socket, spoken).run()
+        except SocketClosed:
+            pass
+        finally:
+            socket.close(GOING_AWAY)
+            socket.release()
+            self.open[name] -= 1
+            if not self.open[name]:
+                del self.open[name]
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    items: list[dict[str, Any]]
+    size: int
+
+
+class _Conversation:
+    """What happens on one connection."""
+
+    def __init__(
+        self, service: SocketService, opened: Incoming, socket: WebSocket, spoken: WebSockets
+    ) -> None:
+        self._service = service
+        self._opened = opened
+        self._socket = socket
+        self._spoken = spoken
+        self._head = _as_post(opened.head)
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept_bytes = 0
+        self._lanes: set[str] = set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self._opened.settings.limits.websocket_time
+        while True:
+            message = await self._socket.receive(ends - loop.time())
+            if message is None:
+                if not self._socket.draining:
+                    self._socket.send(self._spoken.error(400, self._spoken.expired, {}, ""))
+                return
+            try:
+                await self._answer(message)
+            finally:
+                self._socket.done(message)
+
+    async def _answer(self, message: str) -> None:
+        lane, document = "", None
+        try:
+            document = _decoded(message)
+            asked = self._spoken.read(document)
+            if asked is None:
+                return
+            lane = asked.lane
+            self._check_lane(lane)
+            body, before = self._whole(asked)
+            incoming = self._again()
+        except BadField as fault:
+            bad = RequestError("bad", fault.message, code=fault.code, param=fault.path.removeprefix("$."))
+            self._refuse(bad, lane)
+            self._forget_failed(document)
+            return
+        except RequestError as error:
+            self._refuse(error, lane)
+            return
+        if body is None:
+            self._socket.send(self._spoken.error(400, self._spoken.is_missing(asked.previous), {}, lane))
+            return
+        await self._run(asked, incoming, body, before)
+
+    async def _run(
+        self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: list[dict[str, Any]]
+    ) -> None:
+        reply = _EventReply(self._socket, self._spoken, asked, incoming.settings.limits.event)
+        self._socket.on_pressure(None)
+        try:
+            data = encode(body)
+            if asked.generates:
+                await self._service.submit(incoming, data, reply)
+            else:
+                await self._service.prewarm(incoming, data, reply)
+        finally:
+            self._socket.on_pressure(None)
+        end = reply.finished
+        if end is None or not end.is_whole:
+            self._forget(asked.previous)
+        elif end.id and not (end.is_stored and asked.generates):
+            own = [] if body.get("previous_response_id") else before
+            self._keep(end.id, [*own, *self._spoken.items(asked.body), *reply.items])
+
+    def _again(self) -> Incoming:
+        """Who asks, under the settings of now: a key may have been taken away since."""
+        settings, head = self._service.current(), msgspec.structs.replace(self._head)
+        asked = self._service.routes.match(head)
+        caller = self._service.gatekeeper.caller(head, asked, settings)
+        return Incoming(settings, head, asked, caller)
+
+    def _whole(self, asked: SocketRequest) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        """The body with what came before it on this connection; None where that is not there. An answer that
+        is stored is found by everybody."""
+        if not asked.previous:
+            return self._spoken.continued(asked.body, []), []
+        kept = self._kept.get(asked.previous)
+        if kept is not None:
+            return self._spoken.continued(asked.body, kept.items), kept.items
+        if not asked.generates:
+            return None, []
+        return asked.body, []
+
+    def _check_lane(self, lane: str) -> None:
+        if lane and lane not in self._lanes:
+            if len(self._lanes) >= _MAX_LANES:
+                code = "websocket_stream_limit_reached"
+                raise BadField(f"stream_id: a connection has at most {_MAX_LANES}", "$.stream_id", code)
+            self._lanes.add(lane)
+
+    # What the connection remembers.
+
+    def _keep(self, id: str, items: list[dict[str, Any]]) -> None:
+        kept = _Kept(items, len(encode(items)))
+        self._forget(id)
+        self._kept[id] = kept
+        self._kept_bytes += kept.size
+        has_room = self._socket.hold(kept.size)
+        most = self._opened.settings.limits.body_of(self._opened.asked.dialect)
+        while len(self._kept) > 1 and (
+            len(self._kept) > _MAX_KEPT_ANSWERS or self._kept_bytes > most or not has_room
+        ):
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, id: str) -> None:
+        kept = self._kept.pop(id, None)
+        if kept is not None:
+            self._kept_bytes -= kept.size
+            self._socket.hold(-kept.size)
+
+    def _forget_failed(self, message: Any) -> None:
+        previous = message.get("previous_response_id") if type(message) is dict else None
+        if type(previous) is str:
+            self._forget(previous)
+
+    def _refuse(self, error: RequestError, lane: str) -> None:
+        told = refusal(error.error, self._opened.asked.dialect, final=error.final)
+        self._socket.send(self._spoken.error(told.status, decode(told.body), _told(told.headers), lane))
+
+
+class _EventReply:
+    """Implements `Reply`: the events of a stream as messages, an error as one."""
+
+    def __init__(self, socket: WebSocket, spoken: WebSockets, asked: SocketRequest, max_event: int) -> None:
+        self.started = False
+        self.items: list[dict[str, Any]] = []
+        """What the answer has brought whole."""
+        self.finished: SocketEnd | None = None
+        self._socket = socket
+        self._spoken = spoken
+        self._asked = asked
+        self._decoder = SseDecoder(max_event)
+        self._beginning = ""
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        self.started = True
+        try:
+            document = decode(body)
+        except BadJson:
+            document = body.decode("utf-8", "replace")
+        if status < 400:  # no stream came of it
+            status, document = 502, {"error": {"type": "server_error", "message": "expected a stream"}}
+        self._socket.send(self._spoken.error(status, document, _told(headers), self._asked.lane))
+
+    def start(self, status: int, headers: Headers) -> None:
+        self.started = True
+
+    def write(self, data: bytes) -> None:
+        frames = self._decoder.feed(data)
+        if not frames and self._beginning and data.startswith(b":"):
+            self._socket.send(self._beginning)  # nothing else keeps such clients waiting
+        for frame in frames:
+            event, spoken = frame.data, self._spoken
+            if not event.startswith(b"{"):
+                continue
+            message = spoken.event(event, self._asked)
+            item = spoken.item(event)
+            if item is not None:
+                self.items.append(item)
+            elif spoken.is_beginning(event):
+                self._beginning = message
+            else:
+                self.finished = spoken.end(event) or self.finished
+            self._socket.send(message)
+
+    def end(self) -> None: ...
+
+    def abort(self) -> None:
+        told = {"error": {"type": "server_error", "message": "the answer was cut off"}}
+        self._socket.send(self._spoken.error(502, told, {}, self._asked.lane))
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._socket.on_pressure((pause, resume))
+
+
+def _decoded(message: str) -> Any:
+    try:
+        return decode(message.encode())
+    except (BadJson, UnicodeEncodeError):
+        raise BadField("expected a JSON object", "$", "invalid_json") from None
+
+
+def _told(headers: Headers) -> dict[str, str]:
+    return {name: value for name, value in headers if name in _TOLD_HEADERS}
+
+
+def _as_post(head: Head) -> Head:
+    """The head that the same request would have over HTTP."""
+    kept = {
+        name: value
+        for name, value in head.headers.items()
+        if name not in _ONLY_UPGRADE and not name.startswith(_SOCKET_HEADERS)
+    }
+    kept |= {"content-type": "application/json", "accept": "text/event-stream"}
+    return Head("POST", head.target, head.path, head.query, kept, head.peer)

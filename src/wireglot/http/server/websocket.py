@@ -1,0 +1,234 @@
+"""A WebSocket on a connection of the server (RFC 6455): handshake, text messages both ways, pings, the end.
+
+Extensions are declined, compression with them: what a client sends is never larger than its bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Event, Message, Ping, Pong, TextMessage
+from wsproto.utilities import generate_accept_token
+
+from wireglot.http.application import Head, UpgradableReply, Upgrade
+
+NORMAL: Final = 1000
+GOING_AWAY: Final = 1001
+NOT_TEXT: Final = 1003
+POLICY: Final = 1008
+TOO_LARGE: Final = 1009
+INTERNAL: Final = 1011
+_MAX_WAITING: Final = 32
+"""Messages that wait for their turn."""
+_MAX_UNANSWERED: Final = 2
+"""Pings without an answer: then the client is taken for gone."""
+_KEY_BYTES: Final = 16
+_REASON_CHARACTERS: Final = 100
+_UNSENT: Final = (1005, 1006, 1015)
+"""Codes that stand for no code."""
+
+
+class SocketLimits(Protocol):
+    @property
+    def message(self) -> int:
+        """Bytes of one message, and of all that wait."""
+        ...
+
+    @property
+    def ping(self) -> float:
+        """Seconds between two pings."""
+        ...
+
+
+class SocketClosed(Exception):
+    """The client has closed the WebSocket, or it was closed for a fault of the client's."""
+
+
+def handshake_problem(head: Head) -> str:
+    """What is wrong with a request for a WebSocket, "" where nothing is."""
+    headers = head.headers
+    if headers.get("upgrade", "").strip().lower() != "websocket":
+        return "upgrade: expected websocket"
+    if "upgrade" not in {option.strip() for option in headers.get("connection", "").lower().split(",")}:
+        return "connection: expected Upgrade"
+    if headers.get("sec-websocket-version", "").strip() != "13":
+        return "sec-websocket-version: expected 13"
+    try:
+        key = base64.b64decode(headers.get("sec-websocket-key", ""), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    return "" if len(key) == _KEY_BYTES else "sec-websocket-key: expected 16 bytes in base64"
+
+
+class WebSocket:
+    """One that is open. Its messages are read one after the other with `receive`; each is held, and counted
+    as memory of the process, until `done`."""
+
+    def __init__(self, head: Head, reply: UpgradableReply, limits: SocketLimits) -> None:
+        """The handshake must be a good one."""
+        self._reply = reply
+        self._limits = limits
+        self._protocol = Connection(ConnectionType.SERVER)
+        self._loop = asyncio.get_running_loop()
+        self._messages: deque[str] = deque()
+        self._pieces: list[str] = []
+        self._size = 0
+        """Bytes of the message that is arriving; `_held`: all that are counted."""
+        self._held = 0
+        self._arrived = 0
+        """Of the messages that wait, and the one that is arriving."""
+        self._waiter: asyncio.Future[None] | None = None
+        self._unanswered = 0
+        self._hooks: tuple[Callable[[], None], Callable[[], None]] | None = None
+        self._pressed = False
+        self.draining = False
+        self.closed = False
+        upgrade = Upgrade(receive=self._received, drain=self._drain, pause=self._pause, resume=self._resume)
+        key = head.headers["sec-websocket-key"].encode()
+        headers = [("upgrade", "websocket"), ("sec-websocket-accept", generate_accept_token(key).decode())]
+        self._timer = self._loop.call_later(limits.ping, self._ping)
+        reply.upgrade(headers, upgrade)
+
+    # Messages.
+
+    async def receive(self, seconds: float) -> str | None:
+        """The next message; None where there is none for so long, or the server is shutting down. Raises
+        SocketClosed."""
+        deadline = self._loop.time() + seconds
+        while not self._messages:
+            if self.closed:
+                raise SocketClosed
+            left = deadline - self._loop.time()
+            if self.draining or left <= 0:
+                return None
+            self._waiter = self._loop.create_future()
+            timer = self._loop.call_later(left, self._wake)
+            try:
+                await self._waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        message = self._messages.popleft()
+        self._arrived -= _bytes(message)
+        return message
+
+    def done(self, message: str) -> None:
+        self.hold(-_bytes(message))
+
+    def hold(self, size: int) -> bool:
+        """Count bytes that are held here; fewer, where it is below 0. Whether there is room for them."""
+        self._held += size
+        return self._reply.hold(size)
+
+    def send(self, text: str) -> None:
+        if not self.closed:
+            self._write(TextMessage(data=text))
+
+    def close(self, code: int = NORMAL, reason: str = "") -> None:
+        """Say goodbye, if nobody has."""
+        self._timer.cancel()
+        if not self.closed:
+            self.closed = True
+            if self._protocol.state is not ConnectionState.CLOSED:
+                self._write(CloseConnection(code=code, reason=reason[:_REASON_CHARACTERS] or None))
+            self._reply.linger()
+        self._wake()
+
+    def release(self) -> None:
+        """Its task is over: nothing is held any more."""
+        self.close(INTERNAL)
+        self._messages.clear()
+        self._pieces = []
+        self.hold(-self._held)
+
+    def on_pressure(self, hooks: tuple[Callable[[], None], Callable[[], None]] | None) -> None:
+        """As of `Reply.on_pressure`, for what is being answered; None: nothing is."""
+        self._hooks = hooks
+        if hooks is not None and self._pressed:
+            hooks[0]()
+
+    # What the connection calls.
+
+    def _received(self, data: bytes) -> None:
+        if not self.closed:
+            self._protocol.receive_data(data)
+            for event in self._protocol.events():
+                if not self._take(event):
+                    break
+
+    def _take(self, event: Event) -> bool:
+        """Whether it is still open."""
+        if isinstance(event, TextMessage):
+            self._take_text(event)
+        elif isinstance(event, BytesMessage):
+            self.close(NOT_TEXT, "expected text")
+        elif isinstance(event, Ping):
+            if not self._pressed:  # a client that does not read gets no answers
+                self._write(event.response())
+        elif isinstance(event, Pong):
+            self._unanswered = 0
+        elif isinstance(event, CloseConnection):
+            # The client's, or what the client did wrong.
+            code = NORMAL if event.code in _UNSENT else event.code
+            self.close(code, event.reason or "")
+        return not self.closed
+
+    def _take_text(self, event: Message[str]) -> None:
+        size = _bytes(event.data)
+        self._size += size
+        has_room = self.hold(size)
+        self._arrived += size
+        if self._size > self._limits.message:
+            self.close(TOO_LARGE, f"a message is larger than {self._limits.message} bytes")
+        elif not has_room:
+            self.close(POLICY, "the gateway holds too many bytes now")
+        elif self._arrived > 2 * self._limits.message or len(self._messages) >= _MAX_WAITING:
+            self.close(POLICY, "too many messages are waiting")
+        else:
+            self._pieces.append(event.data)
+            if event.message_finished:
+                self._messages.append("".join(self._pieces))
+                self._pieces = []
+                self._size = 0
+                self._wake()
+
+    def _drain(self) -> None:
+        self.draining = True
+        self._wake()
+
+    def _pause(self) -> None:
+        self._pressed = True
+        if self._hooks is not None:
+            self._hooks[0]()
+
+    def _resume(self) -> None:
+        self._pressed = False
+        if self._hooks is not None:
+            self._hooks[1]()
+
+    def _ping(self) -> None:
+        """Show that we are here, and see whether the client is: an idle connection may be cut on its way."""
+        if self._unanswered >= _MAX_UNANSWERED:
+            self.close(GOING_AWAY, "no answer to pings")
+            return
+        self._unanswered += 1
+        if not self._pressed:
+            self._write(Ping())
+        self._timer = self._loop.call_later(self._limits.ping, self._ping)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _write(self, event: Event) -> None:
+        self._reply.write_raw(self._protocol.send(event))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
