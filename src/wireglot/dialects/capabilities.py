@@ -91,6 +91,8 @@ class SocketEnd(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a request may go on from it."""
     is_stored: bool
     """Whether others than this connection can, too."""
+    is_error: bool = False
+    """An error that is no end where one follows that tells the same, and is told in another form here."""
 
 
 class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):

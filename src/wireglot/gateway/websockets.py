@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -155,7 +156,9 @@ class _Conversation:
         self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: list[dict[str, Any]]
     ) -> None:
         reply = _EventReply(self._socket, self._spoken, asked, incoming.settings.limits.event)
-        self._socket.on_pressure(None)
+        task = asyncio.current_task()
+        assert task is not None
+        self._socket.on_gone = partial(task.cancel, "the client has gone")
         try:
             data = encode(body)
             if asked.generates:
@@ -163,6 +166,7 @@ class _Conversation:
             else:
                 await self._service.prewarm(incoming, data, reply)
         finally:
+            self._socket.on_gone = None
             self._socket.on_pressure(None)
         end = reply.finished
         if end is None or not end.is_whole:
@@ -240,6 +244,7 @@ class _EventReply:
         self._asked = asked
         self._decoder = SseDecoder(max_event)
         self._beginning = ""
+        self._error = b"{}"
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         self.started = True
@@ -268,11 +273,16 @@ class _EventReply:
                 self.items.append(item)
             elif spoken.is_beginning(event):
                 self._beginning = message
-            else:
-                self.finished = spoken.end(event) or self.finished
+            elif (end := spoken.end(event)) is not None:
+                self.finished = end
+                if end.is_error:
+                    self._error = event
+                    continue
             self._socket.send(message)
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        if self.finished is not None and self.finished.is_error:
+            self._socket.send(self._spoken.error(502, decode(self._error), {}, self._asked.lane))
 
     def abort(self) -> None:
         told = {"error": {"type": "server_error", "message": "the answer was cut off"}}

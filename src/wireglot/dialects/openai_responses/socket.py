@@ -22,6 +22,7 @@ _WITH_RESPONSE: Final = _ENDS | {"response.created", "response.in_progress", "re
 _WHOLE: Final = frozenset({"response.completed", "response.incomplete"})
 _OUTPUT: Final = "_output"
 _CALL: Final = "_call"
+_MAX_SHOWN_CHARACTERS: Final = 1000
 _MAX_RETOLD_BYTES: Final = 64 * 1024
 
 
@@ -118,6 +119,7 @@ def end(data: bytes) -> SocketEnd | None:
         id=identifier if type(identifier) is str else "",
         is_whole=kind in _WHOLE,
         is_stored=answer.get("store") is True,
+        is_error=kind == "error",
     )
 
 
@@ -127,13 +129,19 @@ def is_beginning(data: bytes) -> bool:
 
 def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
     """Codex waits for minutes where there is no status, and reads the headers beside it."""
-    told = body.get("error") if type(body) is dict else None
-    told = told if type(told) is dict else {"type": "server_error", "code": None, "message": str(body)[:1000]}
-    message = {"type": "error", "status": status, "error": {"param": None, "code": None, **told}}
+    told: dict[str, Any] = {"type": "server_error", "code": None, "message": "", "param": None}
+    if type(body) is not dict:
+        told["message"] = str(body)[:_MAX_SHOWN_CHARACTERS]
+    elif type(inner := body.get("error")) is dict:
+        told |= inner
+    else:  # an event tells it flat
+        told |= {key: body[key] for key in ("code", "message", "param") if key in body}
+    message: dict[str, Any] = {"type": "error", "status": status, "error": told}
     if headers:
-        message["headers"] = dict(headers)
-        message["error"] = {**message["error"], "headers": dict(headers)}  # type: ignore[dict-item]  # it is one
-    return encode_text(message | ({"stream_id": lane} if lane else {}))
+        message |= {"headers": dict(headers), "error": {**told, "headers": dict(headers)}}
+    if lane:
+        message["stream_id"] = lane
+    return encode_text(message)
 
 
 def missing(identifier: str) -> Document:

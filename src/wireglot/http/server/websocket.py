@@ -89,6 +89,8 @@ class WebSocket:
         self._pressed = False
         self.draining = False
         self.closed = False
+        self.on_gone: Callable[[], None] | None = None
+        """Called where the client closes it, or has to be let go."""
         upgrade = Upgrade(receive=self._received, drain=self._drain, pause=self._pause, resume=self._resume)
         key = head.headers["sec-websocket-key"].encode()
         headers = [("upgrade", "websocket"), ("sec-websocket-accept", generate_accept_token(key).decode())]
@@ -167,7 +169,7 @@ class WebSocket:
         if isinstance(event, TextMessage):
             self._take_text(event)
         elif isinstance(event, BytesMessage):
-            self.close(NOT_TEXT, "expected text")
+            self._let_go(NOT_TEXT, "expected text")
         elif isinstance(event, Ping):
             if not self._pressed:  # a client that does not read gets no answers
                 self._write(event.response())
@@ -176,7 +178,7 @@ class WebSocket:
         elif isinstance(event, CloseConnection):
             # The client's, or what the client did wrong.
             code = NORMAL if event.code in _UNSENT else event.code
-            self.close(code, event.reason or "")
+            self._let_go(code, event.reason or "")
         return not self.closed
 
     def _take_text(self, event: Message[str]) -> None:
@@ -185,11 +187,11 @@ class WebSocket:
         has_room = self.hold(size)
         self._arrived += size
         if self._size > self._limits.message:
-            self.close(TOO_LARGE, f"a message is larger than {self._limits.message} bytes")
+            self._let_go(TOO_LARGE, f"a message is larger than {self._limits.message} bytes")
         elif not has_room:
-            self.close(POLICY, "the gateway holds too many bytes now")
+            self._let_go(POLICY, "the gateway holds too many bytes now")
         elif self._arrived > 2 * self._limits.message or len(self._messages) >= _MAX_WAITING:
-            self.close(POLICY, "too many messages are waiting")
+            self._let_go(POLICY, "too many messages are waiting")
         else:
             self._pieces.append(event.data)
             if event.message_finished:
@@ -197,6 +199,11 @@ class WebSocket:
                 self._pieces = []
                 self._size = 0
                 self._wake()
+
+    def _let_go(self, code: int, reason: str) -> None:
+        self.close(code, reason)
+        if self.on_gone is not None:
+            self.on_gone()
 
     def _drain(self) -> None:
         self.draining = True
@@ -215,7 +222,7 @@ class WebSocket:
     def _ping(self) -> None:
         """Show that we are here, and see whether the client is: an idle connection may be cut on its way."""
         if self._unanswered >= _MAX_UNANSWERED:
-            self.close(GOING_AWAY, "no answer to pings")
+            self._let_go(GOING_AWAY, "no answer to pings")
             return
         self._unanswered += 1
         if not self._pressed:

@@ -1,0 +1,467 @@
+"""Responses over a WebSocket: on every upstream, in turn, and whatever a client does."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import openai
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from tests.gateway.faults.faults_kit import UPSTREAMS, every_dialect, model_at
+from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
+Event = dict[str, Any]
+KEY = "wg-one-0123456789"
+Stage = tuple[LiveGateway, ScriptedUpstream]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with ScriptedUpstream() as upstream, LiveGateway(every_dialect(upstream) + _LIMITS) as gateway:
+        yield gateway, upstream
+
+
+_LIMITS = "[limits]\nbody = 200_000\n"
+
+
+@contextmanager
+def opened(gateway: LiveGateway, **headers: str) -> Iterator[ClientConnection]:
+    with connect(
+        gateway.url.replace("http", "ws") + "/v1/responses",
+        additional_headers=headers,
+        open_timeout=DEADLINE_SECONDS,
+        max_size=None,
+    ) as line:
+        yield line
+
+
+def ask(line: ClientConnection, **fields: Any) -> list[Event]:
+    line.send(json.dumps({"type": "response.create", **fields}))
+    return answer(line)
+
+
+def answer(line: ClientConnection) -> list[Event]:
+    events: list[Event] = []
+    while not events or events[-1]["type"] not in ENDS:
+        events.append(json.loads(line.recv(timeout=DEADLINE_SECONDS)))
+    return events
+
+
+def texts(events: list[Event]) -> str:
+    output = events[-1]["response"]["output"]
+    return "".join(part["text"] for item in output for part in item.get("content", ()) if "text" in part)
+
+
+def sent(upstream: ScriptedUpstream) -> str:
+    """What the upstream was asked last."""
+    return upstream.requests[-1].body.decode()
+
+
+# --- answers
+
+
+@pytest.mark.parametrize("source", UPSTREAMS)
+def test_requests_are_answered_in_turn_and_go_on_from_one_another(stage: Stage, source: str) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        first = ask(line, model=model_at(source), input="the first question", store=False)
+        assert [event["type"] for event in first][:2] == ["response.created", "response.in_progress"]
+        assert first[-1]["type"] == "response.completed"
+        assert [event["sequence_number"] for event in first] == list(range(len(first)))
+        said, before = texts(first), first[-1]["response"]["id"]
+        second = ask(
+            line, model=model_at(source), input="the second", store=False, previous_response_id=before
+        )
+        assert second[-1]["response"]["previous_response_id"] == before
+        for word in ("the first question", "the second", said[:20]):
+            assert json.dumps(word)[1:-1] in sent(upstream) or word in sent(upstream)
+
+
+def test_a_stored_response_is_gone_on_from_on_another_connection_too(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        stored = ask(line, model=model_at("gemini"), input="kept by the store")[-1]["response"]["id"]
+    with opened(gateway) as line:
+        events = ask(line, model=model_at("gemini"), input="and on", previous_response_id=stored)
+        assert events[-1]["type"] == "response.completed"
+        assert "kept by the store" in sent(upstream)
+
+
+def test_what_is_not_stored_ends_with_its_connection(stage: Stage) -> None:
+    gateway, _ = stage
+    with opened(gateway) as line:
+        lost = ask(line, model=model_at("gemini"), input="hi", store=False)[-1]["response"]["id"]
+    with opened(gateway) as line:
+        for id in (lost, "resp_never"):
+            error = ask(line, model=model_at("gemini"), input="on", store=False, previous_response_id=id)[-1]
+            assert (error["status"], error["error"]["code"]) == (400, "previous_response_not_found")
+        # The connection is still good.
+        assert (
+            ask(line, model=model_at("gemini"), input="hi", store=False)[-1]["type"] == "response.completed"
+        )
+
+
+def test_an_output_without_its_call_fails_and_forgets_what_it_rested_on(stage: Stage) -> None:
+    gateway, _ = stage
+    with opened(gateway) as line:
+        before = ask(line, model=model_at("anthropic"), input="hi", store=False)[-1]["response"]["id"]
+        output = {"type": "function_call_output", "call_id": "call_nobody", "output": "1"}
+        more = {"model": model_at("anthropic"), "store": False, "previous_response_id": before}
+        error = ask(line, input=[output], **more)[-1]
+        assert (error["type"], error["error"]["param"]) == ("error", "input[0].call_id")
+        assert ask(line, input="on", **more)[-1]["error"]["code"] == "previous_response_not_found"
+
+
+def test_a_failed_continuation_forgets_what_it_rested_on(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        before = ask(line, model=model_at("openai-chat"), input="hi", store=False)[-1]["response"]["id"]
+        more = {"model": model_at("openai-chat"), "store": False, "previous_response_id": before}
+        upstream.next(Behaviour(error=400))
+        error = ask(line, input="on", **more)[-1]
+        assert (error["type"], error["status"]) == ("error", 400)
+        assert ask(line, input="on", **more)[-1]["error"]["code"] == "previous_response_not_found"
+
+
+def test_a_request_that_is_only_read_asks_nobody_and_is_gone_on_from(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        asked = len(upstream.requests)
+        warm = ask(line, model=model_at("gemini"), input="warm words", store=False, generate=False)
+        assert [event["type"] for event in warm] == [
+            "response.created",
+            "response.in_progress",
+            "response.completed",
+        ]
+        assert warm[-1]["response"]["output"] == []
+        assert warm[-1]["response"]["usage"]["total_tokens"] == 0
+        assert len(upstream.requests) == asked
+        id = warm[-1]["response"]["id"]
+        events = ask(line, model=model_at("gemini"), input=[], store=False, previous_response_id=id)
+        assert events[-1]["type"] == "response.completed"
+        assert "warm words" in sent(upstream)
+
+
+def test_several_requests_wait_for_their_turn(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(Behaviour(gate=gate))
+    with opened(gateway) as line:
+        for number in range(3):
+            fields = {"model": model_at("gemini"), "input": f"number {number}", "stream_id": f"lane-{number}"}
+            line.send(json.dumps({"type": "response.create", "store": False, **fields}))
+        gate.set()
+        for number in range(3):
+            events = answer(line)
+            assert {event["stream_id"] for event in events} == {f"lane-{number}"}
+            assert events[-1]["type"] == "response.completed"
+
+
+def test_the_vendors_sdk_reads_an_answer(stage: Stage) -> None:
+    gateway, _ = stage
+    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="x", max_retries=0)
+    with client.responses.connect() as line:
+        line.response.create(model=model_at("anthropic"), input="hi", store=False)
+        kinds = []
+        for event in line:
+            kinds.append(event.type)
+            if event.type in ENDS:
+                break
+    assert kinds[-1] == "response.completed"
+
+
+def test_each_answer_has_a_log_line_and_an_account(stage: Stage) -> None:
+    gateway, _ = stage
+    with opened(gateway) as line:
+        before = len(gateway.log())
+        for _ in range(2):
+            ask(line, model=model_at("gemini"), input="hi", store=False)
+        told = wait_until(lambda: [each for each in gateway.log()[before:] if each["event"] == "request"][1:])
+    assert told[-1]["dialect"] == "openai-responses"
+    assert told[-1]["tokens"]["output"] > 0
+
+
+# --- errors
+
+
+BAD = {
+    "no JSON": ("{", "invalid_json", None),
+    "a list": ("[]", "invalid_type", None),
+    "no type": ("{}", "invalid_value", "type"),
+    "another type": ('{"type":"response.cancel"}', "invalid_value", "type"),
+    "a bad lane": ('{"type":"response.create","stream_id":"a b"}', "invalid_stream_id", "stream_id"),
+    "background": ('{"type":"response.create","background":true}', "unsupported_parameter", "background"),
+    "a bad id": (
+        '{"type":"response.create","previous_response_id":7}',
+        "invalid_type",
+        "previous_response_id",
+    ),
+    "a bad input": (
+        '{"type":"response.create","model":"gemini-up/m1","input":7}',
+        "invalid_type",
+        "input",
+    ),
+    "a lone surrogate": ('{"type":"response.create","input":"\\ud800","model":7}', "invalid_type", "model"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_message_is_an_error_and_the_connection_goes_on(stage: Stage, case: str) -> None:
+    message, code, param = BAD[case]
+    with opened(stage[0]) as line:
+        line.send(message)
+        error = answer(line)[-1]
+        assert (error["type"], error["status"], error["error"]["code"]) == ("error", 400, code)
+        assert error["error"]["param"] == param or param is None
+        assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
+
+
+def test_an_unknown_report_of_the_client_is_ignored(stage: Stage) -> None:
+    with opened(stage[0]) as line:
+        line.send('{"type":"response.processed","response_id":"resp_1"}')
+        assert ask(line, model=model_at("gemini"), input="hi")[0]["type"] == "response.created"
+
+
+def test_an_upstream_that_refuses_is_told_with_status_and_headers(stage: Stage) -> None:
+    gateway, upstream = stage
+    upstream.next(Behaviour(error=429, retry_after=7))
+    with opened(gateway) as line:
+        error = ask(line, model=model_at("gemini"), input="hi")[-1]
+    assert error["status"] == 429
+    assert error["headers"]["retry-after"] == error["error"]["headers"]["retry-after"] == "7"
+
+
+def test_an_upstream_that_breaks_off_is_a_failed_response(stage: Stage) -> None:
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault="close-midstream"))
+    with opened(gateway) as line:
+        assert ask(line, model=model_at("openai-chat"), input="hi")[-1]["type"] == "response.failed"
+
+
+def test_a_client_that_leaves_ends_its_request(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(Behaviour(gate=gate, after=1))
+    with opened(gateway) as line:
+        before = len(gateway.log())
+        line.send(json.dumps({"type": "response.create", "model": model_at("gemini"), "input": "hi"}))
+        line.recv(timeout=DEADLINE_SECONDS)
+    told = wait_until(lambda: [each for each in gateway.log()[before:] if each["event"] == "request"])
+    gate.set()
+    assert told[-1]["outcome"] == "client_abort"
+    wait_until(lambda: gateway.process.gateway.permits == 0)
+
+
+# --- who may
+
+
+def _keyed(upstream: ScriptedUpstream, more: str = "", key: str = KEY) -> str:
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return f'{every_dialect(upstream)}[keys]\none = "sha256:{digest}"\n{more}'
+
+
+def test_the_key_is_asked_for_before_the_upgrade(stage: Stage) -> None:
+    with LiveGateway(_keyed(stage[1])) as gateway:
+        with pytest.raises(InvalidStatus) as refused, opened(gateway):
+            pass
+        assert refused.value.response.status_code == 401
+        with opened(gateway, authorization=f"Bearer {KEY}") as line:
+            assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
+            gateway.reconfigure(_keyed(stage[1], key="wg-another"))
+            wait_until(lambda: ask(line, model=model_at("gemini"), input="hi")[-1].get("status") == 401)
+
+
+def test_there_are_so_many_for_a_key_and_none_where_they_are_off(stage: Stage) -> None:
+    with LiveGateway(_keyed(stage[1], "[limits]\nwebsockets = 1\n")) as gateway:
+        key = {"authorization": f"Bearer {KEY}"}
+        with opened(gateway, **key), pytest.raises(InvalidStatus) as refused, opened(gateway, **key):
+            pass
+        assert refused.value.response.status_code == 429
+        with opened(gateway, **key) as line:  # the place is free again
+            assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
+    with LiveGateway(_keyed(stage[1], "[limits]\nwebsockets = 0\n")) as gateway:
+        with pytest.raises(InvalidStatus) as refused, opened(gateway, **key):
+            pass
+        assert refused.value.response.status_code == 426
+
+
+def test_a_connection_ends_when_it_has_lasted_long_enough(stage: Stage) -> None:
+    toml = every_dialect(stage[1]) + "[limits]\nwebsocket_time = 0.05\n"
+    with LiveGateway(toml) as gateway, opened(gateway) as line:
+        assert answer(line)[-1]["error"]["code"] == "websocket_connection_limit_reached"
+        with pytest.raises(ConnectionClosed):
+            line.recv(timeout=DEADLINE_SECONDS)
+
+
+def test_a_drain_lets_the_running_answer_end_and_closes(stage: Stage) -> None:
+    gate = threading.Event()
+    with ScriptedUpstream() as upstream, LiveGateway(every_dialect(upstream)) as gateway:
+        upstream.next(Behaviour(gate=gate, after=1))
+        with opened(gateway) as busy, opened(gateway) as idle:
+            busy.send(json.dumps({"type": "response.create", "model": model_at("gemini"), "input": "hi"}))
+            busy.recv(timeout=DEADLINE_SECONDS)
+            draining = gateway.process.server.drain(DEADLINE_SECONDS)
+            ending = threading.Thread(target=lambda: gateway.call(draining))
+            ending.start()
+            with pytest.raises(ConnectionClosed) as closed:
+                idle.recv(timeout=DEADLINE_SECONDS)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1001
+            gate.set()
+            assert answer(busy)[-1]["type"] == "response.completed"
+            with pytest.raises(ConnectionClosed):
+                busy.recv(timeout=DEADLINE_SECONDS)
+            ending.join(DEADLINE_SECONDS)
+            assert not ending.is_alive()
+
+
+# --- abuse
+
+
+class Raw:
+    """A client that says what it wants."""
+
+    def __init__(self, gateway: LiveGateway, **headers: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", gateway.port), timeout=DEADLINE_SECONDS)
+        key = base64.b64encode(os.urandom(16)).decode()
+        asked = {
+            "Host": "localhost",
+            "Upgrade": "websocket",
+            "Connection": "keep-alive, Upgrade",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": key,
+            **headers,
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items() if value)
+        self.socket.sendall(f"GET /v1/responses HTTP/1.1\r\n{lines}\r\n".encode())
+        self.data = b""
+        self.head = self._until(b"\r\n\r\n").decode()
+
+    def _until(self, mark: bytes) -> bytes:
+        while mark not in self.data:
+            piece = self.socket.recv(65536)
+            assert piece, self.data
+            self.data += piece
+        found, self.data = self.data.split(mark, 1)
+        return found
+
+    def frame(self, opcode: int, payload: bytes = b"", *, fin: bool = True, masked: bool = True) -> None:
+        size = len(payload)
+        head = bytes([opcode | (0x80 if fin else 0)])
+        bit = 0x80 if masked else 0
+        if size < 126:
+            head += bytes([bit | size])
+        elif size < 1 << 16:
+            head += bytes([bit | 126]) + struct.pack(">H", size)
+        else:
+            head += bytes([bit | 127]) + struct.pack(">Q", size)
+        self.socket.sendall(head + (bytes(4) if masked else b"") + payload)  # a mask of zeros changes nothing
+
+    def close_code(self) -> int:
+        """With which the gateway closes; what comes before is passed over."""
+        data = self.data
+        while True:
+            while len(data) >= 2 and len(data) >= 2 + (size := data[1] & 0x7F) and size < 126:
+                if data[0] & 0x0F == 8:
+                    return int.from_bytes(data[2:4], "big")
+                data = data[2 + size :]
+            piece = self.socket.recv(65536)
+            assert piece, "closed without a word"
+            data += piece
+
+
+def test_no_compression_is_agreed_on(stage: Stage) -> None:
+    raw = Raw(stage[0], **{"Sec-WebSocket-Extensions": "permessage-deflate"})
+    assert raw.head.startswith("HTTP/1.1 101 ")
+    assert "extensions" not in raw.head.lower()
+    raw.socket.close()
+
+
+@pytest.mark.parametrize(
+    "header", ["Sec-WebSocket-Key", "Sec-WebSocket-Version", "Connection", "Upgrade"], ids=str
+)
+def test_half_a_handshake_is_refused_by_name(stage: Stage, header: str) -> None:
+    wrong = "none" if header != "Upgrade" else "h2c"
+    raw = Raw(stage[0], **{header: wrong})
+    assert raw.head.startswith("HTTP/1.1 400 ")
+    raw.socket.close()
+
+
+ABUSE: dict[str, tuple[int, list[tuple[int, bytes, bool, bool]]]] = {
+    # The code of the close, and frames: opcode, payload, fin, masked.
+    "no mask": (1002, [(1, b"{}", True, False)]),
+    "binary": (1003, [(2, b"{}", True, True)]),
+    "no UTF-8": (1007, [(1, b"\xff\xfe", True, True)]),
+    "an unknown opcode": (1002, [(3, b"", True, True)]),
+    "a continuation of nothing": (1002, [(0, b"x", True, True)]),
+    "a new message within another": (1002, [(1, b"{", False, True), (1, b"}", True, True)]),
+    "a control frame in pieces": (1002, [(9, b"x", False, True)]),
+    "a large control frame": (1002, [(9, b"x" * 126, True, True)]),
+    "too large": (1009, [(1, b" " * 200_001, True, True)]),
+    "too large in pieces": (1009, [(1, b" " * 60_000, False, True)] + [(0, b" " * 60_000, False, True)] * 3),
+    "too many waiting": (1008, [(1, b"{}" + b" " * 99_990, True, True)] * 40),
+    "goodbye": (1000, [(8, struct.pack(">H", 1000), True, True)]),
+}
+
+
+@pytest.mark.parametrize("case", ABUSE)
+def test_abuse_ends_the_connection_and_harms_nobody(stage: Stage, case: str) -> None:
+    gateway, upstream = stage
+    code, frames = ABUSE[case]
+    raw = Raw(gateway)
+    gate = threading.Event()
+    if case == "too many waiting":
+        upstream.next(Behaviour(gate=gate))
+        raw.frame(
+            1, json.dumps({"type": "response.create", "model": model_at("gemini"), "input": "x"}).encode()
+        )
+        wait_until(lambda: gateway.process.gateway.in_flight == 1)
+    try:
+        for opcode, payload, fin, masked in frames:
+            raw.frame(opcode, payload, fin=fin, masked=masked)
+    except OSError:
+        pass  # it is closed already
+    assert raw.close_code() == code
+    gate.set()
+    raw.socket.close()
+    with opened(gateway) as line:
+        assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
+    wait_until(lambda: gateway.process.gateway.account.held == 0)
+
+
+def test_a_flood_of_pings_is_answered_only_as_far_as_it_is_read(stage: Stage) -> None:
+    gateway, _ = stage
+    raw = Raw(gateway)
+    raw.socket.setblocking(False)
+    ping = bytes([0x89, 0x80 | 100]) + bytes(4) + b"x" * 100
+    for _ in range(200_000):
+        try:
+            raw.socket.send(ping)
+        except BlockingIOError:
+            break
+    with opened(gateway) as line:
+        assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
+    assert gateway.process.gateway.account.held < 4 << 20
+    raw.socket.close()
+
+
+def test_a_client_without_a_sign_of_life_is_let_go(stage: Stage) -> None:
+    toml = every_dialect(stage[1]) + "[limits]\nping = 0.05\n"
+    with LiveGateway(toml) as gateway:
+        raw = Raw(gateway)
+        assert raw.close_code() == 1001
+        raw.socket.close()
