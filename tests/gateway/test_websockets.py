@@ -190,7 +190,7 @@ def test_each_answer_has_a_log_line_and_an_account(stage: Stage) -> None:
         before = len(gateway.log())
         for _ in range(2):
             ask(line, model=model_at("gemini"), input="hi", store=False)
-        told = wait_until(lambda: [each for each in gateway.log()[before:] if each["event"] == "request"][1:])
+        told = wait_until(lambda: gateway.log()[before + 1 :])
     assert told[-1]["dialect"] == "openai-responses"
     assert told[-1]["tokens"]["output"] > 0
 
@@ -260,9 +260,8 @@ def test_a_client_that_leaves_ends_its_request(stage: Stage) -> None:
         before = len(gateway.log())
         line.send(json.dumps({"type": "response.create", "model": model_at("gemini"), "input": "hi"}))
         line.recv(timeout=DEADLINE_SECONDS)
-    told = wait_until(lambda: [each for each in gateway.log()[before:] if each["event"] == "request"])
+    wait_until(lambda: any(each["outcome"] == "client_abort" for each in gateway.log()[before:]))
     gate.set()
-    assert told[-1]["outcome"] == "client_abort"
     wait_until(lambda: gateway.process.gateway.permits == 0)
 
 

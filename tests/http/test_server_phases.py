@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from tests.http.limits_kit import Limits
 from tests.http.server_kit import PLAIN, FakeApp, Recorder, get, post
 from tests.tiers import rows
-from wireglot.http.application import Head, Refusal, Reply
+from wireglot.http.application import Head, Refusal, Reply, UpgradableReply, Upgrade
 from wireglot.http.server import phases
 from wireglot.http.server.connection import Hub, ServerConnection
 
@@ -32,6 +32,16 @@ class Watched(ServerConnection):
 async def _handler(head: Head, body: bytes, reply: Reply) -> None:
     if head.path == "/endless":
         await asyncio.Event().wait()
+    if head.path == "/other":
+        upgradable = cast(UpgradableReply, reply)
+        ended = asyncio.Event()
+        upgrade = Upgrade(
+            receive=lambda data: ended.set(), drain=ended.set, pause=ended.clear, resume=ended.clear
+        )
+        upgradable.upgrade([("upgrade", "other")], upgrade)
+        await ended.wait()
+        upgradable.linger()
+        return
     reply.send(200, PLAIN, b"")
 
 
@@ -110,7 +120,24 @@ async def _drain_while_more_waits(stage: Stage) -> None:
     stage.connection.close_if_idle()
 
 
+async def _speak_another_protocol_and_end(stage: Stage) -> None:
+    await stage.take(get("/other"), b"\x00 is no HTTP")
+
+
+async def _drain_another_protocol(stage: Stage) -> None:
+    await stage.take(get("/other"))
+    stage.connection.close_if_idle()
+
+
+async def _leave_another_protocol(stage: Stage) -> None:
+    await stage.take(get("/other"))
+    stage.connection.connection_lost(None)
+
+
 SCRIPTS: list[Script] = [
+    _speak_another_protocol_and_end,
+    _drain_another_protocol,
+    _leave_another_protocol,
     _leave,
     _answer_and_go_on,
     _leave_within_a_body,

@@ -83,6 +83,7 @@ class GatewayPages(msgspec.Struct, frozen=True, kw_only=True):
     inspector: Inspector
     telemetry: telemetry_intake.TelemetryIntake
     login: LoginPages
+    sockets: SocketService
 
 
 class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +104,6 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     counting: Counting
     pipeline: Pipeline
     traces: Traces
-    sockets: SocketService
     pages: GatewayPages
 
 
@@ -201,7 +201,7 @@ class Gateway:
             else:
                 caller = LOCAL if asked.open else self._parts.gatekeeper.caller(head, asked, settings)
                 if asked.operation == "websocket":
-                    self._parts.sockets.check(head, caller, settings)
+                    self._parts.pages.sockets.check(head, caller, settings)
                 if familiar is not None and not asked.open and has_body:
                     familiar.found = _Known(settings, asked, self._parts.gatekeeper.digests(head, asked))
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
@@ -265,7 +265,7 @@ class Gateway:
             await self._parts.pages.health.answer(head, asked, reply)
             return
         if asked.operation == "websocket":
-            await self._parts.sockets.serve(incoming, cast(UpgradableReply, reply))
+            await self._parts.pages.sockets.serve(incoming, cast(UpgradableReply, reply))
             return
         if asked.operation == "telemetry":
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)

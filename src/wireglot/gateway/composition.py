@@ -108,13 +108,15 @@ def compose(
             counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
-            sockets=SocketService(current, gatekeeper, routes, submit, prewarm),
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
                 state=state_pages,
                 inspector=inspector,
                 telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
+                sockets=SocketService(
+                    current=current, gatekeeper=gatekeeper, routes=routes, submit=submit, prewarm=prewarm
+                ),
                 login=LoginPages(
                     routes.match,
                     state=state,

@@ -47,6 +47,7 @@ class _Limits(msgspec.Struct, frozen=True):
 class SocketService:
     def __init__(
         self,
+        *,
         current: Callable[[], Settings],
         gatekeeper: Gatekeeper,
         routes: Routes,
@@ -197,8 +198,8 @@ class _Conversation:
     def _check_lane(self, lane: str) -> None:
         if lane and lane not in self._lanes:
             if len(self._lanes) >= _MAX_LANES:
-                code = "websocket_stream_limit_reached"
-                raise BadField(f"stream_id: a connection has at most {_MAX_LANES}", "$.stream_id", code)
+                detail = f"stream_id: a connection has at most {_MAX_LANES}"
+                raise BadField(detail, "$.stream_id", code="websocket_stream_limit_reached")
             self._lanes.add(lane)
 
     # What the connection remembers.
@@ -311,4 +312,4 @@ def _as_post(head: Head) -> Head:
         if name not in _ONLY_UPGRADE and not name.startswith(_SOCKET_HEADERS)
     }
     kept |= {"content-type": "application/json", "accept": "text/event-stream"}
-    return Head("POST", head.target, head.path, head.query, kept, head.peer)
+    return msgspec.structs.replace(head, method="POST", headers=kept, admission=None, familiar=None)

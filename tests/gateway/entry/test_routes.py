@@ -120,12 +120,12 @@ def test_a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes(
 @rows(
     ("path", "headers", "status"),
     [
-        ("/v1/responses", {"upgrade": "websocket"}, 426),
         ("/v1/responses", {}, 405),
         ("/v1/messages", {"upgrade": "websocket"}, 405),
     ],
 )
-def test_a_websocket_is_refused_so_that_its_client_uses_http_at_once(path, headers, status):
+def test_a_websocket_is_opened_only_where_a_dialect_has_them(path, headers, status):
+    assert match(head("GET", "/v1/responses", upgrade="websocket")).operation == "websocket"
     asked = head("GET", path, **headers)
     with pytest.raises(NoRoute) as lost:
         match(asked)

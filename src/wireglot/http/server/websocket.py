@@ -89,7 +89,7 @@ class WebSocket:
         self._pressed = False
         self.draining = False
         self.closed = False
-        self.on_gone: Callable[[], None] | None = None
+        self.on_gone: Callable[[], object] | None = None
         """Called where the client closes it, or has to be let go."""
         upgrade = Upgrade(receive=self._received, drain=self._drain, pause=self._pause, resume=self._resume)
         key = head.headers["sec-websocket-key"].encode()
