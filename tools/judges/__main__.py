@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from tools.judges import llm_comply, results
+from tools.judges import autobahn, llm_comply, results
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
 JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
+    "autobahn": autobahn.judge,
     "llm-comply": llm_comply.judge,
 }
 
