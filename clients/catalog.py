@@ -117,7 +117,7 @@ def _codex_script(seat: Seat) -> str:
 
 
 def _codex_built_in(seat: Seat) -> Launch:
-    """Codex with its built-in provider moved: it tries a WebSocket before it falls back to HTTP."""
+    """Codex with its built-in provider moved: it speaks over a WebSocket."""
     return _codex(seat, f'model = "gpt-5.5"\nopenai_base_url = "{seat.base}/v1"\n{_CODEX_COMMON}')
 
 
