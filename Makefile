@@ -8,14 +8,14 @@ CONSTRAINTS := constraints.txt
 # the two does depends on pip's age.
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 	$(BIN)/python -m pip install -q --disable-pip-version-check --root-user-action=ignore
-# On Debian as root: starts no server, and waits for whoever else installs something.
+# On Debian as root: starts no server, and waits while another process installs something.
 INSTALL := RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300
 # Worker processes of pytest; two is what a small CI machine has.
 JOBS ?= 2
 # Recorded traffic: gzipped JSON lines, one exchange each.
 CORPUS ?= ../shared/corpus/dev
 
-# What is compiled is kept, whatever the shell says: tests start hundreds of processes, and each would compile it anew.
+# What is compiled is kept, whatever the shell says: tests start hundreds of processes, and each would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -53,7 +53,7 @@ test: $(VENV)/.dev ## Run the tests: of large tables some of each kind, with WIR
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 # Programs that tests start are counted with them, but for those that they kill. A few tests look at what is loaded, and
-# see what counts: the figure is told all the same. From 3.12 on Python counts by itself, in a third of the time.
+# see what counts: the figure is reported all the same. From 3.12 on Python counts by itself, in a third of the time.
 coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figure, and .coverage-page/index.html
 	$(BIN)/python -m coverage erase
 	-COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("ctrace" if sys.version_info < (3, 12) else "sysmon")') \
@@ -72,7 +72,7 @@ newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	$(MAKE) VENV=.venv-newest CONSTRAINTS= test
 
 # With the oldest Python: what is released for it is released for the newer ones too, but not the other way round.
-pins: ## Write constraints.txt anew with the newest versions (PYTHON=python3.11)
+pins: ## Rewrite constraints.txt with the newest versions (PYTHON=python3.11)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "make pins needs Python 3.11: PYTHON=python3.11")'
 	rm -rf .venv-pins
 	$(MAKE) VENV=.venv-pins CONSTRAINTS= .venv-pins/.pins
@@ -85,7 +85,7 @@ $(VENV)/.pins: $(VENV)/.dev $(VENV)/.site
 	$(PIP) hatchling editables
 	$(BIN)/python -m pip freeze --exclude-editable --exclude setuptools | LC_ALL=C sort -f > $@
 
-lock: $(BIN)/python ## Write requirements.lock anew: what runs, each file by its hash, at the versions of constraints.txt
+lock: $(BIN)/python ## Rewrite requirements.lock: what runs, each file by its hash, at the versions of constraints.txt
 	$(PIP) uv
 	@sed '/^[^#]/,$$d' requirements.lock > .lock.new
 	$(BIN)/uv pip compile -q pyproject.toml --extra fleet --extra login -c constraints.txt --universal --python-version 3.11 \
@@ -93,7 +93,7 @@ lock: $(BIN)/python ## Write requirements.lock anew: what runs, each file by its
 	mv .lock.new requirements.lock
 
 # The registry's package is read by a Python of its own: nothing here depends on it, or on what it depends on.
-prices: $(VENV)/.dev ## Take the catalog's prices anew from the newest genai-prices, and say what changed
+prices: $(VENV)/.dev ## Update the catalog's prices from the newest genai-prices, and say what changed
 	rm -rf .venv-prices && $(PYTHON) -m venv .venv-prices
 	.venv-prices/bin/python -m pip install -q --disable-pip-version-check --root-user-action=ignore genai-prices
 	.venv-prices/bin/python tools/prices/registry_dump.py > .venv-prices/dump.json
@@ -101,7 +101,7 @@ prices: $(VENV)/.dev ## Take the catalog's prices anew from the newest genai-pri
 	rm -rf .venv-prices
 
 # A real gateway and real clients in real terminals; pyte, which plays the terminal, is needed for nothing else.
-recording: $(VENV)/.dev ## Record the README's terminal anew: docs/pictures/recording.svg
+recording: $(VENV)/.dev ## Record the README's terminal again: docs/pictures/recording.svg
 	$(PIP) pyte
 	$(BIN)/python -m clients.install 'claude-code|gemini-cli'
 	$(BIN)/python -m tools.recording $(ARGS)
@@ -140,7 +140,7 @@ promtool: ## Install Prometheus where it is missing (on Debian, as root), for th
 	@command -v promtool >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 		|| { apt-get update -qq && $(INSTALL) prometheus >/dev/null; } || true
 
-# The page is built with Node 20 or newer and npm, by whoever changes it; what is built is committed, and shipped.
+# The page is built with Node 20 or newer and npm, by those who change it; what is built is committed, and shipped.
 page/node_modules: page/package-lock.json
 	@command -v npm >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 		|| { apt-get update -qq && $(INSTALL) nodejs npm >/dev/null; } || true
@@ -161,7 +161,7 @@ chromium: ## Install Chromium where it is missing (on Debian, as root), for the 
 page-test: $(VENV)/.dev chromium ## Try all of the inspector's page in a real browser
 	WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q tests/page
 
-page-pictures: $(VENV)/.dev chromium ## Take the pictures of docs/inspector.md anew (needs pngquant)
+page-pictures: $(VENV)/.dev chromium ## Take the pictures of docs/inspector.md again (needs pngquant)
 	$(BIN)/python -m tools.page_pictures
 
 test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL, Redis and PgBouncer servers (installs them on Debian as root)
@@ -183,7 +183,7 @@ types: $(VENV)/.dev ## Check types
 contracts: $(VENV)/.dev ## Check who may import whom
 	$(BIN)/lint-imports --no-cache
 
-docs: $(VENV)/.dev ## Write the generated pages anew
+docs: $(VENV)/.dev ## Regenerate the generated pages
 	$(BIN)/python -m tools.generate_docs
 
 docs-check: $(VENV)/.dev ## Fail if a generated page is out of date

@@ -196,7 +196,7 @@ LAUNCHED: tuple[Launched, ...] = (
         {
             ".qwen/settings.json": json.dumps(
                 {
-                    "$version": 4,  # it writes older ones anew
+                    "$version": 4,  # it writes older ones again
                     "security": {"auth": {"selectedType": "qwen-oauth"}},
                     "privacy": {"usageStatisticsEnabled": False},
                 }

@@ -1,4 +1,4 @@
-"""What an upstream must find again in each turn of a tool loop: its own thoughts, and what it was told.
+"""What an upstream must find again in each turn of a tool loop: its own thoughts, and what it was given.
 
 Read from the bytes of both directions with nothing of Wireglot's: the four ways in which providers keep
 reasoning state, and the two laws about it.

@@ -43,7 +43,7 @@ class Table:
 
 
 def line(client: Client, upstream: str, outcome: Outcome) -> str:
-    """One finished run, as it is told while the others go on."""
+    """One finished run, as it is reported while the others go on."""
     return f"{_cell(outcome):30} {client.name:24} → {upstream:18} {outcome.reason}".rstrip()
 
 
@@ -91,5 +91,5 @@ def _markdown(rows: list[list[str]]) -> list[str]:
 
 
 def _cell(outcome: Outcome) -> str:
-    told = f"{'PASS' if outcome.passed else 'FAIL'} {outcome.seconds:.1f} s"
-    return f"{told}, {outcome.turns} turns, {outcome.thoughts} kept" if outcome.turns else told
+    text = f"{'PASS' if outcome.passed else 'FAIL'} {outcome.seconds:.1f} s"
+    return f"{text}, {outcome.turns} turns, {outcome.thoughts} kept" if outcome.turns else text

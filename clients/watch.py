@@ -40,7 +40,7 @@ _LISTS = ("anthropic-beta", "openai-beta")
 """Headers that hold a list of names."""
 _VALUES = ("anthropic-version", "content-type", "accept", "x-app", "x-claude-code-request-class")
 """Headers of which the value is a fact."""
-_UNTOLD = re.compile(r"[0-9a-f]{8}-|\d{5,}")
+_UNREPORTED = re.compile(r"[0-9a-f]{8}-|\d{5,}")
 """In header names that are made for one run."""
 _ENUMERATED = frozenset(
     {"type", "role", "effort", "mode", "summary", "verbosity", "display", "truncation", "service_tier", "ttl"}
@@ -108,7 +108,7 @@ def facts(sent: Sent) -> Iterator[str]:
     for name in parse_qs(sent.query, keep_blank_values=True):
         yield f"query {name}"
     for name, value in sent.headers.items():
-        if _UNTOLD.search(name):
+        if _UNREPORTED.search(name):
             continue
         yield f"header {name}"
         if name in _LISTS:
@@ -236,9 +236,9 @@ def watched(client: Client, address: Address, version: str) -> tuple[str, Seen]:
     outcome = one(client, address, folder, trace=True)
     files = sorted((folder / "wire").glob("*.sent"))
     sent = [each for file in files for each in requests(file.read_bytes())]
-    told = frozenset(fact for each in sent for fact in facts(each))
+    reported = frozenset(fact for each in sent for fact in facts(each))
     lost = frozenset(each for one_sent in sent for each in unknown(one_sent, client.speaks))
-    return ("" if outcome.passed else outcome.reason or "failed"), Seen(version, told, lost)
+    return ("" if outcome.passed else outcome.reason or "failed"), Seen(version, reported, lost)
 
 
 def main(arguments: list[str]) -> int:

@@ -24,7 +24,7 @@ TOOLS = [Tool("list_files", "List a folder.", SCHEMA), Tool("read_file", "Read a
 
 
 def run(call: Call) -> tuple[str, bool]:
-    """What the tool says, and whether it failed: the model is told, and may try again."""
+    """What the tool says, and whether it failed: the model is informed, and may try again."""
     try:
         path = Path(call.input["path"]).resolve()
         if not path.is_relative_to(Path.cwd()):

@@ -47,7 +47,7 @@ def shown(title: str, value: Any) -> None:
 def main() -> None:
     request = wireglot.translate_request(ASKED, source="anthropic", target="gemini", model="gemini-2.5-pro")
     shown("The request, for Gemini", request.value)
-    print("\nWhat Gemini cannot be told as it was meant")
+    print("\nWhat cannot be expressed to Gemini as it was meant")
     for loss in request.losses:
         print(f"  {loss.grade}: {loss.feature} {loss.action} at {loss.path} ({loss.detail})")
 

@@ -52,7 +52,7 @@ def _answers(draw: Any) -> list[Event]:
 
 @st.composite
 def streams_of(draw: Any, name: str) -> list[bytes]:
-    """Frames, some of them told again, padded, or with bytes in them that do not belong there."""
+    """Frames, some of them reported again, padded, or with bytes in them that do not belong there."""
     frames: list[bytes] = []
     for frame in frames_of(name, draw(_answers())):
         frames += [frame] * draw(st.sampled_from([1, 1, 1, 1, 2, 3]))

@@ -88,7 +88,7 @@ def test_the_committed_pages_are_up_to_date():
     assert list(stale(check=True)) == []
 
 
-def test_every_code_in_the_source_is_told_with_what_to_do() -> None:
+def test_every_code_in_the_source_is_reported_with_what_to_do() -> None:
     """[M4] A code that nobody explains, or an explanation of none, fails here."""
     page = error_codes.page()
     known = {"upstream_auth_failed", "model_not_found", "not_served", "insufficient_quota"}
@@ -153,9 +153,9 @@ def head(method, path, headers=None):
 
 
 def test_every_endpoint_of_the_page_is_answered():
-    told = endpoints(GATEWAY)
-    assert len(told) > 30
-    for method, path in told:
+    reported = endpoints(GATEWAY)
+    assert len(reported) > 30
+    for method, path in reported:
         asked = ROUTES.match(head(method, path.replace("{model}", "some-model")))
         if asked.operation == "assist":
             assert asked.verb in assist.VERBS
@@ -164,15 +164,15 @@ def test_every_endpoint_of_the_page_is_answered():
 
 
 def test_every_endpoint_there_is_stands_on_the_page():
-    told = endpoints(GATEWAY)
+    reported = endpoints(GATEWAY)
     for client in (surface.client for surface in surfaces()):
-        assert {tuple(path.split(" ", 1)) for path in client.endpoints} <= told
+        assert {tuple(path.split(" ", 1)) for path in client.endpoints} <= reported
         posted = {route.path for route in client.routes if route.operation in ("generate", "count")}
-        assert {("POST", path) for path in posted} <= told
-        assert {("GET", path) for path in client.lists} <= told
-        assert {path for _, path in told} >= set(client.probes)
-    assert {("GET", path) for path in (*routes.GET, "/")} <= told
-    verbs = {path.removeprefix("/v1internal:") for _, path in told if path.startswith("/v1internal:")}
+        assert {("POST", path) for path in posted} <= reported
+        assert {("GET", path) for path in client.lists} <= reported
+        assert {path for _, path in reported} >= set(client.probes)
+    assert {("GET", path) for path in (*routes.GET, "/")} <= reported
+    verbs = {path.removeprefix("/v1internal:") for _, path in reported if path.startswith("/v1internal:")}
     assert verbs == assist.VERBS | set(VERBS)
 
 
@@ -190,8 +190,8 @@ def test_endpoints_elsewhere_exist_too(page):
 
 def test_headers_of_ours_are_documented_and_exist():
     used = set(re.findall(r"x-wireglot-[a-z-]+", SOURCES))
-    told = {name for text in PAGES.values() for name in re.findall(r"x-wireglot-[a-z-]+", text)}
-    assert told == used == set(re.findall(r"x-wireglot-[a-z-]+", section(GATEWAY, "Headers")))
+    reported = {name for text in PAGES.values() for name in re.findall(r"x-wireglot-[a-z-]+", text)}
+    assert reported == used == set(re.findall(r"x-wireglot-[a-z-]+", section(GATEWAY, "Headers")))
 
 
 def test_the_metrics_of_the_page_are_those_of_a_running_gateway():
@@ -213,10 +213,10 @@ def test_every_field_of_a_log_line_is_documented():
         facts=RequestFacts("subagent", agent="Explore"),
     )  # fmt: skip
     line = decode(JsonLines(Redactor([])).request(full))
-    told = section(OPERATIONS, "Log")
-    assert {name for cell in first_cells(told) for name in re.findall(r"\w+", cell)} == set(line)
+    reported = section(OPERATIONS, "Log")
+    assert {name for cell in first_cells(reported) for name in re.findall(r"\w+", cell)} == set(line)
     for nested in ("tokens", "error"):
-        assert all(f"`{name}`" in told for name in line[nested])
+        assert all(f"`{name}`" in reported for name in line[nested])
 
 
 def test_every_event_of_the_log_is_documented():
@@ -314,7 +314,7 @@ def test_models_named_with_their_provider_are_known_to_it(page):
 # The generator.
 
 
-def test_a_block_without_a_writer_or_a_writer_without_a_block_is_told():
+def test_a_block_without_a_writer_or_a_writer_without_a_block_is_reported():
     page = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb\n"
     assert blocks.filled(page, {"x": "new"}) == page.replace("old", "new")
     for wrong in ({}, {"y": "new"}, {"x": "new", "y": "new"}):
@@ -322,7 +322,7 @@ def test_a_block_without_a_writer_or_a_writer_without_a_block_is_told():
             blocks.filled(page, wrong)
 
 
-def test_a_setting_without_a_meaning_is_told():
+def test_a_setting_without_a_meaning_is_reported():
     class Limits(msgspec.Struct):
         queue: int = 256
 
@@ -393,36 +393,36 @@ def test_every_module_and_every_package_is_listed():
     assert "`gateway/relay`" in packages
 
 
-def test_the_dependencies_are_those_that_are_told():
+def test_the_dependencies_are_those_that_are_reported():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (told,) = re.findall(
+    (reported,) = re.findall(
         r"^\| dependencies \| (\w+): (.*?) \|", PAGES["docs/security.md"], flags=re.MULTILINE
     )
-    names_told = told[1].split(", ")
-    assert names_told == [re.split(r"[^\w-]", needed)[0] for needed in project["dependencies"]]
-    assert told[0] == {4: "four", 5: "five", 6: "six", 7: "seven"}[len(names_told)]
+    names_reported = reported[1].split(", ")
+    assert names_reported == [re.split(r"[^\w-]", needed)[0] for needed in project["dependencies"]]
+    assert reported[0] == {4: "four", 5: "five", 6: "six", 7: "seven"}[len(names_reported)]
 
 
-def test_what_each_extra_adds_is_told():
-    """[M9] Whoever judges the supply chain sees all that can be installed."""
+def test_what_each_extra_adds_is_reported():
+    """[M9] Anyone who judges the supply chain sees all that can be installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (row,) = re.findall(r"^\| what an extra adds \| (.*?) \|", PAGES["docs/security.md"], flags=re.MULTILINE)
-    told = {name: packages.split(", ") for name, packages in re.findall(r"`(\w+)`: ([\w, -]+)", row)}
+    reported = {name: packages.split(", ") for name, packages in re.findall(r"`(\w+)`: ([\w, -]+)", row)}
     extras = {
         name: packages
         for name, packages in project["optional-dependencies"].items()
         if name not in ("dev", "site")
     }
-    assert told == {
+    assert reported == {
         name: [re.split(r"[^\w-]", needed)[0] for needed in packages] for name, packages in extras.items()
     }
 
 
-def test_how_much_the_journal_holds_is_told_once():
-    """[M9] Two pages told two numbers; the others lead to the one that tells it."""
-    told = {
+def test_how_much_the_journal_holds_is_reported_once():
+    """[M9] Two pages reported two numbers; the others lead to the one that tells it."""
+    reported = {
         page: re.findall(r"some ([\d,]+)\s+requests", text)
         for page, text in WRITTEN.items()
         if "journal" in text
     }
-    assert {page: numbers for page, numbers in told.items() if numbers} == {"docs/usage.md": ["100,000"]}
+    assert {page: numbers for page, numbers in reported.items() if numbers} == {"docs/usage.md": ["100,000"]}

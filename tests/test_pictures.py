@@ -55,7 +55,7 @@ def test_what_is_no_longer_there_cannot_be_marked():
         mark(["a b"], "c", "lost")
 
 
-def test_a_line_that_does_not_fit_is_told():
+def test_a_line_that_does_not_fit_is_reported():
     with pytest.raises(NotThere, match="letters"):
         Picture("t", "d", 100).panel(0, 0, 100, "head", ["x" * 50])
 
@@ -85,9 +85,9 @@ def test_a_gateway_forwards_as_the_picture_shows_it():
         with LiveGateway(toml) as gateway:
             headers = {"content-type": "application/json"}
             asked = Request(f"{gateway.url}/v1/messages", forwarding.SENT.encode(), headers)
-            with urlopen(asked) as told:
-                assert told.read().decode() == forwarding.ANSWERED.replace("kimi-k3", "claude-sonnet-4-5")
-                assert "x-wireglot-losses" not in told.headers
+            with urlopen(asked) as reported:
+                assert reported.read().decode() == forwarding.ANSWERED.replace("kimi-k3", "claude-sonnet-4-5")
+                assert "x-wireglot-losses" not in reported.headers
         (got,) = upstream.requests
     assert got.path == "/v1/messages"
     assert got.body.decode() == forwarding.SENT.replace("claude-sonnet-4-5", "kimi-k3")

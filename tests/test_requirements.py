@@ -74,7 +74,7 @@ def test_only_tests_hold_anything(tmp_path):
 
 
 @rows(
-    ("entry", "told"),
+    ("entry", "reported"),
     [
         (Requirement("R-A-01", "x"), "no test names it"),
         (Requirement("R-A-01", "", reason="y"), "a statement has"),
@@ -84,12 +84,12 @@ def test_only_tests_hold_anything(tmp_path):
         (Requirement("R-A-02", "x", reason="y"), "R-A-01 is expected"),
     ],
 )
-def test_what_is_wrong_with_a_statement_is_told(entry, told):
+def test_what_is_wrong_with_a_statement_is_reported(entry, reported):
     (problem,) = problems(stated(entry), {}, {entry.id: "All of it"})
-    assert told in problem
+    assert reported in problem
 
 
-def test_a_reason_beside_a_test_is_told():
+def test_a_reason_beside_a_test_is_reported():
     (problem,) = problems(stated(Requirement("R-A-01", "x", reason="not yet")), HELD, ASKED)
     assert "there is one" in problem
 
@@ -100,7 +100,7 @@ def test_a_statement_stands_beside_the_sentence_that_was_asked_for():
     assert problem == "R-A-01: stands in only one of asked.toml and statements.toml"
 
 
-def test_less_than_was_asked_for_is_told_with_its_reason(monkeypatch):
+def test_less_than_was_asked_for_is_reported_with_its_reason(monkeypatch):
     """[D]"""
     entry = Requirement("R-A-01", "Some of it", weaker="the rest has no place | yet")
     monkeypatch.setattr(requirements_table, "groups", lambda: stated(entry))
@@ -112,7 +112,7 @@ def test_less_than_was_asked_for_is_told_with_its_reason(monkeypatch):
     assert "**less**: the rest has no place" in row
 
 
-def test_a_test_that_names_no_requirement_is_told():
+def test_a_test_that_names_no_requirement_is_reported():
     (problem,) = problems(stated(Requirement("R-A-01", "x")), {**HELD, "R-A-02": ["tests/test_x.py"]}, ASKED)
     assert problem == "R-A-02: no such requirement, cited by tests/test_x.py"
 
@@ -128,7 +128,7 @@ def test_what_is_not_tested_may_have_a_reason(entry):
     assert list(problems(stated(entry), {}, ASKED)) == []
 
 
-def test_an_unknown_field_is_told(tmp_path):
+def test_an_unknown_field_is_reported(tmp_path):
     file = tmp_path / "statements.toml"
     file.write_text('[A]\ntitle = "t"\nR-A-01 = { says = "x", reasn = "y" }\n')
     with pytest.raises(requirements_table.Forgotten, match="reasn"):

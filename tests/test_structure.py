@@ -180,7 +180,7 @@ def test_one_name_means_one_class():
     assert {name for name, count in names.items() if count > 1} == set()
 
 
-def test_whoever_catches_everything_says_why():
+def test_anyone_who_catches_everything_says_why():
     """On the line itself: the page about the architecture lists it."""
     found = {
         f"{place.file}: {place.function}"
@@ -217,7 +217,7 @@ def test_every_loss_that_the_code_declares_is_judged():
     assert {feature for feature, _ in GRADES} == set(get_args(Feature))
 
 
-def test_what_a_checker_is_told_to_pass_over_has_its_reason_beside_it():
+def test_what_a_checker_is_asked_to_pass_over_has_its_reason_beside_it():
     """mypy and ruff report those that are not needed any more, but not why the others are."""
     bare = re.compile(r"# (?:type: ignore|noqa)(?:\[[\w, -]+\]|: [A-Z]+\d+)?\s*$")
     unfinished = re.compile(r"# (?:TODO|FIXME|XXX)\b")

@@ -92,7 +92,7 @@ def test_a_line_without_version_or_hash_is_no_lock(text):
         locked(text)
 
 
-def test_a_bill_of_materials_that_differs_from_the_lock_is_told():
+def test_a_bill_of_materials_that_differs_from_the_lock_is_reported():
     lock = {"msgspec": "0.22.0", "uvloop": "0.23.0"}
     assert differences({"wireglot": "0.1.0", "msgspec": "0.22.0", "pip": "26.0"}, lock) == []
     assert differences({"msgspec": "0.21.0", "stranger": "1"}, lock) == [

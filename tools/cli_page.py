@@ -19,14 +19,14 @@ _STATUSES: Final = {
     "NOT_FOUND": "`wireglot run`: the client is not installed",
     "HUNG_UP": "the terminal was closed (SIGHUP)",
     "INTERRUPTED": "Ctrl-C",
-    "PIPE_CLOSED": "whoever read the output closed it",
-    "TERMINATED": "the process was told to end (SIGTERM)",
+    "PIPE_CLOSED": "the reader of the output closed it",
+    "TERMINATED": "the process was asked to end (SIGTERM)",
 }
 _NO_STATUSES: Final = frozenset({"MAX_FAILURES"})
 """Constants of the module that bound a status and are none."""
 
 
-class Untold(Exception):
+class Undocumented(Exception):
     """An exit status without a meaning, or a meaning without a status."""
 
 
@@ -41,11 +41,11 @@ def page() -> Iterator[str]:
     for name, parser in _commands(root).items():
         yield ""
         yield f"## `wireglot {name}`"
-        yield from _told(parser)
+        yield from _reported(parser)
     yield ""
     yield "## Exit statuses"
     yield ""
-    yield "What is wrong is told on standard error, in one line."
+    yield "What is wrong is reported on standard error, in one line."
     yield ""
     yield table(("status", "meaning"), [(str(value), meaning) for value, meaning in statuses()])
 
@@ -53,11 +53,11 @@ def page() -> Iterator[str]:
 def statuses() -> list[tuple[int, str]]:
     known = {name: value for name, value in vars(terminal).items() if name.isupper() and type(value) is int}
     if wrong := (known.keys() - _NO_STATUSES) ^ _STATUSES.keys():
-        raise Untold(f"exit statuses that are not told, or are none: {', '.join(sorted(wrong))}")
+        raise Undocumented(f"exit statuses that are not reported, or are none: {', '.join(sorted(wrong))}")
     return sorted((known[name], meaning) for name, meaning in _STATUSES.items())
 
 
-def _told(parser: argparse.ArgumentParser, depth: int = 3) -> Iterator[str]:
+def _reported(parser: argparse.ArgumentParser, depth: int = 3) -> Iterator[str]:
     if parser.description:
         yield ""
         yield _prose(" ".join(parser.description.split()))
@@ -80,7 +80,7 @@ def _told(parser: argparse.ArgumentParser, depth: int = 3) -> Iterator[str]:
         if not action.description:
             yield ""
             yield _prose(_help_of(parser, name))
-        yield from _told(action, depth + 1)
+        yield from _reported(action, depth + 1)
 
 
 def synopsis(parser: argparse.ArgumentParser) -> str:
@@ -144,8 +144,8 @@ def _options_of(parser: argparse.ArgumentParser) -> list[str]:
 def _help_of(parser: argparse.ArgumentParser, name: str) -> str:
     """What the list of its parent says about it."""
     (chosen,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    told = next((choice.help for choice in chosen._choices_actions if choice.dest == name), "") or ""
-    return f"{told[:1].upper()}{told[1:]}." if told else ""
+    reported = next((choice.help for choice in chosen._choices_actions if choice.dest == name), "") or ""
+    return f"{reported[:1].upper()}{reported[1:]}." if reported else ""
 
 
 def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -155,9 +155,9 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
     return {}
 
 
-def _prose(told: str) -> str:
+def _prose(reported: str) -> str:
     """A help text as Markdown: options are code, angle brackets and stars are themselves."""
-    pieces = re.split(r"(`[^`]+`|(?<![\w-])--[a-z][a-z-]*(?: [A-Z]+)?)", told)
+    pieces = re.split(r"(`[^`]+`|(?<![\w-])--[a-z][a-z-]*(?: [A-Z]+)?)", reported)
     return "".join(
         piece if piece.startswith("`") else f"`{piece}`" if piece.startswith("--") else _plain(piece)
         for piece in pieces

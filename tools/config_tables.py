@@ -62,8 +62,8 @@ STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
 
 
 def blocks() -> dict[str, str]:
-    told = {name: settings_table(*structs) for name, structs in STRUCTS.items()}
-    return {**told, "environment": environment_table()}
+    reported = {name: settings_table(*structs) for name, structs in STRUCTS.items()}
+    return {**reported, "environment": environment_table()}
 
 
 def settings_table(*structs: type[Struct]) -> str:
@@ -73,15 +73,15 @@ def settings_table(*structs: type[Struct]) -> str:
 
 
 def environment_table(root: type[Struct] = Settings) -> str:
-    told = ((f"`{setting.env}`", _stands_for(place, setting)) for place, setting in variables(root))
-    return table(("variable", "stands for"), [(f"`{CONFIG_VARIABLE}`", "the file"), *told])
+    reported = ((f"`{setting.env}`", _stands_for(place, setting)) for place, setting in variables(root))
+    return table(("variable", "stands for"), [(f"`{CONFIG_VARIABLE}`", "the file"), *reported])
 
 
 def _stands_for(place: str, setting: Setting) -> str:
     if setting.example:
         return f"more `[{setting.name}]`, before the file's: `{setting.example}`"
-    told = f"`{setting.name}` of `[{place}]`" if place else f"`{setting.name}`"
-    return f"{told}, with commas between" if get_origin(setting.type) is tuple else told
+    text = f"`{setting.name}` of `[{place}]`" if place else f"`{setting.name}`"
+    return f"{text}, with commas between" if get_origin(setting.type) is tuple else text
 
 
 def written(setting: Setting) -> str:
@@ -126,8 +126,8 @@ def _bound(setting: Setting, value: float) -> str:
 
 
 def _default(setting: Setting) -> str:
-    if setting.told_default:
-        return setting.told_default
+    if setting.reported_default:
+        return setting.reported_default
     if setting.default is NODEFAULT:
         return "must be given"
     if setting.is_table:

@@ -52,7 +52,7 @@ _BY_NAME: Final = frozenset({"unsupported", "invalid_utf8", "loss_refused"})
 """Codes that reach an error through a variable."""
 
 
-class Untold(Exception):
+class Undocumented(Exception):
     """A code without a row, or a row without a code."""
 
 
@@ -83,11 +83,11 @@ def _codes_in(module: Module) -> Iterator[str]:
 
 def page() -> list[str]:
     found = found_codes()
-    problems = [f"{code}: used in the source, told nowhere" for code in sorted(found - CODES.keys())]
+    problems = [f"{code}: used in the source, reported nowhere" for code in sorted(found - CODES.keys())]
     made_up = CODES.keys() - found - _BY_NAME
-    problems += [f"{code}: told, used nowhere" for code in sorted(made_up)]
+    problems += [f"{code}: reported, used nowhere" for code in sorted(made_up)]
     if problems:
-        raise Untold("\n".join(problems))
+        raise Undocumented("\n".join(problems))
     rows = [f"| `{code}` | {status} | {when} | {fix} |" for code, (status, when, fix) in CODES.items()]
     return [
         "# Error codes",

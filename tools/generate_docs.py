@@ -69,7 +69,7 @@ def _losses() -> list[str]:
         "",
         "`path` points into the client's own document: `document` says whether that is the `request` it sent",
         "(`$.messages[2].content[0].cache_control`, `$.tools[1].function.strict`, `$.generationConfig.seed`)",
-        "or the `response` it gets (`$.choices[0].message`, `$.usage`). What was invented is told at the",
+        "or the `response` it gets (`$.choices[0].message`, `$.usage`). What was invented is reported at the",
         "place where it would stand. A conversation that is of no dialect (`History`) has the neutral names",
         "(`$.messages[2].content[0].signature`, `$.sampling.seed`).",
         "Feature names are stable: they are added, never renamed. Grades may change, as judgements do.",

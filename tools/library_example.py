@@ -61,7 +61,7 @@ def example() -> str:
             "",
             "</td></tr></table>",
             "",
-            "and what Gemini could not be told as it was meant:",
+            "and what could not be expressed to Gemini as it was meant:",
             "",
             "| feature | action | where | why |",
             "|---|---|---|---|",

@@ -52,8 +52,8 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
     yield from (f"## {spec.name}", "")
     yield from (f"- {spec.title}", f"- {_bases(spec)}")
     if spec.variables:
-        told = ", ".join(f"`{name}` = `{value}`" for name, value in sorted(spec.variables.items()))
-        yield f"- placeholders: {told}"
+        text = ", ".join(f"`{name}` = `{value}`" for name, value in sorted(spec.variables.items()))
+        yield f"- placeholders: {text}"
     if spec.streams != "both":
         yield f"- streams: {spec.streams}"
     yield from _gone(spec)
@@ -75,8 +75,8 @@ def _sources(spec: ProviderSpec) -> Iterator[str]:
 
 
 def _price_sources(spec: ProviderSpec) -> Iterator[str]:
-    told = dict.fromkeys((entry.source, entry.date, entry.says) for entry in spec.prices)
-    for source, day, says in told:
+    reported = dict.fromkeys((entry.source, entry.date, entry.says) for entry in spec.prices)
+    for source, day, says in reported:
         yield f"- prices {day}: <{source}>{f', {says}' if says else ''}"
     if any(entry.hours for entry in spec.prices):
         yield "- some prices hold in certain hours only: the table has those of all others"
@@ -91,10 +91,12 @@ def _price(spec: ProviderSpec, model: str) -> str:
     now = next((entry for entry in reversed(found) if entry.holds(at)), None)
     if now is None:
         return f"none: {why_unpriced(spec, model)}"
-    told = _rates(now.price, now.currency)
-    told += "".join(f"; > {tier.over:,}: {_rates(tier, now.currency)}" for tier in now.price.tiers)
+    reported = _rates(now.price, now.currency)
+    reported += "".join(f"; > {tier.over:,}: {_rates(tier, now.currency)}" for tier in now.price.tiers)
     later = (entry for entry in found if entry.since is not None)
-    return told + "".join(f"; from {entry.since}: {_rates(entry.price, entry.currency)}" for entry in later)
+    return reported + "".join(
+        f"; from {entry.since}: {_rates(entry.price, entry.currency)}" for entry in later
+    )
 
 
 def _rates(rates: Rates, currency: str) -> str:

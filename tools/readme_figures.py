@@ -94,9 +94,9 @@ def _cost(found: Results, scenario: Scenario, server: str) -> str:
     costs = [reading.cost for reading in found.readings(scenario, server)]
     if not costs:
         return NONE
-    told = f"{number(median(costs))} µs"
+    text = f"{number(median(costs))} µs"
     ratio = found.ratio(scenario, server)
-    return f"{told} ({number(ratio.value)} times)" if server != BASE and isinstance(ratio, Ratio) else told
+    return f"{text} ({number(ratio.value)} times)" if server != BASE and isinstance(ratio, Ratio) else text
 
 
 def _memory(found: Results, server: str) -> str:
@@ -105,9 +105,9 @@ def _memory(found: Results, server: str) -> str:
 
 
 def _where(found: Results) -> str:
-    told = found.setting
+    processor, day = found.setting["processor"].replace("(R)", ""), found.setting["day"]
     return (
-        f"One worker on one core of {told['processor'].replace('(R)', '')}, {told['day']}, with client keys, "
+        f"One worker on one core of {processor}, {day}, with client keys, "
         f"ledger and log on, compared with {BASE}, which forwards without translating. {_other(found)}"
     ).rstrip()
 

@@ -139,8 +139,8 @@ class WatchedRedis:
 
 def _named(sentinel: Sentinel) -> int:
     with Redis(port=sentinel.port) as client:
-        told: Any = client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
-    return int(told[1])
+        reported: Any = client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
+    return int(reported[1])
 
 
 def _knows_all(sentinel: Sentinel) -> bool:

@@ -55,11 +55,11 @@ async function ask<T>(method: string, url: string, body: unknown, signal?: Abort
     return null;
   });
   if (!response.ok) {
-    const told = (document as { error?: { message?: unknown } } | null)?.error?.message;
+    const reported = (document as { error?: { message?: unknown } } | null)?.error?.message;
     if (response.status === 401 && session.value && session.value.access !== "none" && !url.endsWith("/session")) {
       session.value = { ...session.value, access: "none" };
     }
-    throw new ApiError(response.status, typeof told === "string" ? told : `The gateway answered ${response.status}.`, document);
+    throw new ApiError(response.status, typeof reported === "string" ? reported : `The gateway answered ${response.status}.`, document);
   }
   return document as T;
 }

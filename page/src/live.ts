@@ -26,7 +26,7 @@ const byId = new Map<string, Row>();
 const held = new Map<string, Row>();
 let filters: Filters = {};
 let generation = 0;
-/** What is told while a list is fetched: newer than what it will say. */
+/** What is reported while a list is fetched: newer than what it will say. */
 let fresh: Map<string, Row> | null = null;
 let drawing = 0;
 
@@ -214,7 +214,7 @@ export function setPaused(value: boolean): void {
 let source: EventSource | null = null;
 const listeners = new Set<(row: Row) => void>();
 
-/** Calls for every row that is told, whatever the list's filters are. */
+/** Calls for every row that is reported, whatever the list's filters are. */
 export function onRow(listener: (row: Row) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);

@@ -229,9 +229,9 @@ export function readAnswer(value: Json): Part[] {
 /** What holds beside the conversation: the model, limits, settings. */
 export function settingsOf(value: Json): [string, string][] {
   if (!isObj(value)) return [];
-  const told = new Set(["system", "instructions", "systemInstruction", "system_instruction", "tools", "messages", "input", "contents", "request", "content", "choices", "output", "candidates"]);
+  const reported = new Set(["system", "instructions", "systemInstruction", "system_instruction", "tools", "messages", "input", "contents", "request", "content", "choices", "output", "candidates"]);
   return Object.entries(value)
-    .filter(([name]) => !told.has(name))
+    .filter(([name]) => !reported.has(name))
     .map(([name, each]) => [name, typeof each === "string" ? each : JSON.stringify(each)]);
 }
 

@@ -16,7 +16,7 @@ GROUP: Final = "wireglot.dialects"
 
 @cache
 def load_dialects() -> tuple[str, ...]:
-    """Register the dialects of all installed packages, and tell their names. Raises BadPlugin: whoever has
+    """Register the dialects of all installed packages, and tell their names. Raises BadPlugin: anyone who has
     installed one wants it, and would be surprised to go on without."""
     return tuple(_load(entry) for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name))
 
@@ -25,17 +25,19 @@ def _load(entry: EntryPoint) -> str:
     try:
         found = entry.load()
     except (ImportError, AttributeError) as problem:
-        raise BadPlugin(f"{_told(entry)} cannot be loaded: {type(problem).__name__}: {problem}") from problem
+        raise BadPlugin(
+            f"{_reported(entry)} cannot be loaded: {type(problem).__name__}: {problem}"
+        ) from problem
     if not isinstance(found, Dialect):
-        raise BadPlugin(f"{_told(entry)} is no wireglot.dialects.base.Dialect")
+        raise BadPlugin(f"{_reported(entry)} is no wireglot.dialects.base.Dialect")
     if found.name != entry.name:
-        raise BadPlugin(f"{_told(entry)} is a dialect of another name: {found.name!r}")
+        raise BadPlugin(f"{_reported(entry)} is a dialect of another name: {found.name!r}")
     try:
         register(found)
     except ValueError as problem:
-        raise BadPlugin(f"{_told(entry)}: {problem}") from None
+        raise BadPlugin(f"{_reported(entry)}: {problem}") from None
     return found.name
 
 
-def _told(entry: EntryPoint) -> str:
+def _reported(entry: EntryPoint) -> str:
     return f"the entry point {entry.name!r} of {GROUP} ({entry.value})"

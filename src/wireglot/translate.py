@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.dialects.base import Context, Dialect, Rendered
-from wireglot.dialects.common_losses import untold_sequence
+from wireglot.dialects.common_losses import unreported_sequence
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import DialectName, dialect, surface
 from wireglot.ir.content import Origin, Part
@@ -86,19 +86,19 @@ def plan(
     limits = fitter.target.limits
     if limits.thinking == "none" or not may_reason(target, name):
         context = msgspec.structs.replace(context, reasons=False)
-    # A model that demands its signatures must be told where they are another's, even in its own dialect.
+    # A model that demands its signatures must be informed where they are another's, even in its own dialect.
     if source == target and not stated:
         bent = limits.call_signatures and _carries_foreign_state(request, server.family)
         if not bent:
             return Plan(request, upstream, Aliases(), context, tuple(losses))
     fitted = fitter.fit(upstream, context)
-    untold = untold_sequence(fitted.request, fitter.target.client, server)
+    unreported = unreported_sequence(fitted.request, fitter.target.client, server)
     return Plan(
         request,
         fitted.request,
         aliases=fitted.aliases,
         context=context,
-        losses=(*losses, *fitted.losses, *untold),
+        losses=(*losses, *fitted.losses, *unreported),
         trail=fitted.trail,
     )
 
@@ -200,9 +200,9 @@ def translate_response(
 def _answered(
     response: Response, client: Dialect, upstream: Dialect, back: _WayBack
 ) -> tuple[Rendered[dict[str, Any]], tuple[Part, ...]]:
-    """What the client is told, and the parts that its losses count by."""
+    """What the client is sent, and the parts that its losses count by."""
     losses: tuple[Loss, ...] = ()
-    # A malformed call is told as the dialect has it, which may be more than an error.
+    # A malformed call is reported as the dialect has it, which may be more than an error.
     if (client is not upstream or back.leaks_calls) and response.stop.reason != "malformed_call":
         try:
             # Whether an empty answer is one is for those to say who can ask again.
@@ -272,10 +272,10 @@ class StreamTranslator:
     @property
     def losses(self) -> list[Loss]:
         """So far, at their places in the answer that the stream comes to."""
-        told = self._watch.losses if self._watch is not None else []
+        reported = self._watch.losses if self._watch is not None else []
         if self._namer is not None:
-            told = told + self._namer.losses
-        return list(answer_located(self._places, told + self._writer.losses))
+            reported = reported + self._namer.losses
+        return list(answer_located(self._places, reported + self._writer.losses))
 
     def feed(self, data: bytes) -> bytes:
         if self._closed:
@@ -324,7 +324,7 @@ class _WayBack(msgspec.Struct, frozen=True):
     context: Context
 
     tells: Dialect
-    """The dialect in which the answer is told."""
+    """The dialect in which the answer is reported."""
     leaks_calls: tuple[LeakFamily, ...]
 
     @property

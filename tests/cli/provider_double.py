@@ -37,7 +37,7 @@ class Reply(msgspec.Struct):
 
     models: tuple[str, ...] = ("model-a", "model-b")
     status: int = 200
-    """To whoever has a good key."""
+    """To anyone who has a good key."""
     body: Any = None
     wants_key: bool = True
     open_list: bool = False

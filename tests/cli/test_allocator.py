@@ -10,19 +10,19 @@ MAPPED = """
 import ctypes, sys
 from wireglot.cli.process_setup import give_large_blocks_back
 
-class Told(ctypes.Structure):  # struct mallinfo2
+class Reported(ctypes.Structure):  # struct mallinfo2
     _fields_ = [(name, ctypes.c_size_t) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"
     )]
 
-told = ctypes.CDLL(None).mallinfo2
-told.restype = Told
+reported = ctypes.CDLL(None).mallinfo2
+reported.restype = Reported
 if sys.argv[1] == "tuned":
     give_large_blocks_back()
 del (large := [b"x" * 20_000_000])[:]  # one that was freed: others are put between small ones from then on
-before = told().hblks
+before = reported().hblks
 kept = b"x" * 3_000_000
-print(told().hblks - before)
+print(reported().hblks - before)
 """
 
 
@@ -32,7 +32,8 @@ def mapped(how: str) -> int:
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="it is glibc that is told"
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallinfo2"),
+    reason="it is glibc that is configured",
 )
 def test_a_large_block_stands_by_itself_also_after_others_were_freed() -> None:
     assert mapped("as it is") == 0
@@ -72,7 +73,7 @@ def freed(how: str) -> int:
 
 @pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"),
-    reason="it is glibc that is told",
+    reason="it is glibc that is configured",
 )
 def test_pages_between_others_go_back_to_the_system() -> None:
     """Of 47 MiB that were freed between pieces that stay."""

@@ -102,7 +102,7 @@ def test_a_host_that_admits_only_clients_it_knows_has_not_refused_the_key(name: 
     assert (answered.outcome, answered.words) == ("forbidden", "only for Coding Agents such as Kimi CLI")
 
 
-def test_a_login_that_fails_is_told_with_its_fix() -> None:
+def test_a_login_that_fails_is_reported_with_its_fix() -> None:
     login = {
         "kind": "entra",
         "tenant": "t",
@@ -126,7 +126,7 @@ def test_a_host_that_says_nothing_is_not_waited_for_long() -> None:
     assert answered.problem in ("first_byte_timeout", "total_timeout")
 
 
-def test_what_is_no_http_is_told() -> None:
+def test_what_is_no_http_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

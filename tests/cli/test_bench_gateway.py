@@ -148,7 +148,7 @@ def test_connections_that_begin_one_after_the_other_are_all_driven(upstream, tmp
 
 
 @needs_linux
-def test_a_refused_request_is_counted_as_failed_and_told(upstream, tmp_path):
+def test_a_refused_request_is_counted_as_failed_and_reported(upstream, tmp_path):
     class Refused(scenarios.Scenario):
         def body(self, model=""):
             return body("openai-chat", "tiny", "mock-e503", stream=False)
@@ -241,7 +241,7 @@ def test_conversations_have_their_turns_in_turn_and_the_first_of_each_is_not_cou
 
 
 @needs_linux
-def test_a_turn_of_a_crowd_is_asked_and_its_cost_told(upstream, tmp_path):
+def test_a_turn_of_a_crowd_is_asked_and_its_cost_reported(upstream, tmp_path):
     figures = conversations.drive(_served(upstream, tmp_path), conversations.Crowd(1, 1))
     assert (figures["ok"], figures["err"]) == (9, 0)
     assert figures["cpu_us"] > 0
@@ -280,23 +280,23 @@ def test_a_generator_that_reads_ticks_is_watched_from_beside(tmp_path, monkeypat
             return 0.05
 
     monkeypatch.setattr(processes, "Meter", Meter)
-    told = '{"rps": 100, "ok": 5, "err": 0, "error": "", "cpu_us_req": 10000}'
-    tools = toolbox.Toolbox("ticks", [], ["sh", "-c", f"echo '{told}'"], exact=False)
+    text = '{"rps": 100, "ok": 5, "err": 0, "error": "", "cpu_us_req": 10000}'
+    tools = toolbox.Toolbox("ticks", [], ["sh", "-c", f"echo '{text}'"], exact=False)
     driver = driving.Driver(tools, tools, 1, tmp_path, None)
     figures = driver.drive(_served((1, 4711), tmp_path), scenarios.BY_KEY["A-cc"], 0.1, 0.0)
     assert figures["cpu_s"] == 0.05
     assert 0 < figures["cpu_us_req"] < 10000
 
 
-@pytest.mark.parametrize(("key", "told"), [("PS-cc", ["-r", "95.2"]), ("P-cc", [])])
-def test_streams_out_of_step_begin_one_after_the_other(key, told, tmp_path):
+@pytest.mark.parametrize(("key", "reported"), [("PS-cc", ["-r", "95.2"]), ("P-cc", [])])
+def test_streams_out_of_step_begin_one_after_the_other(key, reported, tmp_path):
     seen = tmp_path / "seen"
     script = f'printf "%s\\n" "$@" > {seen}'
     tools = toolbox.Toolbox("fake", [], ["sh", "-c", script, "load"], exact=True)
     driver = driving.Driver(tools, tools, 1, tmp_path, None)
     driver.drive(_served((1, 1), tmp_path), scenarios.BY_KEY[key], 0.1, 0.0)
     arguments = seen.read_text().splitlines()
-    assert [each for each in arguments if each in ("-r", "95.2")] == told
+    assert [each for each in arguments if each in ("-r", "95.2")] == reported
 
 
 def test_moments_of_streams_out_of_step_are_their_own():
@@ -306,7 +306,7 @@ def test_moments_of_streams_out_of_step_are_their_own():
     assert min(after - before for before, after in pairwise(moments)) > 0.1
 
 
-def test_a_generator_without_figures_is_a_failure_that_is_told(tmp_path):
+def test_a_generator_without_figures_is_a_failure_that_is_reported(tmp_path):
     tools = toolbox.Toolbox("silent", [], ["true"], exact=True)
     driver = driving.Driver(tools, tools, 1, tmp_path, None)
     figures = driver.drive(_served((1, 1), tmp_path), scenarios.BY_KEY["A-cc"], 0.1, 0.0)
@@ -384,9 +384,9 @@ def test_traffic_has_every_dialect_faults_and_clients_that_leave():
 
 
 def _soaked(samples, **after):
-    told = argparse.Namespace(files=2, growth=5.0, slack=4.0)
+    arguments = argparse.Namespace(files=2, growth=5.0, slack=4.0)
     run = soak.Soak.__new__(soak.Soak)
-    run.told, run.odd, run.samples = told, [], [soak.Sample(0, rss, 20, 3, 0) for rss in samples]
+    run.arguments, run.odd, run.samples = arguments, [], [soak.Sample(0, rss, 20, 3, 0) for rss in samples]
     before = soak.Sample(0, 50, 20, 0, 5)
     return soak.verdict(run, before, before._replace(**after))
 
@@ -396,7 +396,7 @@ def test_a_soak_in_which_nothing_grew_is_well(capsys):
     assert "memory: 50.0 MiB in the first fifth, 51.0 MiB in the last" in capsys.readouterr().out
 
 
-def test_what_stays_behind_after_a_soak_is_told():
+def test_what_stays_behind_after_a_soak_is_reported():
     assert _soaked([50, 52, 54, 56, 58]) == ["memory grew from 50.0 to 58.0 MiB"]
     assert _soaked([50], in_flight=2) == ["2 requests are still in flight"]
     assert _soaked([50], files=23) == ["open files grew from 20 to 23"]

@@ -118,7 +118,7 @@ def test_a_gateway_of_a_recipe_is_started_asked_and_ended(tmp_path):
     assert not processes.lives(pid)
 
 
-def test_a_peer_that_does_not_start_is_left_out_and_told(tmp_path, capsys):
+def test_a_peer_that_does_not_start_is_left_out_and_reported(tmp_path, capsys):
     one = recipe.Recipe(name="broken", start=["false"], paths={"openai-chat": "/"}, scenarios=["A"])
     bench = gateway.Bench.__new__(gateway.Bench)
     bench.results, bench.server_core = full_results(), None
@@ -128,7 +128,7 @@ def test_a_peer_that_does_not_start_is_left_out_and_told(tmp_path, capsys):
     assert "broken did not start" in capsys.readouterr().err
 
 
-def test_every_server_has_its_ratio_and_what_failed_is_told():
+def test_every_server_has_its_ratio_and_what_failed_is_reported():
     results = full_results()
     slow = [figures | {"cpu_us_req": 1000.0, "err": 2} for figures in results.runs["A-cc"]["wireglot"]]
     results.runs["A-cc"]["other"] = slow

@@ -9,16 +9,16 @@ import pytest
 from tools.bench import charts, gateway, report, setting, tables, targets
 from tools.bench.results import Results
 from tools.bench.scenarios import BY_KEY
-from tools.bench.standing import TOO_SHORT, TOO_UNEVEN, Ratio, Reading, Untold, ratio, spread
+from tools.bench.standing import TOO_SHORT, TOO_UNEVEN, Ratio, Reading, Undocumented, ratio, spread
 
 
 def _readings(*costs, cpu=1.0, finished=1000):
     return [Reading(cost, cpu, finished) for cost in costs]
 
 
-def _untold(ours, theirs):
+def _unreported(ours, theirs):
     found = ratio(ours, theirs)
-    assert isinstance(found, Untold)
+    assert isinstance(found, Undocumented)
     return found
 
 
@@ -29,22 +29,22 @@ def test_a_ratio_is_the_median_of_the_rounds_with_the_lowest_and_the_highest():
 
 
 def test_nothing_is_divided_by_what_was_too_short_to_measure():
-    found = _untold(_readings(100, 100, 100), _readings(0.001, 0.001, 0.001, cpu=0.0))
+    found = _unreported(_readings(100, 100, 100), _readings(0.001, 0.001, 0.001, cpu=0.0))
     assert str(found) == TOO_SHORT
     assert "nginx took 0 ms of processor time in a round" in found.why
-    found = _untold(_readings(1, 1, 1, cpu=0.04), _readings(1, 1, 1))
+    found = _unreported(_readings(1, 1, 1, cpu=0.04), _readings(1, 1, 1))
     assert "wireglot took 40 ms" in found.why
 
 
 def test_a_ratio_needs_three_rounds_and_enough_requests_in_each():
-    assert _untold(_readings(1, 1), _readings(1, 1)).why == "2 of 3 rounds"
-    assert "finished 5 in a round" in _untold(_readings(1, 1, 1, finished=5), _readings(1, 1, 1)).why
-    assert _untold(_readings(1, 1, 1), []).what == "-"
+    assert _unreported(_readings(1, 1), _readings(1, 1)).why == "2 of 3 rounds"
+    assert "finished 5 in a round" in _unreported(_readings(1, 1, 1, finished=5), _readings(1, 1, 1)).why
+    assert _unreported(_readings(1, 1, 1), []).what == "-"
 
 
-def test_rounds_that_do_not_agree_are_told_and_no_ratio_is():
+def test_rounds_that_do_not_agree_are_reported_and_no_ratio_is():
     found = spread([3.0, 10.0, 12.0])
-    assert found == Untold(TOO_UNEVEN, "the rounds say 3.00 to 12.0")
+    assert found == Undocumented(TOO_UNEVEN, "the rounds say 3.00 to 12.0")
     assert found.verdict(5) == ""
 
 
@@ -174,7 +174,7 @@ def test_a_pair_is_held_against_what_nginx_did_to_the_same_request():
     assert rows["Anthropic > Gemini"][2] == "-"
 
 
-def test_a_growing_conversation_is_told_turn_by_turn_and_as_a_line():
+def test_a_growing_conversation_is_reported_turn_by_turn_and_as_a_line():
     section = _section(full_results(), "Growing conversation")
     assert section.rows[0] == ["1", "10.0", "10.0", "50.0"]
     assert "wireglot 10 us and 4.00 us a KB" in section.note
@@ -187,7 +187,7 @@ def test_a_crowd_of_conversations_is_held_against_itself_without_memory():
     assert "500 x 1: too short: 2 of 3 rounds" in section.note
 
 
-def test_lone_requests_many_streams_tools_bystanders_workers_and_stores_are_told():
+def test_lone_requests_many_streams_tools_bystanders_workers_and_stores_are_reported():
     results = full_results()
     assert _section(results, "A lone request").rows[0][1:] == [
         "20.0",
@@ -219,7 +219,7 @@ def test_a_steeper_kilobyte_at_one_size_is_called_a_cliff():
     assert _section(results, "Many tools").note.endswith("a cliff.")
 
 
-def test_why_a_ratio_is_not_told_stands_under_the_table():
+def test_why_a_ratio_is_not_reported_stands_under_the_table():
     results = full_results()
     results.runs["A-cc"]["nginx"] = [_round(0.0001, cpu_s=0.0)] * 3
     section = _section(results, "Cost compared with nginx")
@@ -253,9 +253,9 @@ def test_tables_are_aligned_in_a_terminal_and_marked_down_on_a_page():
 
 
 def test_the_setting_names_machine_versions_and_commit():
-    told = setting.sentence(_setting())
+    reported = setting.sentence(_setting())
     assert all(
-        word in told for word in ("Commit ", "cores", "Python ", "msgspec ", "nginx", "load generator")
+        word in reported for word in ("Commit ", "cores", "Python ", "msgspec ", "nginx", "load generator")
     )
 
 
@@ -277,7 +277,7 @@ def test_pictures_are_written_beside_the_page_that_shows_them(tmp_path):
         assert (tmp_path / "figures" / f"{name}.svg").exists()
 
 
-def test_a_picture_has_no_bar_for_what_could_not_be_told():
+def test_a_picture_has_no_bar_for_what_could_not_be_reported():
     results = full_results()
     results.runs["A-cc"]["nginx"] = [_round(0.0001, cpu_s=0.0)] * 3
     assert "request of 2 KB (A)" not in str(charts.ratios(results))
@@ -292,12 +292,12 @@ def test_scenarios_are_chosen_by_family_or_by_name():
 
 def test_what_a_resumed_run_has_is_not_measured_again(tmp_path):
     bench = gateway.Bench.__new__(gateway.Bench)
-    bench.told = argparse.Namespace(only=[], rounds=3)
+    bench.arguments = argparse.Namespace(only=[], rounds=3)
     bench.results = full_results()
     bench.nginx = None
     bench.servers = [targets.Target("wireglot", [], 1, tmp_path)]
     assert not bench._is_open(BY_KEY["A-cc"])
-    bench.told.rounds = 4
+    bench.arguments.rounds = 4
     assert bench._is_open(BY_KEY["A-cc"])
 
 

@@ -65,5 +65,5 @@ def test_a_script_names_every_command_and_is_taken_by_its_shell(shell: str) -> N
         subprocess.run([shell, "-n"], input=script, check=True)
 
 
-def test_another_shell_is_told() -> None:
+def test_another_shell_is_reported() -> None:
     assert "tcsh" in complaint(run("completion", "tcsh"))

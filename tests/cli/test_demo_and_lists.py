@@ -76,8 +76,8 @@ def test_pairs_fails_if_a_pair_fails(monkeypatch, capsys):
 @pytest.mark.parametrize("dialect", list(conversation.MODELS))
 def test_an_example_says_the_same_in_every_dialect(dialect):
     text = json.dumps(conversation.document(dialect, "request"))
-    for told in ("careful coding agent", "edit_file", "src/dates.py", "1 failed, 11 passed", "iVBOR"):
-        assert told in text
+    for reported in ("careful coding agent", "edit_file", "src/dates.py", "1 failed, 11 passed", "iVBOR"):
+        assert reported in text
 
 
 def test_the_lists_hold_every_name():
@@ -89,7 +89,7 @@ def test_the_lists_hold_every_name():
         assert all(len(line.split(maxsplit=1)) == 2 for line in lines), "each name is explained"
 
 
-def test_the_version_is_told():
+def test_the_version_is_reported():
     done = run("--version")
     assert (done.returncode, done.stdout.decode()) == (0, f"wireglot {__version__}\n")
 
@@ -128,7 +128,7 @@ def test_a_reader_that_leaves_ends_the_demo_quietly():
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [["demo"], ["translate", "--jsonl"]])
-def test_a_full_disk_is_told_in_one_line(arguments):
+def test_a_full_disk_is_reported_in_one_line(arguments):
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [*COMMAND, *arguments], input=b"{\n", stdout=full, stderr=subprocess.PIPE, env=PLAIN
@@ -138,7 +138,7 @@ def test_a_full_disk_is_told_in_one_line(arguments):
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
-def test_a_closed_standard_stream_is_told_in_one_line(closed):
+def test_a_closed_standard_stream_is_reported_in_one_line(closed):
     command = f"{shlex.join(COMMAND)} translate --jsonl {closed}"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, env=PLAIN)
     assert done.returncode == 2

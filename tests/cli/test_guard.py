@@ -145,17 +145,17 @@ def _path(name, turns=2, units=1):
     return hot_paths.HotPath(name, lambda turn: lambda: None, 1, turns, units)
 
 
-def test_a_count_is_told_for_one_unit_of_one_turn():
+def test_a_count_is_reported_for_one_unit_of_one_turn():
     paths = [_path("one", turns=4), _path("events", turns=2, units=50)]
-    assert callgrind.told_counts(paths, [999, 400, 777, 3000]) == {"one": 100, "events": 30}
+    assert callgrind.format_counts(paths, [999, 400, 777, 3000]) == {"one": 100, "events": 30}
 
 
 def test_a_number_of_counts_that_does_not_fit_the_paths_is_refused():
     with pytest.raises(callgrind.NotCounted, match="expected 4 counts of 2 paths, got 3"):
-        callgrind.told_counts([_path("one"), _path("two")], [1, 2, 3])
+        callgrind.format_counts([_path("one"), _path("two")], [1, 2, 3])
 
 
-def test_more_than_the_tolerance_is_slower_and_less_than_it_is_told_as_faster():
+def test_more_than_the_tolerance_is_slower_and_less_than_it_is_reported_as_faster():
     recorded = {"same": 1000, "slow": 1000, "fast": 1000, "near": 1000, "gone": 5}
     counts = {"same": 1000, "slow": 1051, "fast": 880, "near": 1049, "new": 7}
     verdict = baseline.compare(counts, recorded)
@@ -285,7 +285,7 @@ def test_without_valgrind_nothing_fails_unless_it_is_required(monkeypatch, capsy
     assert guard.main(["--required"]) == 1
 
 
-def test_counts_that_failed_are_told_and_fail(counted, monkeypatch, capsys):
+def test_counts_that_failed_are_reported_and_fail(counted, monkeypatch, capsys):
     def refuse(only):
         raise callgrind.NotCounted("valgrind ended with status 2")
 
@@ -295,13 +295,13 @@ def test_counts_that_failed_are_told_and_fail(counted, monkeypatch, capsys):
     assert "status 2" in capsys.readouterr().out
 
 
-def test_processors_are_told_apart_and_cores_are_not(tmp_path):
-    told = tmp_path / "cpuinfo"
+def test_processors_are_distinguished_and_cores_are_not(tmp_path):
+    reported = tmp_path / "cpuinfo"
     core = "processor : {}\nvendor_id : GenuineIntel\ncpu family : 6\nmodel : {}\nmodel name : Any\n\n"
-    told.write_text(core.format(0, 106) + core.format(1, 106))
-    assert baseline.processor(told) == "GenuineIntel 6 106"
-    told.write_text("processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n")
-    assert baseline.processor(told) == "0x41 0xd0c"
+    reported.write_text(core.format(0, 106) + core.format(1, 106))
+    assert baseline.processor(reported) == "GenuineIntel 6 106"
+    reported.write_text("processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n")
+    assert baseline.processor(reported) == "0x41 0xd0c"
 
 
 def test_what_is_recorded_belongs_to_its_key():

@@ -129,7 +129,9 @@ def test_every_limit_is_kept_and_listed() -> None:
         (("list", "--url", "http://127.0.0.1:1"), "WIREGLOT_ADMIN_SECRET"),
     ],
 )
-def test_an_unusable_command_line_is_told_in_one_line(arguments: tuple[str, ...], said_there: str) -> None:
+def test_an_unusable_command_line_is_reported_in_one_line(
+    arguments: tuple[str, ...], said_there: str
+) -> None:
     assert said_there in complaint(run("keys", *arguments))
 
 
@@ -143,7 +145,7 @@ def test_an_unusable_command_line_is_told_in_one_line(arguments: tuple[str, ...]
         (("revoke", "nobody"), "no stored key"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_what_cannot_be_done_is_reported_in_one_line(
     arguments: tuple[str, ...], said_there: str, tmp_path: Path
 ) -> None:
     configure(f'[providers.demo]\n[keys]\nconfigured = "sha256:{"0" * 64}"\n')
@@ -154,7 +156,7 @@ def test_what_cannot_be_done_is_told_in_one_line(
     assert said_there in done.stderr.decode()
 
 
-def test_a_gateway_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", SECRET)
     done = run("keys", "list", "--url", "http://127.0.0.1:1")
     assert done.returncode == 1

@@ -30,14 +30,14 @@ def test_a_provider_with_its_key_is_listed_and_one_without_says_what_it_lacks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MOONSHOT_API_KEY", "sk-mine")
-    told = said()
-    line = next(line for line in told.splitlines() if line.startswith("kimi/kimi-k3 "))
+    reported = said()
+    line = next(line for line in reported.splitlines() if line.startswith("kimi/kimi-k3 "))
     assert "think" in line
-    assert "  zai  " in told
-    assert "set ZAI_API_KEY" in told
-    assert "zai/" not in told
+    assert "  zai  " in reported
+    assert "set ZAI_API_KEY" in reported
+    assert "zai/" not in reported
     assert "zai/" in said("--all")
-    assert "sk-mine" not in told
+    assert "sk-mine" not in reported
 
 
 def test_json_lines_tell_the_same() -> None:
@@ -64,7 +64,7 @@ def test_retired_models_are_listed_nowhere() -> None:
     assert not retired & listed
 
 
-def test_names_of_ones_own_and_prices_of_ones_own_are_told(tmp_path: Path) -> None:
+def test_names_of_ones_own_and_prices_of_ones_own_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "wireglot.toml"
     file.write_text('[providers.demo]\n[models]\n"claude-*" = "demo/demo"\n')
     assert "claude-* -> demo/demo" in said("--config", str(file))
@@ -78,7 +78,7 @@ def test_names_of_ones_own_and_prices_of_ones_own_are_told(tmp_path: Path) -> No
         ("x\\ny", "is called x y"),
     ],
 )
-def test_a_name_that_cannot_be_asked_is_told(name: str, words: str) -> None:
+def test_a_name_that_cannot_be_asked_is_reported(name: str, words: str) -> None:
     done = run("models", name.replace("\\n", "\n"))
     assert done.returncode == 1
     assert words in done.stderr.decode()

@@ -68,18 +68,18 @@ def test_the_model_option_replaces_the_model_of_the_body():
     assert json.loads(done.stdout)["model"] == "gpt-x"
 
 
-def test_losses_are_told_on_standard_error_without_colour_in_a_pipe():
+def test_losses_are_reported_on_standard_error_without_colour_in_a_pipe():
     """[X25] With their grades, the worst first, at the places of the body that was given."""
     body = {**conversation.document("openai-chat", "request"), "seed": 7}
     done = run("translate", "request", "--from", "openai-chat", "--to", "anthropic", given=body)
-    told = done.stderr.decode()
+    reported = done.stderr.decode()
     assert done.returncode == 0
-    assert "from openai-chat to anthropic:" in told.splitlines()[0]
-    lines = [line.split() for line in told.splitlines()[1:]]
+    assert "from openai-chat to anthropic:" in reported.splitlines()[0]
+    lines = [line.split() for line in reported.splitlines()[1:]]
     assert ["degraded", "dropped", "sampling.seed", "$.seed"] in [line[:4] for line in lines]
     order = ["serious", "degraded", "harmless"]
     assert [order.index(line[0]) for line in lines] == sorted(order.index(line[0]) for line in lines)
-    assert "\x1b" not in told
+    assert "\x1b" not in reported
 
 
 def test_losses_of_one_kind_are_one_line_with_their_number():

@@ -88,9 +88,9 @@ def test_a_key_that_a_refusal_repeats_is_not_printed() -> None:
     with ScriptedUpstream(decide=lambda _: Behaviour(status=401, body=body)) as upstream:
         done = run("probe", upstream.url, "--dialect", "openai-chat", "--model", "m", "--key", KEY)
     assert done.returncode == 1
-    told = done.stdout.decode() + done.stderr.decode()
-    assert "bad key" in told
-    assert KEY not in told
+    reported = done.stdout.decode() + done.stderr.decode()
+    assert "bad key" in reported
+    assert KEY not in reported
 
 
 UNUSABLE = {
@@ -106,7 +106,7 @@ UNUSABLE = {
 
 
 @rows("answers", UNUSABLE)
-def test_an_endpoint_that_answers_nothing_is_told_in_a_sentence(answers: str) -> None:
+def test_an_endpoint_that_answers_nothing_is_reported_in_a_sentence(answers: str) -> None:
     behaviour, words = UNUSABLE[answers]
     with ScriptedUpstream(decide=lambda _: behaviour) as upstream:
         done = run("probe", upstream.url, "--dialect", "openai-chat", "--model", "m", "--key", KEY)
@@ -117,7 +117,7 @@ def test_an_endpoint_that_answers_nothing_is_told_in_a_sentence(answers: str) ->
     assert asked <= 2
 
 
-def test_whoever_has_no_patience_says_so() -> None:
+def test_anyone_who_has_no_patience_says_so() -> None:
     with ScriptedUpstream(decide=lambda _: Behaviour(fault="stall")) as upstream:
         asked = ("--dialect", "openai-chat", "--model", "m", "--key", KEY, "--timeout", "1")
         done = run("probe", upstream.url, *asked)
@@ -143,7 +143,7 @@ def test_an_endpoint_that_falls_silent_is_not_asked_for_ever(tmp_path: Path) -> 
     assert len(found["cases"]) == sum(case.theme == "answers" for case in cases_for("anthropic")) + 3
 
 
-def test_a_case_that_fails_is_told_with_its_evidence_and_the_status_is_1(tmp_path: Path) -> None:
+def test_a_case_that_fails_is_reported_with_its_evidence_and_the_status_is_1(tmp_path: Path) -> None:
     broken = BREAKAGES["streams.ending"]["anthropic"]
     report, page = tmp_path / "r.json", tmp_path / "r.html"
     with ScriptedUpstream(decide=server("anthropic", broken)) as upstream:

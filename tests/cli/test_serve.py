@@ -28,7 +28,7 @@ CLOSED_LATER = (
 
 
 def port_of(process: subprocess.Popen[bytes]) -> int | None:
-    """Where it listens, told by the system: it cannot say so itself."""
+    """Where it listens, reported by the system: it cannot say so itself."""
     inodes = set()
     for entry in Path(f"/proc/{process.pid}/fd").iterdir():
         try:
@@ -63,28 +63,28 @@ DESCRIPTORS = (
 
 def test_it_may_have_as_many_connections_as_the_system_allows() -> None:
     """[A3] As many requests at once as its limits say need more than the 1024 descriptors of a shell."""
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", DESCRIPTORS], env=PLAIN, capture_output=True, text=True, check=True
     )
-    assert told.stdout.split() == ["True", "True"]
+    assert reported.stdout.split() == ["True", "True"]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
 def test_it_gives_up_what_it_does_not_need() -> None:
     """[T26] Files for their owner alone, no new privileges, no dump, nobody attaches."""
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", RIGHTS], env=PLAIN, capture_output=True, text=True, check=True
     )
-    assert told.stdout.split() == ["0o77", "1", "0", "0"]
+    assert reported.stdout.split() == ["0o77", "1", "0", "0"]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
 def test_a_profiler_may_look_where_the_operator_says_so() -> None:
     environ = {**PLAIN, "WIREGLOT_DEBUGGABLE": "1"}
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", RIGHTS], env=environ, capture_output=True, text=True, check=True
     )
-    assert told.stdout.split()[:3] == ["0o77", "1", "1"]
+    assert reported.stdout.split()[:3] == ["0o77", "1", "1"]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")

@@ -100,12 +100,12 @@ def test_a_sound_gateway_passes_every_check():
     """R-DE-11"""
     with _gateway() as (url, seen):
         done = run("smoke", "--url", url, "--key", "secret")
-    told = done.stdout.decode()
-    assert done.returncode == 0, told
-    assert "31 checks passed, 0 failed" in told
-    assert told.count("PASS") == 31
-    assert told.count("demo/demo") == 31
-    assert "max_tokens" in told
+    reported = done.stdout.decode()
+    assert done.returncode == 0, reported
+    assert "31 checks passed, 0 failed" in reported
+    assert reported.count("PASS") == 31
+    assert reported.count("demo/demo") == 31
+    assert "max_tokens" in reported
     assert all(headers["authorization"] == "Bearer secret" for _, headers, _ in seen)
 
 
@@ -131,7 +131,7 @@ JSON = "application/json"
 
 
 @rows(
-    ("path", "fault", "failures", "told"),
+    ("path", "fault", "failures", "reported"),
     [
         ("/v1/messages", (529, JSON, b'{"type":"error","error":{"type":"o","message":"busy"}}'), 4, "busy"),
         ("/v1/chat/completions", (200, JSON, b"{}"), 4, "FAIL"),
@@ -141,12 +141,12 @@ JSON = "application/json"
         ("/v1beta/models", (200, JSON, b'{"models":[]}'), 1, "the list is empty"),
     ],
 )
-def test_failures_are_told_and_counted(path, fault, failures, told):
+def test_failures_are_reported_and_counted(path, fault, failures, reported):
     with _gateway(**{path: fault}) as (url, _):
         done = run("smoke", "--url", url)
     assert done.returncode == failures, done.stdout.decode()
     assert done.stdout.decode().count("FAIL") == failures
-    assert told in done.stdout.decode()
+    assert reported in done.stdout.decode()
 
 
 def test_a_model_that_ignores_the_tool_fails_the_tool_checks():
@@ -161,9 +161,9 @@ def test_a_model_that_ignores_the_tool_fails_the_tool_checks():
         ],
     }
     with _gateway(**{"/v1/chat/completions": (200, JSON, encode(answer))}) as (url, _):
-        told = run("smoke", "--url", url).stdout.decode()
-    assert "the model did not call the tool" in told
-    assert told.count("expected a stream, got application/json") == 2
+        reported = run("smoke", "--url", url).stdout.decode()
+    assert "the model did not call the tool" in reported
+    assert reported.count("expected a stream, got application/json") == 2
 
 
 def test_without_a_url_a_gateway_of_its_own_is_asked(tmp_path, monkeypatch):
@@ -172,13 +172,13 @@ def test_without_a_url_a_gateway_of_its_own_is_asked(tmp_path, monkeypatch):
     configure("[providers.demo]\n", tmp_path)
     monkeypatch.chdir(tmp_path)
     done = run("smoke", "--provider", "demo")
-    told = done.stdout.decode()
-    assert done.returncode == 0, told + done.stderr.decode()
-    assert "31 checks passed, 0 failed" in told
+    reported = done.stdout.decode()
+    assert done.returncode == 0, reported + done.stderr.decode()
+    assert "31 checks passed, 0 failed" in reported
     assert done.stderr == b""
 
 
-def test_without_a_url_a_broken_configuration_is_told(tmp_path, monkeypatch):
+def test_without_a_url_a_broken_configuration_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     configure("[server]\nprot = 1\n", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -187,13 +187,13 @@ def test_without_a_url_a_broken_configuration_is_told(tmp_path, monkeypatch):
     assert b"prot" in done.stderr
 
 
-def test_a_gateway_that_is_not_there_is_told_in_one_line():
+def test_a_gateway_that_is_not_there_is_reported_in_one_line():
     with _gateway() as (url, _):
         pass
     assert complaint(run("smoke", "--url", url), 1).startswith(url)
 
 
-def test_a_gateway_that_refuses_the_key_is_told_in_one_line():
+def test_a_gateway_that_refuses_the_key_is_reported_in_one_line():
     refused = b'{"error":{"message":"no such key","type":"authentication_error"}}'
     with _gateway(**{"/v1/models": (401, JSON, refused)}) as (url, _):
         assert "does not take that client key" in complaint(run("smoke", "--url", url, "--key", "x"), 1)

@@ -19,7 +19,7 @@ from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown, list_lines
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.file import read_trace, write_trace
 from wireglot.traces.trace import LossCounts, Row, State, Tokens, Trace, TraceStep
 
@@ -37,7 +37,7 @@ def marked(*, stream: bool) -> Trace:
     return recorded("anthropic", "gemini", asked, stream=stream)
 
 
-def told(*arguments: str | Path, status: int = 0) -> str:
+def reported(*arguments: str | Path, status: int = 0) -> str:
     done = run("trace", *map(str, arguments))
     assert done.returncode == status, done
     return done.stdout.decode()
@@ -45,7 +45,7 @@ def told(*arguments: str | Path, status: int = 0) -> str:
 
 def test_show_has_all_four_bodies_the_losses_and_the_numbers(file: Path) -> None:
     """R-K-03, R-DE-09"""
-    text = told("show", file)
+    text = reported("show", file)
     for title in ("client request", "upstream request", "upstream answer", "client answer"):
         assert f"\n{title}  " in text
     assert "  became   system blocks 1 -> 1, messages 3 -> 3, tools 1 -> 1\n" in text
@@ -55,8 +55,8 @@ def test_show_has_all_four_bodies_the_losses_and_the_numbers(file: Path) -> None
     assert "\x1b" not in text
 
 
-def test_show_folds_unless_it_is_told_not_to(file: Path) -> None:
-    folded, full = told("show", file), told("show", file, "--full")
+def test_show_folds_unless_it_is_asked_not_to(file: Path) -> None:
+    folded, full = reported("show", file), reported("show", file, "--full")
     assert "more lines: --full" in folded
     assert "--full" not in full
     # Events are counted from 1, as on the page.
@@ -66,7 +66,7 @@ def test_show_folds_unless_it_is_told_not_to(file: Path) -> None:
 
 
 def test_show_as_json_is_the_trace_with_its_links(file: Path) -> None:
-    shown = json.loads(told("show", file, "--json"))
+    shown = json.loads(reported("show", file, "--json"))
     assert shown["format"] == "wireglot-trace/1"
     assert shown["attempts"][0]["links"]
 
@@ -80,7 +80,7 @@ def test_what_a_model_or_a_client_says_moves_no_cursor(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     path.write_bytes(write_trace(odd))
     for line in (("show",), ("show", "--full"), ("diff",)):
-        text = told(*line, path)
+        text = reported(*line, path)
         assert not any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in text.replace("\n", ""))
 
 
@@ -97,7 +97,7 @@ def test_a_damaged_file_is_refused_in_a_line(file: Path, tmp_path: Path, action:
 
 
 def test_diff_has_a_sign_for_what_became_of_each_part(file: Path) -> None:
-    lines = told("diff", file).splitlines()
+    lines = reported("diff", file).splitlines()
     assert lines[0] == "  client request (anthropic)              upstream request (gemini)"
     assert "= /messages/0/content/1                   /contents/0/parts/1" in lines
     assert "- /messages/0/content/0/cache_control     /contents/0/parts/0" in lines
@@ -108,12 +108,12 @@ def test_diff_has_a_sign_for_what_became_of_each_part(file: Path) -> None:
 def test_diff_with_another_compares_what_the_answers_say(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.wgtrace.json"
     other.write_bytes(write_trace(recorded("openai-chat", "gemini", conversation("openai-chat"))))
-    assert told("diff", file, other) == "both answers say the same\n"
+    assert reported("diff", file, other) == "both answers say the same\n"
     again = recorded("anthropic", "gemini", conversation("anthropic", "[[demo:refuse]]"))
     other.write_bytes(write_trace(again))
-    text = told("diff", file, other)
+    text = reported("diff", file, other)
     assert text.startswith("/text\n  - ")
-    found = json.loads(told("diff", file, other, "--json"))["differences"]
+    found = json.loads(reported("diff", file, other, "--json"))["differences"]
     assert "/text" in [each["pointer"] for each in found]
 
 
@@ -123,15 +123,15 @@ def test_a_stream_that_broke_off_is_shown_and_compared_by_what_came(file: Path, 
     )
     path = tmp_path / "broken.wgtrace.json"
     path.write_bytes(write_trace(broken))
-    upstream, client = told("show", path).split("\nupstream answer  ")[1].split("\nclient answer  ")
+    upstream, client = reported("show", path).split("\nupstream answer  ")[1].split("\nclient answer  ")
     assert '"text": "the demo model ' in upstream
     assert "  the stream stops here, before its end\n" in upstream
     assert "error" not in upstream
     assert '"text": "the demo model ' in client
     assert "  the stream stops here, with an error\n" in client
     assert "the upstream stream ended b" in client
-    assert "  the stream stops here, before its end\n" in told("show", path, "--full")
-    found = json.loads(told("diff", file, path, "--json"))["differences"]
+    assert "  the stream stops here, before its end\n" in reported("show", path, "--full")
+    found = json.loads(reported("diff", file, path, "--json"))["differences"]
     differ = {each["pointer"]: each["after"] for each in found}
     assert "the demo model writes" in differ["/text"]
     assert differ["/stop"] == '"the stream stops here, with an error"'
@@ -145,7 +145,7 @@ def test_diff_counts_what_a_cache_gave_among_the_tokens_as_the_list_does(file: P
     body = json.dumps({**document, "usage": usage})
     path = tmp_path / "cached.wgtrace.json"
     path.write_bytes(write_trace(replace(trace, answer=replace(trace.answer, body=body))))
-    found = json.loads(told("diff", file, path, "--json"))["differences"]
+    found = json.loads(reported("diff", file, path, "--json"))["differences"]
     assert {each["pointer"]: each["after"] for each in found}["/tokens/input"] == "10966"
 
 
@@ -167,13 +167,13 @@ def test_export_writes_what_was_read(file: Path, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == b""
     assert b"It holds what was said: look before you share it." in done.stderr
-    whole = with_told(read_trace(file.read_bytes()))
+    whole = with_analysis(read_trace(file.read_bytes()))
     assert read_trace(gzip.decompress(out.read_bytes())) == whole
     assert read_trace(run("trace", "export", str(out)).stdout) == whole
 
 
 @pytest.mark.parametrize("packed", [[], ["--gzip"]])
-def test_export_writes_no_file_to_a_terminal_unless_it_is_told_to(file: Path, packed: list[str]) -> None:
+def test_export_writes_no_file_to_a_terminal_unless_it_is_asked_to(file: Path, packed: list[str]) -> None:
     master, slave = os.openpty()
     line = [*COMMAND, "trace", "export", str(file), *packed]
     try:
@@ -190,18 +190,18 @@ def test_export_writes_no_file_to_a_terminal_unless_it_is_told_to(file: Path, pa
 
 def test_replay_offline_says_whether_it_is_the_same(file: Path, tmp_path: Path) -> None:
     same = "= upstream request: as it was recorded\n= client answer: as it was recorded\n"
-    assert told("replay", "--offline", file) == same
+    assert reported("replay", "--offline", file) == same
     trace = read_trace(file.read_bytes())
     attempt = trace.attempts[0]
     assert attempt.request is not None
     request = replace(attempt.request, body=attempt.request.body.replace("300", "400"))
     path = tmp_path / "changed.json"
     path.write_bytes(write_trace(replace(trace, attempts=[replace(attempt, request=request)])))
-    assert told("replay", "--offline", path, status=1) == (
+    assert reported("replay", "--offline", path, status=1) == (
         "~ upstream request: differs in 1\n    /generationConfig/maxOutputTokens\n"
         "      was 400\n      is  300\n= client answer: as it was recorded\n"
     )
-    again = json.loads(told("replay", "--offline", path, "--json", status=1))
+    again = json.loads(reported("replay", "--offline", path, "--json", status=1))
     assert not again["same"]
     assert again["request"][0]["pointer"] == "/generationConfig/maxOutputTokens"
 
@@ -254,11 +254,11 @@ def test_what_gives_way_in_the_list_are_long_names_of_models_and_not_the_client(
     assert row.id in line
 
 
-def test_steps_of_one_name_are_told_once(tmp_path: Path) -> None:
+def test_steps_of_one_name_are_reported_once(tmp_path: Path) -> None:
     steps = [TraceStep("store", 0.0, 2.0), TraceStep("store", 2.0, 5.0), TraceStep("first byte", 5.0, 9.0)]
     path = tmp_path / "steps.wgtrace.json"
     path.write_bytes(write_trace(replace(marked(stream=False), steps=steps)))
-    assert "store 5ms, first byte 4ms" in told("show", path)
+    assert "store 5ms, first byte 4ms" in reported("show", path)
 
 
 @rows("width", [40, 50, 60, 70, 80, 120])
@@ -291,7 +291,7 @@ def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    trace = with_told(marked(stream=False))
+    trace = with_analysis(marked(stream=False))
     assert "\x1b[1m" in Shown(Terminal(), full=False).trace(trace)[0]  # type: ignore[arg-type]  # all that is asked of a stream
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in "\n".join(Shown(Terminal(), full=False).trace(trace))  # type: ignore[arg-type]  # all that is asked of a stream
@@ -305,7 +305,7 @@ def test_show_has_one_line_for_losses_of_one_kind(tmp_path: Path) -> None:
     asked["messages"][0]["content"] = said
     path = tmp_path / "marked.wgtrace.json"
     path.write_bytes(write_trace(recorded("anthropic", "gemini", asked)))
-    text = told("show", path)
+    text = reported("show", path)
     assert "dropped cache_marker x3 $.messages[0].content[0].cache_control\n" in text
     assert text.count("cache_marker") == 1
-    assert told("show", path, "--full").count("dropped cache_marker") == 3
+    assert reported("show", path, "--full").count("dropped cache_marker") == 3

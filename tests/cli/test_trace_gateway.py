@@ -101,9 +101,9 @@ def test_turns_that_the_gateway_holds_and_state_that_it_sealed_are_replayed_too(
     id, _ = send(gateway, "/v1/responses", more)
     assert replay(exported(gateway, id, tmp_path)).compared == ["request", "answer"]
     body = conversation("anthropic", "[[demo:think]] Why?")
-    _, told = send(gateway, "/v1/messages", {**body, "model": "demo-gemini"})
+    _, reported = send(gateway, "/v1/messages", {**body, "model": "demo-gemini"})
     body["messages"] += [
-        {"role": "assistant", "content": json.loads(told)["content"]},
+        {"role": "assistant", "content": json.loads(reported)["content"]},
         {"role": "user", "content": "Go on."},
     ]
     id, _ = send(gateway, "/v1/messages", {**body, "model": "demo-gemini"})

@@ -30,7 +30,7 @@ def url() -> Iterator[str]:
         ("--api-key", ("usage", "--url", "{url}", "--api-key", "{secret}")),
     ],
 )
-def test_a_secret_that_no_header_can_hold_is_told_by_its_place_and_not_printed(
+def test_a_secret_that_no_header_can_hold_is_reported_by_its_place_and_not_printed(
     variable: str, arguments: tuple[str, ...], secret: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not variable.startswith("-"):

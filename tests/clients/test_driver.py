@@ -80,7 +80,7 @@ time.sleep(60)
             return False
         return True
 
-    wait_until(is_refused)  # whoever was killed ends a moment later
+    wait_until(is_refused)  # a killed process ends a moment later
 
 
 def test_no_key_of_the_caller_reaches_a_client(seat, monkeypatch, tmp_path):

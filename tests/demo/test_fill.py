@@ -226,7 +226,7 @@ def test_formats_are_kept(form: str) -> None:
     assert made["path"]
 
 
-def test_distinct_items_are_told_apart() -> None:
+def test_distinct_items_are_distinguished() -> None:
     made = filled({"type": "array", "items": {"type": "string"}, "minItems": 3, "uniqueItems": True})
     assert len(made) == len(set(made)) == 3
 

@@ -62,8 +62,10 @@ def test_it_does_not_take_an_agents_reminders_for_the_users_words(reminder: str)
 
 def test_words_behind_a_reminder_in_one_text_are_the_users() -> None:
     """Servers that take one string get all texts of a message in it."""
-    told = text_of(answer(ask("<system-reminder>\n# Environment\n</system-reminder>\n\nIs anybody there?")))
-    assert "“Is anybody there?”" in told
+    reported = text_of(
+        answer(ask("<system-reminder>\n# Environment\n</system-reminder>\n\nIs anybody there?"))
+    )
+    assert "“Is anybody there?”" in reported
 
 
 def test_the_same_request_gets_the_same_answer() -> None:
@@ -229,7 +231,7 @@ def test_gemini_signs_the_call_and_chat_signs_nothing() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-responses", "gemini"])
-def test_a_changed_signature_is_refused_where_it_is_told_to_look(dialect: str) -> None:
+def test_a_changed_signature_is_refused_where_it_is_asked_to_look(dialect: str) -> None:
     state = Extra("openai-responses", {"include": ["reasoning.encrypted_content"]})
     request = ask("[[demo:strict]] [[demo:think]] weather in Rome", tools=(WEATHER,), extra=state)
     script = answer(request, dialect=dialect)

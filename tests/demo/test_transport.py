@@ -105,10 +105,10 @@ class TestEveryDialect:
         response = run(name, ask("JSON", output=OutputFormat("schema", schema, "answer")), stream)
         assert decode(the(Text, response).text) == {"n": 1}
 
-    def test_a_refusal_is_told(self, name: str, stream: bool) -> None:
+    def test_a_refusal_is_reported(self, name: str, stream: bool) -> None:
         assert run(name, ask("[[demo:refuse]]"), stream).stop.reason == "refused"
 
-    def test_the_limit_is_told(self, name: str, stream: bool) -> None:
+    def test_the_limit_is_reported(self, name: str, stream: bool) -> None:
         request = Request("demo", (Message("user", (Text("[[demo:text 200]]"),)),), max_tokens=20)
         assert run(name, request, stream).stop.reason == "length"
 
@@ -140,7 +140,7 @@ class TestStreams:
     def test_a_cut_stream_has_no_end(self, name: str) -> None:
         events = asyncio.run(self._events(name, "[[demo:cut]]"))
         assert isinstance(events[-1], Failure)
-        assert "told to fail" not in events[-1].error.message
+        assert "asked to fail" not in events[-1].error.message
 
     async def _events(self, name: str, text: str) -> list[Any]:
         answer = await send(name, ask(text), stream=True)

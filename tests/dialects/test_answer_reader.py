@@ -44,8 +44,8 @@ def test_a_document_that_is_no_json_is_text():
 @rows("name", DIALECTS)
 @rows("blanks", [b"", b" \r\n", b"\xef", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n\n"])
 def test_a_stream_of_nothing_is_cut_off(name, blanks):
-    told = _failure(name, *(bytes([byte]) for byte in blanks))
-    assert told.error.message == "the upstream stream ended before it was complete"
+    reported = _failure(name, *(bytes([byte]) for byte in blanks))
+    assert reported.error.message == "the upstream stream ended before it was complete"
 
 
 @rows("name", DIALECTS)
@@ -59,11 +59,13 @@ def test_an_error_that_came_instead_of_a_stream_is_read_however_it_is_cut(name, 
 
 @rows("name", DIALECTS)
 def test_a_document_without_end_is_given_up(name):
-    told = _failure(name, b"{", b" " * MAX_DOCUMENT_BYTES)
-    assert told.error.message == "the upstream sent what cannot be read: the answer is too large"
+    reported = _failure(name, b"{", b" " * MAX_DOCUMENT_BYTES)
+    assert reported.error.message == "the upstream sent what cannot be read: the answer is too large"
 
 
 @rows("name", DIALECTS)
 def test_a_frame_without_end_is_given_up(name):
-    told = _failure(name, b"data: {", b" " * 1000)
-    assert told.error.message == "the upstream sent what cannot be read: a frame is larger than 1000 bytes"
+    reported = _failure(name, b"data: {", b" " * 1000)
+    assert (
+        reported.error.message == "the upstream sent what cannot be read: a frame is larger than 1000 bytes"
+    )

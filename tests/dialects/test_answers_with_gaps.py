@@ -51,7 +51,7 @@ NAMELESS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ["anthropic", "openai-chat", "openai-responses"])
 def test_an_answer_that_names_no_model_names_the_one_that_was_asked(name: str) -> None:
-    """[X24] Whole and streamed; no client is told a model of no name."""
+    """[X24] Whole and streamed; no client is given a model of no name."""
     answer = Response("r", "", (Text("Hi"),), Stop("end"))
     whole = dialect(name).render_response(answer, Context(model="sent-on"), ASKED).value
     assert whole["model"] == "the-asked-one"

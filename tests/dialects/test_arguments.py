@@ -1,4 +1,4 @@
-"""Arguments that are no JSON: mended where it is plain what was meant, else wrapped (C10)."""
+"""Arguments that are no JSON: repaired where it is plain what was meant, else wrapped (C10)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stream import Delta, Event, fold, unfold
 from wireglot.wire.sse import SseDecoder
 
-MENDED: list[tuple[str, dict[str, Any]]] = [
+REPAIRED: list[tuple[str, dict[str, Any]]] = [
     ('{"a":1}{"a":1}', {"a": 1}),
     ('{"a":1} {"a": 1}\n{"a":1}', {"a": 1}),
     ('{}{"a":1}', {"a": 1}),
@@ -57,14 +57,14 @@ UNCLEAR = [
 ]
 
 
-@rows(("text", "meant"), MENDED)
-def test_what_was_plainly_meant_is_mended(text: str, meant: dict[str, Any]) -> None:
+@rows(("text", "meant"), REPAIRED)
+def test_what_was_plainly_meant_is_repaired(text: str, meant: dict[str, Any]) -> None:
     """[X21] C10, R-DB-16"""
     assert read_arguments(text) == (meant, "repaired")
 
 
 @rows("text", CUT)
-def test_what_is_merely_cut_is_never_mended(text: str) -> None:
+def test_what_is_merely_cut_is_never_repaired(text: str) -> None:
     """[X21] What it lacks was never said."""
     value, form = read_arguments(text)
     assert form == "wrapped"
@@ -97,9 +97,9 @@ def answer(arguments: str) -> Response:
     return Response("r", "m", (ToolCall("c1", "f", arguments),), Stop("tool_calls"))
 
 
-@rows(("text", "meant"), MENDED)
+@rows(("text", "meant"), REPAIRED)
 @rows("name", ["anthropic", "gemini"])
-def test_clients_that_want_an_object_get_the_mended_one_and_are_told(
+def test_clients_that_want_an_object_get_the_repaired_one_and_are_informed(
     name: str, text: str, meant: dict[str, Any]
 ) -> None:
     """[X21] Whole and streamed."""
@@ -113,11 +113,11 @@ def test_clients_that_want_an_object_get_the_mended_one_and_are_told(
         assert rendered.value["candidates"][0]["content"]["parts"][0]["functionCall"]["args"] == meant
         assert _streamed_args(data) == [meant]
     for losses in (rendered.losses, writer.losses):
-        told = [(loss.path, loss.action) for loss in losses if loss.feature == "tool_call.arguments"]
-        assert told == [("$.content[0].arguments", "approximated")]
+        reported = [(loss.path, loss.action) for loss in losses if loss.feature == "tool_call.arguments"]
+        assert reported == [("$.content[0].arguments", "approximated")]
 
 
-@rows(("text", "meant"), MENDED)
+@rows(("text", "meant"), REPAIRED)
 @rows("name", ["anthropic", "openai-chat", "openai-responses", "gemini"])
 def test_arguments_are_json_for_every_client(name: str, text: str, meant: dict[str, Any]) -> None:
     """[X21] Whole and streamed, in whatever pieces the model wrote them, with one loss."""

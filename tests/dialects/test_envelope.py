@@ -77,7 +77,7 @@ def test_a_name_where_signatures_stand_is_still_read(id: str, holder: Holder) ->
     assert unseal(sealed, _SECRET) == Sealed(Signature("{}", origin, id), holder)
 
 
-def test_envelopes_that_a_client_put_together_are_told_apart() -> None:
+def test_envelopes_that_a_client_put_together_are_distinguished() -> None:
     """[L7] Qwen Code joins the signatures of neighbouring thoughts."""
     holders: tuple[Holder, ...] = ("reasoning", "call", "text")
     joined = "".join(seal(_SIGNATURE, holder, _SECRET) for holder in holders)
@@ -278,7 +278,7 @@ def test_an_envelope_opens_for_its_owner_under_any_secret_of_the_gateway(
 
 
 @pytest.mark.parametrize("owner", ["", "ann"])
-def test_an_envelope_without_an_owner_is_for_whoever_brings_it(owner: str) -> None:
+def test_an_envelope_without_an_owner_is_for_anyone_who_brings_it(owner: str) -> None:
     assert unseal(seal(_SIGNATURE, "call", _SECRET), _SECRET, owner) == Sealed(_SIGNATURE, "call")
 
 

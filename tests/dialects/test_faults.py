@@ -150,11 +150,11 @@ PAGES = [
 
 
 @rows("name", NAMES)
-@rows(("page", "told"), PAGES)
-def test_a_page_of_a_proxy_becomes_a_readable_message(page, told, name):
+@rows(("page", "reported"), PAGES)
+def test_a_page_of_a_proxy_becomes_a_readable_message(page, reported, name):
     """R-DD-06"""
     assert is_page(page)
-    assert page_message(page) == f"the upstream answered with a web page: {told}"
+    assert page_message(page) == f"the upstream answered with a web page: {reported}"
     error = dialect(name).parse_error(page, 502)
     assert error is not None
     assert (error.kind, error.message) == ("server", page_message(page))
@@ -262,8 +262,8 @@ def test_code_then_type_then_status_tell_what_an_openai_error_is(type_name, code
 @rows("code", ["", "rate_limit_exceeded", "upstream_error", "UNAVAILABLE", "invalid_api_key"])
 def test_what_the_openai_envelope_tells_is_understood_again(kind, code):
     """The tables mirror each other, and a raw code never changes the kind."""
-    type_name, told = type_and_code(ApiError(kind, "m", code=code))
-    assert kind_of_envelope(type_name, told or "", 0, "m") == kind
+    type_name, reported = type_and_code(ApiError(kind, "m", code=code))
+    assert kind_of_envelope(type_name, reported or "", 0, "m") == kind
 
 
 # --- what an upstream does not support

@@ -89,7 +89,7 @@ def test_to_its_own_vendor_a_server_goes_as_it_came() -> None:
 
 
 def test_calls_that_need_approval_are_not_made_without_it() -> None:
-    """[X17] OpenAI asks before each call unless told not to; Anthropic cannot ask, so it does not get the tool."""
+    """[X17] OpenAI asks before each call unless asked not to; Anthropic cannot ask, so it does not get the tool."""
     for asks in ({}, {"require_approval": "always"}):
         tool = {key: value for key, value in MCP.items() if key != "require_approval"}
         out = to_claude(gpt([{**tool, **asks}]))
@@ -97,7 +97,7 @@ def test_calls_that_need_approval_are_not_made_without_it() -> None:
         assert ("hosted_tool", "dropped") in [(loss.feature, loss.action) for loss in out.losses]
 
 
-def test_what_the_other_cannot_say_of_a_server_is_told() -> None:
+def test_what_the_other_cannot_say_of_a_server_is_reported() -> None:
     """[X17] No option vanishes."""
     toolset = {"type": "mcp_toolset", "mcp_server_name": "github", "configs": {"drop": {"enabled": False}}}
     (loss,) = [

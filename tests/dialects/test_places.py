@@ -134,12 +134,12 @@ def place(name: str, body: dict[str, Any], path: str, action: Action = "dropped"
         ("gemini-simple", {"model": "m", "input": "a"}, "$.messages[0].content[0]", "$.input"),
     ],
 )  # fmt: skip
-def test_a_neutral_place_is_told_in_the_words_of_the_client(name, body, neutral, own):
+def test_a_neutral_place_is_reported_in_the_words_of_the_client(name, body, neutral, own):
     """[X25]"""
     assert place(name, body, neutral) == own
 
 
-def test_what_was_invented_is_told_where_it_would_stand():
+def test_what_was_invented_is_reported_where_it_would_stand():
     """[X25] There, or at the nearest thing that there is."""
     said = {"messages": [{"role": "user", "content": "a"}]}
     assert place("anthropic", said, "$.max_tokens", "invented") == "$.max_tokens"
@@ -155,7 +155,7 @@ def test_a_path_ends_before_a_key_that_is_very_long():
     assert place("openai-chat", {**CHAT, key: 1}, f"$.{key}") == "$"
 
 
-def test_things_in_one_place_are_told_once():
+def test_things_in_one_place_are_reported_once():
     """[X25] A string of the client's may have been several parts."""
     spoken = dialect("openai-chat")
     assert spoken.places is not None
@@ -178,7 +178,7 @@ def moved(messages: tuple[Message, ...], path: str) -> str:
     return loss.path
 
 
-def test_turns_that_the_gateway_holds_are_told_at_what_refers_to_them():
+def test_turns_that_the_gateway_holds_are_reported_at_what_refers_to_them():
     """[X25] They are not in the client's body."""
     own = dialect("openai-responses").parse_request(RESPONSES, Context()).messages
     held = (Message("user", (Text("earlier"),)), Message("assistant", (Text("before"),)))
@@ -207,7 +207,7 @@ def test_what_was_put_between_or_taken_away_moves_nothing():
 # Answers.
 
 
-def test_a_loss_of_an_answer_is_told_where_the_client_has_it():
+def test_a_loss_of_an_answer_is_reported_where_the_client_has_it():
     """[X25]"""
     body = {
         "choices": [
@@ -245,7 +245,7 @@ def test_a_loss_of_an_answer_is_told_where_the_client_has_it():
         ("code-assist", "$.response.candidates[0].content.parts", "$.response.candidates[0].finishReason"),
     ],
 )
-def test_a_loss_of_a_stream_is_told_where_its_client_puts_it_together(name, content, stop):
+def test_a_loss_of_a_stream_is_reported_where_its_client_puts_it_together(name, content, stop):
     """[X25]"""
     losses = [Loss("$.content[2].signature", "image", "dropped"), Loss("$.stop", "stop_reason", "dropped")]
     assert [loss.path for loss in answer_located(dialect(name).places, losses)] == [content, stop]
@@ -264,7 +264,7 @@ def test_a_loss_of_a_stream_is_told_where_its_client_puts_it_together(name, cont
         ("gemini", {"response_id": "1"}, ("$", "$.response_id", "$", "$")),
     ],
 )
-def test_a_field_of_one_dialect_alone_is_told_where_it_would_stand(name, body, places):
+def test_a_field_of_one_dialect_alone_is_reported_where_it_would_stand(name, body, places):
     """[X25] Or where the answer says that there is none."""
     paths = ["$.id", "$.responseId", "$.x-y", "$.usage"]
     losses = [Loss(path, "unknown_field", "dropped", "x") for path in paths]
@@ -279,7 +279,7 @@ def test_a_dialect_that_does_not_say_has_the_neutral_places():
 
 
 def test_what_an_answer_lost_is_called_by_its_name():
-    """[X25] Fields that the client's document has no place for are told one by one, not as one loss."""
+    """[X25] Fields that the client's document has no place for are given one by one, not as one loss."""
     answer = {
         "id": "x",
         "object": "chat.completion",
@@ -289,6 +289,6 @@ def test_what_an_answer_lost_is_called_by_its_name():
         "system_fingerprint": "fp",
         "provider": "somebody",
     }
-    told = translate_response(answer, source="openai-chat", target="anthropic").losses
-    named = {loss.detail.partition(":")[0] for loss in told if loss.feature == "response.extra"}
+    reported = translate_response(answer, source="openai-chat", target="anthropic").losses
+    named = {loss.detail.partition(":")[0] for loss in reported if loss.feature == "response.extra"}
     assert named == {"system_fingerprint", "provider"}

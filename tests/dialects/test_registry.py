@@ -106,8 +106,8 @@ def test_a_registered_dialect_is_translated_like_any_other(registered):
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 1, "output_tokens": 2},
     }
-    told = translate_response(answer, source="anthropic", target=OwnDialect("acme"))
-    assert told.value["replies"][0]["message"]["content"] == "Hi"
+    reported = translate_response(answer, source="anthropic", target=OwnDialect("acme"))
+    assert reported.value["replies"][0]["message"]["content"] == "Hi"
 
 
 def test_a_dialect_from_outside_keeps_every_law():
@@ -155,7 +155,7 @@ def test_an_installed_package_brings_its_dialect(installed):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "reported"),
     [
         ("acme", "tests.dialects.nowhere:DIALECT", "cannot be loaded: ModuleNotFoundError"),
         ("acme", "tests.dialects.acme:NOTHING", "cannot be loaded: AttributeError"),
@@ -164,8 +164,8 @@ def test_an_installed_package_brings_its_dialect(installed):
         ("openai-chat", "tests.dialects.acme:CHAT", "there is a dialect 'openai-chat' already"),
     ],
 )
-def test_a_package_that_brings_no_dialect_is_an_error(installed, name: str, value: str, told: Any):
+def test_a_package_that_brings_no_dialect_is_an_error(installed, name: str, value: str, reported: Any):
     installed.append(entry(name, value))
-    with pytest.raises(plugins.BadPlugin, match=told):
+    with pytest.raises(plugins.BadPlugin, match=reported):
         plugins.load_dialects()
     assert names() == NAMES

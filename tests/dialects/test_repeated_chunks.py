@@ -75,7 +75,7 @@ def _law(case: Case) -> None:
         _same(case.dialect, reads)
 
 
-def _told(name: str, part: Any, pieces: list[str]) -> list[bytes]:
+def _reported(name: str, part: Any, pieces: list[str]) -> list[bytes]:
     deltas: list[Event] = [Delta(0, piece) for piece in pieces]
     usage = Usage(input=3, output=4)
     return frames_of(
@@ -107,7 +107,7 @@ def test_most_of_a_stream_is_not_read_in_full(name, kind, padded, monkeypatch):
 
     monkeypatch.setattr(kind_of_reader, "_frame", counted)
     reader = _reader(name, in_full=False)
-    frames = _told(name, _PARTS[kind], pieces)
+    frames = _reported(name, _PARTS[kind], pieces)
     if padded:
         frames = [padded_frame(each, number % 6 + 1) for number, each in enumerate(frames)]
     events = [event for each in frames for event in reader.read(each)] + reader.end()
@@ -133,7 +133,7 @@ def test_the_usage_of_a_gemini_stream_is_that_of_its_last_chunk():
 
 @pytest.mark.parametrize("name", MAIN)
 def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat(name):
-    frames = _told(name, Text(""), ["one", "two", "three", "four", "x" * 5000, "five"])
+    frames = _reported(name, Text(""), ["one", "two", "three", "four", "x" * 5000, "five"])
     events = _events(name, frames, in_full=False)
     assert type(events[-1]) is Failure
     assert events == _events(name, frames, in_full=True)
@@ -142,7 +142,7 @@ def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat(name):
 
 @pytest.mark.parametrize("name", MAIN)
 def test_a_frame_that_comes_behind_half_a_frame_is_not_taken_for_one_that_repeats(name):
-    frames = _told(name, Text(""), [f"word {number}" for number in range(8)])
+    frames = _reported(name, Text(""), [f"word {number}" for number in range(8)])
     half = frames[5][:20]
     _same(name, [*frames[:6], half, *frames[6:]])
 
@@ -157,7 +157,7 @@ _NUMBERED = (
 
 
 @rows("odd", [b"a\n\ndata: [DONE]\n\ndata: x", b"a\nb", b"a\rb", b"\xff", b"\x01", b"\x7f", b""])
-def test_padding_that_is_no_text_is_told_however_the_stream_is_cut(odd):
+def test_padding_that_is_no_text_is_reported_however_the_stream_is_cut(odd):
     frames = [
         _PADDED % pair for pair in ((b"a", b"q"), (b"b", b"r"), (b"c", b"s"), (b"d", odd), (b"e", b"t"))
     ]
@@ -168,7 +168,7 @@ def test_padding_that_is_no_text_is_told_however_the_stream_is_cut(odd):
 
 
 @rows("odd", [b"007", b"00", b"-1", b"+1", b"1.0", b"0", b"1e3", b" 1"])
-def test_numbers_that_are_none_are_told_however_the_stream_is_cut(odd):
+def test_numbers_that_are_none_are_reported_however_the_stream_is_cut(odd):
     frames = [
         _NUMBERED % pair for pair in ((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), (b"d", odd), (b"e", b"5"))
     ]

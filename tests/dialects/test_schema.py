@@ -94,7 +94,7 @@ def test_a_caller_who_changes_a_schema_later_does_not_change_the_cached_one() ->
     assert msgspec.json.encode(project(twin, "anthropic").schema) == before
 
 
-def test_the_order_of_keywords_does_not_change_what_is_told() -> None:
+def test_the_order_of_keywords_does_not_change_what_is_reported() -> None:
     one = project(of({"type": "string", "minLength": 1, "maxLength": 2}), "gemini-json")
     two = project(of({"maxLength": 2, "minLength": 1, "type": "string"}), "gemini-json")
     assert one.schema == two.schema

@@ -26,7 +26,7 @@ RULES: list[Rule] = [
         set(),
     ),
     (
-        "limits of numbers, lengths and counts are told",
+        "limits of numbers, lengths and counts are reported",
         "anthropic-strict",
         {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 2, "maxItems": 4},
         {
@@ -38,7 +38,7 @@ RULES: list[Rule] = [
         {"minimum", "minItems", "maxItems"},
     ),
     (
-        "simple patterns stay, hard ones are told",
+        "simple patterns stay, hard ones are reported",
         "anthropic-strict",
         {"anyOf": [{"type": "string", "pattern": "^a+$"}, {"type": "string", "pattern": "(?=a)"}]},
         {

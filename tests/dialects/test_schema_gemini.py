@@ -8,7 +8,7 @@ from wireglot.dialects.schema import Projected, SchemaNote, SchemaTarget, projec
 RULES: list[Rule] = [
     ("const becomes an enum of one", "gemini-json", {"const": "x"}, {"type": "string", "enum": ["x"]}, set()),
     (
-        "a limit without a place is told in the description, in fixed order",
+        "a limit without a place is reported in the description, in fixed order",
         "gemini-json",
         {"type": "string", "pattern": "^a+$", "minLength": 3, "description": "Name."},
         {"type": "string", "description": "Name. (minLength: 3; pattern: ^a+$)"},
@@ -30,7 +30,7 @@ RULES: list[Rule] = [
         set(),
     ),
     (
-        "an exclusive bound of a number is kept as the nearest bound and told",
+        "an exclusive bound of a number is kept as the nearest bound and reported",
         "gemini-json",
         {"type": "number", "exclusiveMinimum": 0},
         {"type": "number", "minimum": 0, "description": "(exclusiveMinimum: 0)"},
@@ -88,7 +88,7 @@ RULES: list[Rule] = [
         set(),
     ),
     (
-        "an unknown keyword is dropped with a note and not told",
+        "an unknown keyword is dropped with a note and not reported",
         "gemini-json",
         {"type": "string", "x-ui": {"a": 1}},
         {"type": "string"},
@@ -149,7 +149,7 @@ RULES: list[Rule] = [
         set(),
     ),
     (
-        "one boolean as a const is told",
+        "one boolean as a const is reported",
         "gemini-openapi",
         {"const": True},
         {"type": "BOOLEAN", "description": "(enum: [true])"},
@@ -170,7 +170,7 @@ RULES: list[Rule] = [
         {"prefixItems"},
     ),
     (
-        "an unknown format is told and a known one stays",
+        "an unknown format is reported and a known one stays",
         "gemini-openapi",
         {
             "type": "object",
@@ -189,7 +189,7 @@ RULES: list[Rule] = [
         {"format"},
     ),
     (
-        "what the older message has no word for is told",
+        "what the older message has no word for is reported",
         "gemini-openapi",
         {
             "type": "array",

@@ -7,7 +7,7 @@ from wireglot.dialects.schema import SchemaTarget
 
 RULES: list[Rule] = [
     (
-        "limits without a place are told",
+        "limits without a place are reported",
         "openai-strict",
         {"type": "string", "minLength": 3, "default": "abc"},
         {"type": "string", "description": "(default: abc; minLength: 3)"},

@@ -39,7 +39,7 @@ def nothing(name: str) -> str:
 
 
 @rows(
-    ("method", "path", "name", "told"),
+    ("method", "path", "name", "reported"),
     [
         ("POST", "/v1/messages", "anthropic", ("generate", "", None, "", ())),
         ("POST", "/anthropic/v1/messages/count_tokens", "anthropic", ("count", "", None, "", ())),
@@ -57,12 +57,12 @@ def nothing(name: str) -> str:
         ("POST", "/v1/gemini", "gemini-simple", ("generate", "", None, "", ())),
     ],
 )  # fmt: skip
-def test_a_path_means_one_thing_of_one_dialect(method, path, name, told):
+def test_a_path_means_one_thing_of_one_dialect(method, path, name, reported):
     found = PATHS.find(method, path)
     assert found is not None
     match = found.match
     assert found.surface.name == name
-    assert (match.operation, match.model, match.stream, match.verb, match.ids) == told
+    assert (match.operation, match.model, match.stream, match.verb, match.ids) == reported
 
 
 @rows(
@@ -123,7 +123,7 @@ def test_the_methods_of_a_path_are_known(path, methods):
         ("/", (), "", None),
     ],
 )
-def test_a_caller_is_told_errors_that_it_can_read(path, headers, key, name):
+def test_a_caller_is_given_errors_that_it_can_read(path, headers, key, name):
     found = PATHS.speaker(path, headers, lambda asked: key if asked == "key" else "")
     assert (found.name if found is not None else None) == name
 
@@ -199,7 +199,7 @@ def test_frames_that_only_our_question_brought_are_hidden():
         assert usage.hide(data) == (said + b"data: [DONE]\n\n").replace(b"\n\n", gap)
 
 
-def test_framing_is_told_by_the_query_where_there_are_two():
+def test_framing_is_reported_by_the_query_where_there_are_two():
     for name in NAMES:
         two = name in ("gemini", "code-assist")
         assert surface(name).framing("") == ("json-array" if two else "sse")
@@ -226,7 +226,7 @@ def test_framing_is_told_by_the_query_where_there_are_two():
         ("openai-chat", ApiError("invalid_request", "x", status=422), 422),
     ],
 )
-def test_an_error_is_told_under_the_status_that_clients_expect(name, error, status):
+def test_an_error_is_reported_under_the_status_that_clients_expect(name, error, status):
     assert surface(name).status(error) == status
 
 
@@ -252,15 +252,15 @@ def test_a_glance_at_a_body_finds_its_model_and_stream_flag(name, body, model, s
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "reported"),
     [({"model": 1}, "model: expected a string"), ({"stream": "yes"}, "stream: expected true or false")],
 )
-def test_a_field_of_another_type_is_told(body, told):
+def test_a_field_of_another_type_is_reported(body, reported):
     glance = surface("openai-chat").client.glance
     assert glance is not None
     with pytest.raises(ClientFault) as caught:
         glance(Read(body))
-    assert caught.value.message == told
+    assert caught.value.message == reported
 
 
 def test_only_gemini_names_the_model_in_the_path():
@@ -379,7 +379,7 @@ def test_a_page_that_is_none_is_the_clients_fault(query):
         ("code-assist", {"promptTokenCount": 1, "totalTokenCount": 1}, ()),
     ],
 )
-def test_numbers_that_do_not_add_up_are_told(name, fields, found):
+def test_numbers_that_do_not_add_up_are_reported(name, fields, found):
     check = surface(name).check_usage
     assert check is not None
     assert check(Extra("any", form=fields)) == found

@@ -23,7 +23,7 @@ _LINES = {
 }
 
 
-def _told(heard: Tap) -> tuple[object, ...]:
+def _reported(heard: Tap) -> tuple[object, ...]:
     return heard.usage, heard.stop, heard.complete, heard.ended, heard.error
 
 
@@ -42,7 +42,7 @@ def test_any_cutting_of_a_chat_stream_tells_the_same(kinds, gap, size):
     whole.feed(data)
     for kind in kinds:
         framed.feed(_LINES[kind] + gap)
-    assert _told(by_the_byte) == _told(cut) == _told(whole) == _told(framed)
+    assert _reported(by_the_byte) == _reported(cut) == _reported(whole) == _reported(framed)
 
 
 def test_an_end_before_the_usage_is_heard():

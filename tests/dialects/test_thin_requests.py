@@ -52,9 +52,9 @@ def test_a_conversation_in_which_nothing_is_said_is_not_sent_empty(source, body,
     if source == target:
         assert sent.value[CONVERSATION[target]] == body[CONVERSATION[target]]
     else:
-        told = [loss for loss in sent.losses if loss.feature == "content.position"]
+        reported = [loss for loss in sent.losses if loss.feature == "content.position"]
         assert sent.value[CONVERSATION[target]]
-        assert [(loss.path, loss.action) for loss in told] == [(f"$.{CONVERSATION[source]}", "invented")]
+        assert [(loss.path, loss.action) for loss in reported] == [(f"$.{CONVERSATION[source]}", "invented")]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -124,5 +124,5 @@ def test_a_negative_limit_is_no_limit_elsewhere(source, target):
         assert sent.value == body
     else:
         assert "-1" not in str(sent.value)
-        told = [loss.action for loss in sent.losses if loss.feature == "max_tokens"]
-        assert told == (["dropped", "invented"] if target == "anthropic" else ["dropped"])
+        reported = [loss.action for loss in sent.losses if loss.feature == "max_tokens"]
+        assert reported == (["dropped", "invented"] if target == "anthropic" else ["dropped"])

@@ -1,4 +1,4 @@
-"""The comments above blocks are understood, or told to be wrong."""
+"""The comments above blocks are understood, or reported as wrong."""
 
 from textwrap import dedent
 
@@ -103,7 +103,7 @@ def test_comments_of_others_are_left_alone():
         ("```\na drawing\n```\n", "what is this block"),
     ],
 )
-def test_what_cannot_be_understood_is_told_with_its_place(text, problem):
-    with pytest.raises(BadPage, match=problem) as told:
+def test_what_cannot_be_understood_is_reported_with_its_place(text, problem):
+    with pytest.raises(BadPage, match=problem) as reported:
         blocks(text)
-    assert str(told.value).startswith("page.md:")
+    assert str(reported.value).startswith("page.md:")

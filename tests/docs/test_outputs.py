@@ -41,9 +41,9 @@ def test_these_agree(shown, printed):
     ],
 )
 def test_these_do_not(shown, printed):
-    told = difference(shown, printed)
-    assert shown.splitlines()[0] in told
-    assert printed.splitlines()[0] in told
+    reported = difference(shown, printed)
+    assert shown.splitlines()[0] in reported
+    assert printed.splitlines()[0] in reported
 
 
 def test_numbers_that_are_about_so_many_stand_for_any():
@@ -81,5 +81,5 @@ def test_documents_agree_in_any_layout(shown, printed):
         ("{}", "oops", "not JSON"),
     ],
 )
-def test_documents_that_differ_are_told_with_the_place(shown, printed, place):
+def test_documents_that_differ_are_reported_with_the_place(shown, printed, place):
     assert place in json_difference(shown, printed)

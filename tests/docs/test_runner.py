@@ -36,7 +36,7 @@ def test_nothing_reaches_the_network_but_the_vendors_are_stood_in_for(tmp_path):
     assert states(tmp_path, text) == [("ran", "")] * 3
 
 
-def test_a_command_that_fails_and_one_that_should_have_failed_are_told(tmp_path):
+def test_a_command_that_fails_and_one_that_should_have_failed_are_reported(tmp_path):
     (failed, detail), (unexpected, _) = states(
         tmp_path, "```sh\necho before\nfalse\necho after\n```\n<!-- run: fails -->\n```sh\ntrue\n```\n"
     )
@@ -61,7 +61,7 @@ def test_blocks_that_go_on_share_folder_variables_and_names_and_others_do_not(tm
     assert "NameError" in found[-1][1]
 
 
-def test_output_that_is_not_what_is_printed_is_told(tmp_path):
+def test_output_that_is_not_what_is_printed_is_reported(tmp_path):
     right, wrong = (
         states(tmp_path, f"```sh\necho one\n```\n```\n{shown}\n```\n") for shown in ("one", "two")
     )
@@ -128,7 +128,7 @@ def test_a_file_is_there_for_the_blocks_that_go_on(tmp_path):
     assert states(tmp_path, text) == [("checked", ""), ("ran", "")]
 
 
-def test_a_configuration_that_does_not_load_is_told_with_its_problem(tmp_path):
+def test_a_configuration_that_does_not_load_is_reported_with_its_problem(tmp_path):
     (good, bad) = states(tmp_path, "```toml\n[server]\nport = 1\n```\n```toml\n[server]\nprot = 1\n```\n")
     assert good == ("checked", "")
     assert bad[0] == "failed"
@@ -182,7 +182,7 @@ def _said(path: Path) -> bytes:
         return b""
 
 
-def test_a_client_that_ends_well_without_an_answer_is_told():
+def test_a_client_that_ends_well_without_an_answer_is_reported():
     must_have_answered("claude\n", "Hello! I am kimi-k3, the demo\n model that lives inside Wireglot")
     must_have_answered("wireglot run claude --print-env\n", "export ANTHROPIC_BASE_URL=...")
     must_have_answered("echo claude\n", "claude\n")

@@ -64,8 +64,8 @@ class Reader:
     def run(self, command: str, **variables: str) -> str:
         """What it prints; it must end well."""
         done = self.start(command, variables)
-        said, told = done.communicate(timeout=_SECONDS)
-        assert done.returncode == 0, f"{command}\n{said}\n{told}"
+        said, reported = done.communicate(timeout=_SECONDS)
+        assert done.returncode == 0, f"{command}\n{said}\n{reported}"
         return said
 
     def start(self, command: str, variables: Mapping[str, str]) -> subprocess.Popen[str]:

@@ -73,8 +73,8 @@ def test_kimi_answers_from_a_tools_result(reader):
 
 
 def test_three_sdks_hold_one_conversation_on_one_key(reader):
-    told = reader.run(table()["three_sdks.py"]).replace("answered:\n", "answered: ")
-    said = told.splitlines()
+    reported = reader.run(table()["three_sdks.py"]).replace("answered:\n", "answered: ")
+    said = reported.splitlines()
     speakers = [line.split()[0] for line in said]
     assert speakers.count("you") == 2
     assert {"openai", "anthropic", "google-genai"} < set(speakers)
@@ -106,7 +106,7 @@ def test_a_provider_in_toml_is_checked_and_answers(reader):
         assert "ANTHROPIC_BASE_URL=" in reader.run(f"{claude} --print-env", **variables)
 
 
-def test_the_stand_in_of_the_page_listens_where_it_is_told(reader):
+def test_the_stand_in_of_the_page_listens_where_it_is_configured(reader):
     server = commands("own_provider.toml")[0].replace("9001", "0")
     process = reader.start(server, {})
     try:
@@ -130,9 +130,9 @@ def test_a_dialect_that_is_installed_is_translated_served_and_lawful(reader):
     assert re.search(r"^acme\b", reader.run(listed), re.MULTILINE)
     assert json.loads(reader.run(translated))["contents"] == [{"role": "user", "parts": [{"text": "Hello"}]}]
     assert "1 passed" in reader.run(laws)
-    told = reader.run("wireglot run --env openai --model demo/demo -- python -c 'import os, urllib.request as u;"
+    reported = reader.run("wireglot run --env openai --model demo/demo -- python -c 'import os, urllib.request as u;"
         ' print(u.urlopen(os.environ["OPENAI_BASE_URL"].replace("/v1", "/")).read().decode())\'')  # fmt: skip
-    assert "POST /acme/talk" in told
+    assert "POST /acme/talk" in reported
 
 
 def test_the_testing_kit_serves_a_project_of_somebody_elses(reader):

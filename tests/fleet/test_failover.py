@@ -43,7 +43,7 @@ def test_the_primary_of_postgresql_dies_and_everything_acknowledged_is_on_the_pr
     ):
         processes = [machine.pid for machine in two.machines]
         callers = _keeps_what_it_acknowledges(two, pair.fail_over)
-        # Whoever asked in between was told so.
+        # Anyone who asked in between was informed.
         refused = [reply for caller in callers for reply in caller.odd]
         assert {reply.status for reply in refused} <= {503}
         assert not sum(caller.broken for caller in callers)

@@ -65,7 +65,7 @@ class Machines(Fleet):
         """What was recorded of it, once a machine can show it."""
         self.row(machine, id)
         found: dict[str, Any] = wait_until(
-            lambda: told if "request" in (told := self.look(machine, f"exchanges/{id}")) else None
+            lambda: reported if "request" in (reported := self.look(machine, f"exchanges/{id}")) else None
         )
         return found
 
@@ -126,8 +126,8 @@ def test_the_dashboard_adds_up_what_every_machine_answered_once(two: Machines) -
         for id in ids:
             two.row(machine, id)
         for query, requests in (("key=cleo", 4), ("key=cleo&model=demo", 4), ("key=eve", 0)):
-            told = two.look(machine, f"dashboard?from=1h&by=provider&{query}")["total"]
-            assert told["requests"] == requests, (machine, query)
+            reported = two.look(machine, f"dashboard?from=1h&by=provider&{query}")["total"]
+            assert reported["requests"] == requests, (machine, query)
     two.machines[1].kill()
     two.machines[1].start()  # what it did before is its own
     for id in ids:
@@ -176,8 +176,8 @@ def test_a_client_key_sees_its_own_exchanges_of_every_machine_and_no_other(two: 
         two.trace(0, id)
     for id in hers:
         assert two.row(0, id, key=ADA)["key"] == "ada"
-    told = two.look(0, "exchanges?limit=1000", key=ADA)["rows"]
-    assert {row["key"] for row in told} == {"ada"}
+    reported = two.look(0, "exchanges?limit=1000", key=ADA)["rows"]
+    assert {row["key"] for row in reported} == {"ada"}
     for path in (f"exchanges/{his}", f"exchanges/{his}/export", f"exchanges?before={his}"):
         assert two.ask(0, "GET", f"{API}/{path}", key=ADA).status in (400, 404), path
     assert two.look(0, f"exchanges/{his}", key=BOB)["row"]["key"] == "bob"
@@ -223,8 +223,10 @@ def test_what_a_dead_machine_answered_is_still_there_and_its_own_while_the_store
         assert "the last words of two" in two.trace(0, theirs)["request"]["body"]
         two.server.stop()
         own = two.asked(0, "while nobody else can hear it")
-        told = wait_until(lambda: told if (told := two.look(0, "exchanges"))["fleet"]["trouble"] else None)
-        assert {own, theirs} <= {row["id"] for row in told["rows"]}
+        reported = wait_until(
+            lambda: reported if (reported := two.look(0, "exchanges"))["fleet"]["trouble"] else None
+        )
+        assert {own, theirs} <= {row["id"] for row in reported["rows"]}
         assert "away" in two.look(0, f"exchanges/{theirs}")["why"]
         reply = two.ask(0, "POST", f"{API}/recording", {"minutes": 600}, key=ADMIN)
         assert "only this machine" in reply.json()["unreached"]

@@ -155,7 +155,7 @@ def test_its_clients_hear_its_own_ping_while_an_upstream_is_silent() -> None:
             assert b"[END]" in answer.read()
 
 
-def test_its_clients_are_told_errors_in_its_words_and_statuses() -> None:
+def test_its_clients_are_given_errors_in_its_words_and_statuses() -> None:
     with stage("anthropic", "", retry="{ retries = 0 }") as (gateway, upstream):
         upstream.next(Behaviour(error=529))
         overloaded = ask(gateway.url + "/acme/talk", TALK)
@@ -241,7 +241,7 @@ def test_clients_of_others_read_its_upstreams_streams(client: str) -> None:
         assert line["outcome"] == "ok"
 
 
-def test_errors_of_its_upstreams_are_told_in_the_clients_words() -> None:
+def test_errors_of_its_upstreams_are_reported_in_the_clients_words() -> None:
     refused = encode({"error": {"message": "no such engine", "type": "invalid_request_error", "code": "x"}})
     with stage(acme.NAME) as (gateway, upstream):
         headers = (("content-type", "application/json"), ("x-acme-id", "up-1"))
@@ -377,7 +377,7 @@ def _listening(process: subprocess.Popen[bytes]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("entries", "told"),
+    ("entries", "reported"),
     [
         (["acme = tests.dialects.nowhere:DIALECT"], "cannot be loaded: ModuleNotFoundError"),
         (["acme = tests.dialects.acme:NAME"], "is no wireglot.dialects.base.Dialect"),
@@ -385,7 +385,7 @@ def _listening(process: subprocess.Popen[bytes]) -> str:
     ],
 )
 def test_a_package_that_brings_none_stops_the_start_in_one_line(
-    tmp_path: Path, entries: list[str], told: str
+    tmp_path: Path, entries: list[str], reported: str
 ) -> None:
     done = subprocess.run(
         SERVE, env=installed(tmp_path, *entries), cwd=tmp_path, capture_output=True, text=True, timeout=60
@@ -393,4 +393,4 @@ def test_a_package_that_brings_none_stops_the_start_in_one_line(
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("wireglot: the entry point")
-    assert told in line
+    assert reported in line

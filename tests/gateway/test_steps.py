@@ -92,7 +92,7 @@ def test_a_chain_is_built_once() -> None:
 
 
 @pytest.mark.parametrize("problem", [None, RuntimeError("it broke")])
-def test_steps_are_taken_in_their_order_and_told_how_the_answer_ended(problem: Exception | None) -> None:
+def test_steps_are_taken_in_their_order_and_notified_how_the_answer_ended(problem: Exception | None) -> None:
     taken: list[Any] = []
 
     async def waits() -> None:

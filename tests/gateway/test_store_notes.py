@@ -1,4 +1,4 @@
-"""What would go wrong in silence with a store that several share is told at the start."""
+"""What would go wrong in silence with a store that several share is reported at the start."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def notes(tmp_path: Path, toml: str) -> str:
 )
 def test_a_shared_store_wants_a_shared_secret(tmp_path: Path, store: str) -> None:
     assert "server.secret is this machine's own" in notes(tmp_path, f"[store]\n{store}\n")
-    told = f'[store]\n{store}\n[server]\nsecret = "one-for-all-machines"\n'
-    assert "this machine's own" not in notes(tmp_path, told)
+    text = f'[store]\n{store}\n[server]\nsecret = "one-for-all-machines"\n'
+    assert "this machine's own" not in notes(tmp_path, text)
 
 
-def test_workers_without_a_common_store_are_told(tmp_path: Path) -> None:
+def test_workers_without_a_common_store_are_reported(tmp_path: Path) -> None:
     assert "own memory" in notes(tmp_path, '[store]\nurl = "memory:"\n[server]\nworkers = 2\n')
     assert "own memory" not in notes(tmp_path, '[store]\nurl = "memory:"\n')
     assert "own memory" not in notes(tmp_path, "[server]\nworkers = 2\n")

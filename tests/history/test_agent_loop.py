@@ -33,7 +33,7 @@ def test_the_agent_reads_the_file_and_answers_from_it_in_every_dialect(dialect, 
     )
 
 
-def test_a_tool_that_fails_is_told_to_the_model(tmp_path):
+def test_a_tool_that_fails_is_reported_to_the_model(tmp_path):
     ran = agent(tmp_path, "--demo", '[[demo:tool read_file {"path": "/etc/hostname"}]]')
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.count("outside of this folder") == 2, "once as it happens, once as the model quotes it"

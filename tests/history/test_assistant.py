@@ -121,7 +121,7 @@ def test_an_error_instead_of_an_answer_is_a_failure_and_never_raises(body, statu
     assert answer.failed.kind == kind
 
 
-def test_events_out_of_order_are_a_bug_of_whoever_fed_them():
+def test_events_out_of_order_are_a_bug_of_the_one_that_fed_them():
     wrong: list[list[Event]] = [
         [Delta(0, "x")],
         [Start("r", "m"), Start("r", "m")],

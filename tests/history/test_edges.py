@@ -268,9 +268,9 @@ def test_a_cut_falls_where_the_user_speaks_or_else_between_two_steps() -> None:
     ],
 )
 def test_what_is_no_saved_history_is_named_by_its_place(data: bytes, problem: str, path: str) -> None:
-    with pytest.raises(BadHistory, match=problem) as told:
+    with pytest.raises(BadHistory, match=problem) as reported:
         History.load(data)
-    assert (told.value.path, told.value.code) == (path, "BAD_HISTORY")
+    assert (reported.value.path, reported.value.code) == (path, "BAD_HISTORY")
 
 
 def test_a_history_equals_one_that_has_said_as_much() -> None:
@@ -306,9 +306,9 @@ def test_a_tool_is_read_by_the_dialect_it_is_written_in(tool: dict[str, Any], na
 
 @pytest.mark.parametrize("tool", [{}, {"a": 1}, {"a": {}, "b": {}}, {"name": "f"}])
 def test_what_is_no_tool_is_refused_by_its_place(tool: dict[str, Any]) -> None:
-    with pytest.raises(ClientFault, match="no known form") as told:
+    with pytest.raises(ClientFault, match="no known form") as reported:
         tools_of([Tool("fine"), tool])
-    assert told.value.path == "$.tools[1]"
+    assert reported.value.path == "$.tools[1]"
 
 
 def test_calls_without_a_result_are_answered_by_an_error() -> None:

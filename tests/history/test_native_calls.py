@@ -62,7 +62,7 @@ def test_each_function_call_becomes_one_native_event_when_it_is_complete():
     assert all(isinstance(event["function"]["arguments"], str) for event in events)
 
 
-def test_a_stream_is_told_as_plain_events_with_the_calls_of_each_chunk():
+def test_a_stream_is_reported_as_plain_events_with_the_calls_of_each_chunk():
     """R-T-05, R-J-09: for agents that pass events on."""
     answer = Assistant.of("gemini")
     chunks = [

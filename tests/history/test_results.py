@@ -47,7 +47,7 @@ def test_older_models_pair_by_order_and_get_no_ids(model):
     assert "id" not in response_to(NAMED, model, text="contents")
 
 
-def test_the_name_is_looked_up_from_the_call_of_whoever_made_it():
+def test_the_name_is_looked_up_from_the_call_of_the_one_that_made_it():
     """R-V-03, R-E-05, C46: another dialect's results name no tool."""
     body = {
         "model": "m",
@@ -111,7 +111,7 @@ def test_results_stand_in_the_order_of_the_calls_however_they_came_in():
     assert [part["functionResponse"]["name"] for part in parts] == ["first", "second"]
 
 
-def test_the_same_results_are_told_to_every_other_dialect():
+def test_the_same_results_are_reported_to_every_other_dialect():
     """R-V-04, R-D-03"""
     history = History()
     history.user("Go")

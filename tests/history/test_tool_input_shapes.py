@@ -186,7 +186,7 @@ def test_malformed_continuations_never_raise_and_name_the_json_problem(name):
 
 
 @rows("name", MALFORMED)
-def test_the_model_is_told_what_was_wrong_and_sees_what_it_wrote(name):
+def test_the_model_is_shown_what_was_wrong_and_sees_what_it_wrote(name):
     """R-AJ-22, C10"""
     history = History()
     history.user("Read it.")

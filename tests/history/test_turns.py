@@ -202,7 +202,7 @@ def test_a_result_for_no_call_or_for_an_answered_one_is_refused():
 
 
 def test_ids_that_recur_in_every_turn_are_answered_turn_by_turn():
-    """R-E-03 (C46): the name comes from the history itself, and Kimi's ids begin anew."""
+    """R-E-03 (C46): the name comes from the history itself, and Kimi's ids begin again."""
     history = History()
     for turn, name in enumerate(("read", "list")):
         history.user(f"Question {turn}")
@@ -210,8 +210,8 @@ def test_ids_that_recur_in_every_turn_are_answered_turn_by_turn():
         history.result("functions.x:0", f"answer {turn}")
     asked = history.request("openai-chat", model="m")
     assert_presentable("openai-chat", asked.value)
-    told = [message["content"] for message in asked.value["messages"] if message["role"] == "tool"]
-    assert told == ["answer 0", "answer 1"]
+    reported = [message["content"] for message in asked.value["messages"] if message["role"] == "tool"]
+    assert reported == ["answer 0", "answer 1"]
     gemini = history.request("gemini", model="gemini-2.5-flash").value["contents"]
     names = [
         part["functionResponse"]["name"]

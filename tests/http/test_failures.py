@@ -1,4 +1,4 @@
-"""Why an attempt failed: who is to blame for it, and what the client is told."""
+"""Why an attempt failed: who is to blame for it, and what the client is sent."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def test_every_problem_and_every_kind_is_in_the_tables() -> None:
 
 @rows("problem", PROBLEMS)
 def test_a_failed_exchange_has_its_blame_status_code_and_wait(problem: TransportProblem) -> None:
-    blame, told = PROBLEMS[problem]
+    blame, reported = PROBLEMS[problem]
     failed = of_transport(TransportFault(problem, "line\nend"))
     error = failed.error
-    assert (failed.blame, (error.kind, error.status, error.code, failed.told_wait)) == (blame, told)
+    assert (failed.blame, (error.kind, error.status, error.code, failed.reported_wait)) == (blame, reported)
     assert (error.message, str(failed)) == ("line\\nend", "line\\nend")
     assert (failed.wait, failed.body, failed.status, failed.fix) == (None, None, 0, "")
     assert failed.is_outage == (error.status == 503)
@@ -81,7 +81,7 @@ def test_an_error_of_an_upstream_has_its_blame(kind: ErrorKind) -> None:
     failed = of_error(ApiError(kind, "no", retry_after=3.0), 418, body=b"{}")
     assert failed.blame == BLAMES[kind]
     assert (failed.error.status, failed.status, failed.body) == (418, 418, b"{}")
-    assert (failed.wait, failed.told_wait) == (3.0, 3.0)
+    assert (failed.wait, failed.reported_wait) == (3.0, 3.0)
     assert is_counted(ApiError(kind, "no")) == (BLAMES[kind] == "upstream")
 
 

@@ -119,7 +119,7 @@ def test_a_redactor_that_knows_more_knows_what_it_knew():
     assert Redactor(["abcdef"]).knowing(["abcdefg"]).text("abcdefg") == "[redacted]"
 
 
-def test_many_secrets_are_told_apart():
+def test_many_secrets_are_distinguished():
     secrets = [f"{number:02d}-{PLAIN[number:]}{PLAIN[:number]}" for number in range(30)]
     text = " and ".join(secrets)
     assert Redactor(secrets).text(text) == " and ".join(["[redacted]"] * 30)

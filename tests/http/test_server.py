@@ -208,7 +208,7 @@ def test_no_content_has_neither_length_nor_body(run: Run):
 
 
 @pytest.mark.parametrize(
-    ("version", "line", "closes", "told"),
+    ("version", "line", "closes", "reported"),
     [
         ("1.1", "Connection: close", True, "close"),
         ("1.1", "Connection: TE, Close", True, "close"),
@@ -220,7 +220,7 @@ def test_no_content_has_neither_length_nor_body(run: Run):
     ],
 )
 def test_a_connection_stays_when_its_client_wants_that(
-    run: Run, version: str, line: str, closes: bool, told: str | None
+    run: Run, version: str, line: str, closes: bool, reported: str | None
 ):
     async def scenario():
         async with serving() as served:
@@ -228,7 +228,7 @@ def test_a_connection_stays_when_its_client_wants_that(
             data = f"GET / HTTP/{version}\r\nHost: localhost\r\n{line}\r\n\r\n".encode()
             client.send(data)
             answer = await client.response()
-            assert answer.headers.get("connection") == told
+            assert answer.headers.get("connection") == reported
             if closes:
                 assert await client.rest() == b""
             else:

@@ -70,7 +70,7 @@ MALFORMED: dict[str, tuple[bytes, int]] = {
     "chunk line with CR only": (CHUNKED + b"5\rhello\r\n0\r\n\r\n", 400),
     "chunk end wrong": (CHUNKED + b"5\r\nhelloXX0\r\n\r\n", 400),
     "chunk end with LF only": (CHUNKED + b"5\r\nhello\n0\r\n\r\n", 400),
-    "chunk longer than told": (CHUNKED + b"5\r\nhello!\r\n0\r\n\r\n", 400),
+    "chunk longer than reported": (CHUNKED + b"5\r\nhello!\r\n0\r\n\r\n", 400),
     "chunk extension with LF": (CHUNKED + b"5;a=\nb\r\nhello\r\n0\r\n\r\n", 400),
     "chunk extension with NUL": (CHUNKED + b"5;a=\0b\r\nhello\r\n0\r\n\r\n", 400),
     "chunk extension empty": (CHUNKED + b"5;\r\nhello\r\n0\r\n\r\n", 400),
@@ -451,7 +451,7 @@ def test_a_refused_request_whose_body_does_not_come_is_given_up(run: Run):
     run(scenario())
 
 
-def test_too_many_connections_are_told_and_closed(run: Run):
+def test_too_many_connections_are_reported_and_closed(run: Run):
     async def scenario():
         async with serving(limits=Limits(connections=2)) as served:
             first, second = await served.client(), await served.client()

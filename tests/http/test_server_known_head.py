@@ -124,8 +124,10 @@ def test_every_request_of_a_connection_has_its_own_length_and_headers(run: Run) 
                 client.send(post(key, body))
                 answer = await client.response()
                 assert answer.body == b"POST /v1/m " + body
-            told = [(h.headers["authorization"][-1], h.headers["content-length"]) for h in served.app.heads]
-            assert told == [("a", "1"), ("a", "2"), ("a", "3"), ("b", "3"), ("b", "0"), ("a", "1")]
+            reported = [
+                (h.headers["authorization"][-1], h.headers["content-length"]) for h in served.app.heads
+            ]
+            assert reported == [("a", "1"), ("a", "2"), ("a", "3"), ("b", "3"), ("b", "0"), ("a", "1")]
             first, second, third, *others = served.app.heads
             assert first.familiar is None
             assert second.familiar is third.familiar is not None

@@ -171,7 +171,7 @@ def test_a_slow_reader_is_felt_by_the_handler_and_so_is_its_catching_up(run: Run
                 reply.write(b"x" * 16_384)
                 written += 16_384
                 await asyncio.sleep(0)
-            # Registered late, it is told at once.
+            # Registered late, it is reported at once.
             reply.on_pressure(lambda: events.append("pause again"), lambda: events.append("resume"))
             await done.wait()
             reply.end()

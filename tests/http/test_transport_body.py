@@ -252,7 +252,7 @@ async def test_feed_may_abort_even_at_the_very_end(rest: bytes):
 
 
 @scenario
-async def test_aborting_from_outside_wakes_whoever_pumps():
+async def test_aborting_from_outside_wakes_the_one_that_pumps():
     async with Server(always(chunked(b"a", end=b""))) as server, opened() as transport:
         reply = await transport.send(post(server), PATIENT)
         got: list[bytes] = []

@@ -26,7 +26,7 @@ from wireglot.http.transport import Timeouts, TransportFault
 @scenario
 async def test_a_refused_connection_is_a_connect_fault():
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever calls is refused
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: anyone who calls is refused
         async with opened() as transport:
             fault = await fault_of(transport, post(f"http://127.0.0.1:{taken.getsockname()[1]}/"))
             assert (fault.problem, fault.sent) == ("connect", False)

@@ -84,7 +84,7 @@ async def test_where_no_address_answers_all_were_tried_and_none_is_left_open(
 
 
 @scenario
-async def test_whoever_is_cancelled_meanwhile_leaves_no_socket(monkeypatch: pytest.MonkeyPatch):
+async def test_anyone_who_is_cancelled_meanwhile_leaves_no_socket(monkeypatch: pytest.MonkeyPatch):
     opened_sockets = Opened(monkeypatch)
     async with Server(always(answer())) as server, opened() as transport:
         with black_hole("127.0.0.2", server.port), black_hole("127.0.0.3", server.port):

@@ -1,4 +1,4 @@
-"""Every wait has an end, each with its own fault; and whoever gives up leaves nothing behind."""
+"""Every wait has an end, each with its own fault; and anyone who gives up leaves nothing behind."""
 
 import asyncio
 
@@ -177,7 +177,7 @@ async def test_a_stream_that_stops_is_an_idle_timeout():
 
 
 @scenario
-async def test_an_answer_nobody_consumes_keeps_its_timeout_for_whoever_does():
+async def test_an_answer_nobody_consumes_keeps_its_timeout_for_anyone_who_does():
     async with Server(always(chunked(b"a", end=b""))) as server, opened() as transport:
         reply = await transport.send(post(server), only(idle=SOON))
         await until(lambda: transport.open_connections == 0)
@@ -292,7 +292,7 @@ PHASES = ["connect", "tls", "waiting for a slot", "head", *AFTER_THE_HEAD]
 
 @pytest.mark.parametrize("phase", PHASES)
 @scenario
-async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
+async def test_anyone_who_is_cancelled_leaves_no_connection_behind(phase: str):
     reached = asyncio.Event()
 
     async def serve(peer: Peer) -> None:

@@ -262,7 +262,7 @@ async def test_a_server_that_fails_over_a_session_is_asked_without_one():
 
 
 @scenario
-async def test_whoever_takes_the_place_of_a_server_is_not_trusted_for_its_session():
+async def test_anyone_who_takes_the_place_of_a_server_is_not_trusted_for_its_session():
     closing = answer(headers="connection: close\r\n")
     async with opened(ssl_context=trusting()) as transport:
         async with Server(always(closing), serving("127.0.0.1")) as first:

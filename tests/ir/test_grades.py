@@ -56,7 +56,7 @@ def test_serious_ones_come_first():
     assert worst_first([harmless, degraded, serious, other]) == [serious, other, degraded, harmless]
 
 
-def test_a_loss_is_told_with_its_grade_and_its_document():
+def test_a_loss_is_reported_with_its_grade_and_its_document():
     loss = Loss("$.seed", "sampling.seed", "dropped", "no such parameter")
     assert loss.as_dict() == {
         "path": "$.seed",

@@ -208,7 +208,7 @@ def test_another_call_than_those_in_the_answer_is_read() -> None:
     ]
 
 
-def test_whoever_offers_no_tools_may_speak_of_such_tokens() -> None:
+def test_anyone_who_offers_no_tools_may_speak_of_such_tokens() -> None:
     """[K5] A question about them is no leak."""
     asked = Request("m", ASKED.messages)
     spoken = Response("r", "m", (Text(KIMI),), Stop("end", "stop", "x"))

@@ -1,4 +1,4 @@
-"""Losses that are alike are told as one."""
+"""Losses that are alike are reported as one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_same_at_the_same_place_keeps_its_path() -> None:
     assert (group.path, group.count) == ("$.messages[1].content[0]", 3)
 
 
-def test_what_differs_in_anything_else_is_told_by_itself() -> None:
+def test_what_differs_in_anything_else_is_reported_by_itself() -> None:
     losses = [
         lost("$.messages[1].content[0]"),
         lost("$.messages[2].content[0]", "another reason"),

@@ -257,7 +257,7 @@ def of(part: Part) -> list[Event]:
         (Media("image", data="a"), [PartStart(0, Media("image", data="a")), PartEnd(0)]),
     ],
 )
-def test_what_is_told_of_a_part_and_when(part, events):
+def test_what_is_reported_about_a_part_and_when(part, events):
     assert of(part) == events
 
 

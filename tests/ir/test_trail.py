@@ -27,7 +27,7 @@ def test_what_stands_for_another_has_its_place(asked_before):
     assert trail.of(_REQUEST.tools[0]) == "$.tools[0]"
 
 
-def test_a_loss_of_the_fitted_request_is_told_at_the_clients_place():
+def test_a_loss_of_the_fitted_request_is_reported_at_the_clients_place():
     trail = Trail(_REQUEST)
     merged = Message("user", (*_SECOND.content, *_FIRST.content))
     trail.follow(_FIRST, merged)
@@ -60,7 +60,7 @@ def test_what_is_there_twice_has_its_first_place():
 
 
 @rows(
-    ("path", "told"),
+    ("path", "reported"),
     [
         ("$.messages[1]", "$.messages[0]"),
         ("$.messages[1].content[1].cache", "$.messages[0].content[1].cache"),
@@ -72,11 +72,11 @@ def test_what_is_there_twice_has_its_first_place():
         ("$.max_tokens", "$.max_tokens"),
     ],
 )
-def test_a_loss_goes_back_to_where_its_value_stood(path, told):
+def test_a_loss_goes_back_to_where_its_value_stood(path, reported):
     """What nobody put anywhere belongs to the conversation as a whole; what is not there stays as it is."""
     fitted = Request("m", (_SECOND, _FIRST), tools=(Tool("g"), _REQUEST.tools[0]))
     found = Trail(_REQUEST).retrace(Loss(path, "cache_marker", "dropped", "why"), fitted)
     if path == "$.messages[1].content[9].cache":
         assert found.path.startswith("$.messages[0]")
     else:
-        assert found == Loss(told, "cache_marker", "dropped", "why")
+        assert found == Loss(reported, "cache_marker", "dropped", "why")

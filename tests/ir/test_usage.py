@@ -23,7 +23,7 @@ def test_counts_have_their_names_and_their_order():
     assert counts_of(Usage(output=1))[-1] == 0
 
 
-def test_counts_of_one_kind_are_told_as_one():
+def test_counts_of_one_kind_are_reported_as_one():
     assert {
         "input": Kind("input", "input", ("input", "tool_prompt")),
         "cache_read": Kind("input", "cached", ("cache_read",)),
@@ -34,7 +34,7 @@ def test_counts_of_one_kind_are_told_as_one():
     assert kinds_of(ALL) == (50_001, 20, 4300, 6, 70)
 
 
-def test_two_accounts_become_one_and_what_neither_told_stays_untold():
+def test_two_accounts_become_one_and_what_neither_reported_stays_unreported():
     one, other = Usage(input=1, output=2), Usage(input=3, cache_read=4)
     assert added(one, other) == Usage(input=4, cache_read=4, output=2)
     assert added(one, Usage(reasoning=0)) == Usage(input=1, output=2, reasoning=0)

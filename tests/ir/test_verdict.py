@@ -57,7 +57,7 @@ def test_arguments_that_end_too_early_are_cut(text: str) -> None:
 
 @rows("text", ["", "  ", "{}", '{"a": 1}', "oops", '{"a": 1]', '{"a": 1}}', "null", "\ud800"])
 def test_what_is_whole_or_broken_otherwise_is_not_cut(text: str) -> None:
-    """[X7] Others mend or wrap it."""
+    """[X7] Others repair or wrap it."""
     assert not is_cut(text)
 
 
@@ -133,17 +133,19 @@ def test_a_cut_call_is_no_answer(reason: StopReason) -> None:
 
 @pytest.mark.parametrize("reason", ["length", "context_full", "refused"])
 def test_a_call_that_was_interrupted_is_left_out(reason: StopReason) -> None:
-    """[X7] What was whole before stays; in a whole answer the loss is told."""
+    """[X7] What was whole before stays; in a whole answer the loss is reported."""
     assert both(answer(reason, Text("well"), WHOLE, BROKEN)) == (Text("well"), WHOLE)
     assert both(answer(reason, BARE)) == ()
     (loss,) = accept(answer(reason, WHOLE, BROKEN), ASKED).losses
     assert (loss.path, loss.feature, loss.action) == ("$.content[1]", "tool_call.arguments", "dropped")
 
 
-def test_a_cut_by_the_numbers_is_told_as_one() -> None:
+def test_a_cut_by_the_numbers_is_reported_as_one() -> None:
     """[X7] Some servers say that they call a tool when the limit was reached."""
-    told = accept(answer("tool_calls", BROKEN, usage=Usage(output=16)), Request("m", (USER,), max_tokens=16))
-    assert (told.response.content, told.response.stop.reason) == ((), "length")
+    reported = accept(
+        answer("tool_calls", BROKEN, usage=Usage(output=16)), Request("m", (USER,), max_tokens=16)
+    )
+    assert (reported.response.content, reported.response.stop.reason) == ((), "length")
 
 
 def test_a_call_without_arguments_is_whole_where_the_answer_says_that_it_ended() -> None:
@@ -153,7 +155,7 @@ def test_a_call_without_arguments_is_whole_where_the_answer_says_that_it_ended()
     assert both(answer("tool_calls", BARE, raw="")) == CUT
 
 
-def test_what_has_been_told_in_pieces_cannot_be_taken_back() -> None:
+def test_what_has_been_reported_in_pieces_cannot_be_taken_back() -> None:
     """[X7] Then the stream fails, and says why."""
     assert streamed(answer("length", BROKEN), leaves_out=False) == CUT_BY_LIMIT
     assert streamed(answer("refused", BROKEN), leaves_out=False) == CUT_BY_FILTER
@@ -171,7 +173,7 @@ def test_the_end_of_a_cut_call_waits_until_it_is_known_why() -> None:
 
 
 def test_events_of_a_good_answer_pass_as_the_same_list() -> None:
-    """Nothing is made anew where nothing is wrong."""
+    """Nothing is made again where nothing is wrong."""
     watch = Watch(ASKED)
     events = list(unfold(answer("end", Text("hi"))))
     assert watch.pass_on(events[:-1]) == events[:-1]

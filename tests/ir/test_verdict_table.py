@@ -1,6 +1,6 @@
 """Pinned verdicts: what becomes of every kind of answer, whole and streamed.
 
-`WIREGLOT_UPDATE=1 pytest tests/ir/test_verdict_table.py` writes the table anew.
+`WIREGLOT_UPDATE=1 pytest tests/ir/test_verdict_table.py` writes the table again.
 """
 
 import os
@@ -91,8 +91,8 @@ def whole(response: Response, request: Request | None, leaks_calls: tuple[LeakFa
         accepted = accept(response, request, leaks_calls=leaks_calls)
     except NoAnswer as failed:
         return error(failed.error) if failed.usage == response.usage else "nobody knows what it cost"
-    told = f"{parts(accepted.response.content)} {accepted.response.stop.reason}"
-    return " ".join([told, *(f"({loss.path} {loss.feature} {loss.action})" for loss in accepted.losses)])
+    text = f"{parts(accepted.response.content)} {accepted.response.stop.reason}"
+    return " ".join([text, *(f"({loss.path} {loss.feature} {loss.action})" for loss in accepted.losses)])
 
 
 def streamed(
@@ -133,9 +133,9 @@ def test_what_becomes_of_answers():
                         same = found[0].partition(" (")[0] == found[1].partition(" (")[0]
                         assert same, (content_name, request_name, reason, raw, usage, found)
                         case = f"{reason}{'' if raw else ' unsaid'}{' at 16' if usage else ''}"
-                        told = found[0] if found[0] == found[2] else f"{found[0]}; in pieces: {found[2]}"
-                        seen.setdefault(told, []).append(case)
-            lines += [f"{told} <- {', '.join(cases)}" for told, cases in seen.items()]
+                        reported = found[0] if found[0] == found[2] else f"{found[0]}; in pieces: {found[2]}"
+                        seen.setdefault(reported, []).append(case)
+            lines += [f"{reported} <- {', '.join(cases)}" for reported, cases in seen.items()]
             lines.append("")
     text = "\n".join(lines)
     if UPDATE:
@@ -144,7 +144,7 @@ def test_what_becomes_of_answers():
 
 
 def test_who_may_say_nothing_says_nothing():
-    """A compaction, a count: whoever asks knows that there need be no answer."""
+    """A compaction, a count: anyone who asks knows that there need be no answer."""
     nothing = Response("r", "m", (), Stop("end", "said"))
     asked = REQUESTS["a user asked"]
     assert accept(nothing, asked, may_be_empty=True).response is nothing

@@ -80,8 +80,8 @@ class Http:
             answer = (200, answer)
         if len(answer) == 2:
             answer = (answer[0], {"content-type": "application/json"}, json.dumps(answer[1]).encode())
-        status, told, content = answer
-        return status, told, content
+        status, reported, content = answer
+        return status, reported, content
 
     @property
     def body(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_reasoning_goes_back_on_every_turn_with_calls_even_an_empty_one(reasonin
     assert answer == {"role": "tool", "tool_call_id": "functions.get_weather:0", "content": "Sunny."}
 
 
-def test_ids_that_recur_in_every_turn_are_told_apart():
+def test_ids_that_recur_in_every_turn_are_distinguished():
     first = call(identifier="get_weather:0")
     http = Http(message(None, [first]), message(None, [first]), message("Done."))
     messages = answered(ask_with_tools(http, [TOOL], None, messages=[QUESTION]), "one")
@@ -40,9 +40,11 @@ def test_ids_that_recur_in_every_turn_are_told_apart():
     messages = [*messages, *answered(second, "two")[1:]]
     ask_with_tools(http, [TOOL], None, messages=messages)
     ids = [turn["tool_calls"][0]["id"] for turn in http.body["messages"] if "tool_calls" in turn]
-    told = {turn["tool_call_id"]: turn["content"] for turn in http.body["messages"] if turn["role"] == "tool"}
+    reported = {
+        turn["tool_call_id"]: turn["content"] for turn in http.body["messages"] if turn["role"] == "tool"
+    }
     assert len(set(ids)) == 2
-    assert [told[identifier] for identifier in ids] == ["one", "two"]
+    assert [reported[identifier] for identifier in ids] == ["one", "two"]
 
 
 def test_the_k2_family_gets_ids_in_the_form_it_was_trained_on():
@@ -76,7 +78,7 @@ def test_neutral_messages_and_anthropics_may_stand_side_by_side():
     assert http.body["messages"][-1]["content"] == "And tomorrow?"
 
 
-def test_a_failed_result_is_told_as_failed():
+def test_a_failed_result_is_reported_as_failed():
     messages = answered(ask_with_tools(Http(message(None, [call()])), [TOOL]))
     messages[2]["content"][0] |= {"content": "no such city", "is_error": True}
     http = Http()

@@ -1,4 +1,4 @@
-"""Errors, retries, the log, and what must never be told in any of them."""
+"""Errors, retries, the log, and what must never be reported in any of them."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def test_any_other_status_ends_the_call_at_once(status, type_name, kind):
 
 
 def test_retries_are_exhausted_after_four_attempts():
-    """R-R-03, R-R-13, R-R-14: the last status is the one that is told."""
+    """R-R-03, R-R-13, R-R-14: the last status is the one that is reported."""
     http, sleeps = Http((500, {}), (503, {}), (429, {}), (502, {}), message()), Sleeps()
     problem = failing(http, sleep=sleeps)
     assert (problem.code, problem.status, problem.attempts) == ("KIMI_RETRIES_EXHAUSTED", 502, 4)
@@ -183,8 +183,10 @@ def test_a_failure_has_one_line_with_class_attempts_and_trace_id():
     headers = {"X-Trace-Id": "trace 7\n"}
     failing(Http((429, headers, json.dumps(error("rate_limit_reached_error")).encode())), log=lines)
     failing(Http(OSError("down")), log=lines)
-    told = [" ".join(word for word in line.split() if not word.startswith("latency_ms=")) for line in lines]
-    assert told == [
+    reported = [
+        " ".join(word for word in line.split() if not word.startswith("latency_ms=")) for line in lines
+    ]
+    assert reported == [
         "[kimi] error=KIMI_RETRIES_EXHAUSTED class=rate_limit status=429 attempts=4 model=kimi-k3 trace_id=trace_7\\n",
         "[kimi] error=KIMI_API_ERROR class=network status=none attempts=1 model=kimi-k3 trace_id=unknown",
     ]
@@ -244,9 +246,9 @@ def test_the_same_answers_give_the_same_result():
     for _ in range(2):
         http, lines, sleeps = Http((503, {}), message("Hi.", reasoning_content="Hm.")), Lines(), Sleeps()
         result = ask(http, log=lines, sleep=sleeps)
-        told = [line.split(" latency_ms")[0] for line in lines]
+        reported = [line.split(" latency_ms")[0] for line in lines]
         fields = {name: getattr(result, name) for name in result.__struct_fields__ if name != "latency_ms"}
-        outcomes.append((http.requests, told, list(sleeps), fields))
+        outcomes.append((http.requests, reported, list(sleeps), fields))
     assert outcomes[0] == outcomes[1]
 
 
@@ -271,7 +273,7 @@ async def cut():
 
 
 @pytest.mark.parametrize(("status", "body"), [(403, endless()), (403, cut()), (307, b""), (204, b"")])
-def test_a_status_is_told_even_where_its_explanation_is_lost(status, body):
+def test_a_status_is_reported_even_where_its_explanation_is_lost(status, body):
     """R-R-07."""
     problem = failing(Http((status, {}, body)))
     assert (problem.status, problem.attempts) == (status, 1)

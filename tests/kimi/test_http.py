@@ -253,8 +253,8 @@ else:
 @pytest.mark.parametrize("where", ["inside", "outside"])
 def test_an_interrupt_ends_a_blocking_call_and_its_request(where):
     script = [sys.executable, "-c", _INTERRUPTED, where]
-    told = subprocess.run(script, capture_output=True, text=True, timeout=60)
-    assert told.stdout.split() == ["stopped", "interrupted"], told.stderr
+    reported = subprocess.run(script, capture_output=True, text=True, timeout=60)
+    assert reported.stdout.split() == ["stopped", "interrupted"], reported.stderr
 
 
 # The example
@@ -273,21 +273,23 @@ def run_example(*arguments, **environment):
 
 
 def test_the_example_runs_as_shown():
-    told = run_example("--demo")
-    assert told.returncode == 0, told.stderr
-    assert "In Rome it is sunny, 24 degrees." in told.stdout
-    assert told.stderr.count("[kimi] model=kimi-k3") == 2
-    assert "[kimi]" not in told.stdout
+    reported = run_example("--demo")
+    assert reported.returncode == 0, reported.stderr
+    assert "In Rome it is sunny, 24 degrees." in reported.stdout
+    assert reported.stderr.count("[kimi] model=kimi-k3") == 2
+    assert "[kimi]" not in reported.stdout
 
 
 def test_the_example_asks_the_server_that_it_is_given(upstream):
-    told = run_example("Weather in Oslo?", MOONSHOT_API_KEY=KEY, COLIBRI_KIMI_BASE_URL=f"{upstream.url}/v1")
-    assert told.returncode == 0, told.stderr
-    assert "it is sunny" in told.stdout
+    reported = run_example(
+        "Weather in Oslo?", MOONSHOT_API_KEY=KEY, COLIBRI_KIMI_BASE_URL=f"{upstream.url}/v1"
+    )
+    assert reported.returncode == 0, reported.stderr
+    assert "it is sunny" in reported.stdout
     assert upstream.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_the_example_without_a_key_says_so():
-    told = run_example()
-    assert told.returncode == 1
-    assert told.stderr.startswith("KIMI_CONFIG_ERROR: no API key for Kimi")
+    reported = run_example()
+    assert reported.returncode == 1
+    assert reported.stderr.startswith("KIMI_CONFIG_ERROR: no API key for Kimi")

@@ -42,10 +42,10 @@ def test_I2_importing_needs_no_environment_and_a_missing_key_shows_at_the_call()
         "except kimi.KimiConfigError as problem: print(problem.code)\n"
     )
     bare = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", script], env=bare, capture_output=True, text=True, check=True
     )
-    assert told.stdout.split() == ["[]", "KIMI_CONFIG_ERROR", "KIMI_CONFIG_ERROR"]
+    assert reported.stdout.split() == ["[]", "KIMI_CONFIG_ERROR", "KIMI_CONFIG_ERROR"]
 
 
 def test_I3_the_key_is_the_option_then_the_environment(monkeypatch):
@@ -205,8 +205,8 @@ def test_I15_the_package_does_not_export_it_at_its_top():
     """R-P-15: a rule of the contract's own project; here it means that `import wireglot` stays light."""
     assert not set(kimi.__all__) & set(wireglot.__all__)
     script = "import sys, wireglot; print('wireglot.kimi.client' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    reported = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert reported.stdout.strip() == "False"
 
 
 def test_I16_it_is_a_library_and_runs_no_tools():

@@ -58,10 +58,10 @@ async def test_a_stream_yields_native_events_that_fold_to_the_answer():
 @asynchronous
 async def test_the_way_the_bytes_are_cut_changes_nothing():
     whole = b"".join(sse(*CHUNKS))
-    told = []
+    reported = []
     for pieces in ([whole], [whole[at : at + 1] for at in range(len(whole))]):
-        told.append(await collect(kimi.stream("Hi", **quiet(Http(streamed(*pieces)), {}))))
-    assert told[0] == told[1]
+        reported.append(await collect(kimi.stream("Hi", **quiet(Http(streamed(*pieces)), {}))))
+    assert reported[0] == reported[1]
 
 
 @asynchronous
@@ -129,7 +129,7 @@ async def test_a_refused_stream_is_tried_again_on_the_schedule():
 
 
 @asynchronous
-async def test_a_whole_answer_in_place_of_a_stream_is_told_as_events():
+async def test_a_whole_answer_in_place_of_a_stream_is_reported_as_events():
     events = await collect(kimi.stream("Hi", **quiet(Http(message("Hello.")), {})))
     assert fold(events).content == (Text("Hello."),)
 

@@ -34,7 +34,7 @@ def test_the_api_error_has_a_code_a_status_and_its_name():
     assert (again.code, again.status, str(again)) == (spent.code, spent.status, str(spent))
 
 
-def test_every_error_can_be_told_by_its_code_alone():
+def test_every_error_can_be_reported_by_its_code_alone():
     """R-R-08: without knowing a class of ours."""
     codes = []
     for options in ({"api_key": ""}, {"transport": Http((400, error("invalid_request_error")))}):

@@ -76,7 +76,7 @@ def test_broken_arguments_go_back_as_the_model_wrote_them():
     assert http.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{oops"
 
 
-def test_a_call_cut_by_the_limit_is_told_as_cut():
+def test_a_call_cut_by_the_limit_is_reported_as_cut():
     """R-P-13: C43."""
     assert (
         ask_with_tools(Http(message(None, [call(arguments='{"a')], "length")), [TOOL]).stop_reason
@@ -169,7 +169,7 @@ def test_a_long_answer_is_read_up_to_the_limit(monkeypatch):
         ask(Http(message(text)))
 
 
-def test_reasoning_is_told_apart_from_text():
+def test_reasoning_is_distinguished_from_text():
     result = ask_with_tools(Http(message("Look.", [call()], reasoning_content="Hm.")), [TOOL])
     assert (result.reasoning, result.text) == ("Hm.", "Look.")
     assert [block["type"] for block in result.blocks] == ["thinking", "text", "tool_use"]

@@ -37,8 +37,8 @@ async def _forward(port: int, reader: asyncio.StreamReader, writer: asyncio.Stre
     """A front that knows lengths alone, and passes on whatever it reads as a body."""
     try:
         while head := await reader.readuntil(b"\r\n\r\n"):
-            told = LENGTH.search(head)
-            body = await reader.readexactly(int(told[1]) if told else 0)
+            reported = LENGTH.search(head)
+            body = await reader.readexactly(int(reported[1]) if reported else 0)
             if b"mark" in body:
                 _, upstream = await asyncio.open_connection("127.0.0.1", port)
                 upstream.write(request("POST", "/v1/chat/completions", body))
@@ -111,7 +111,7 @@ def test_two_callers_who_are_one_are_found_out(tmp_path: Path, monkeypatch: pyte
     only = keys_table({ANN: KEYS[ANN]})
     monkeypatch.setattr(callers, "staged", staged_with(tables=only))
     found = tried(callers, tmp_path, every=4).admitted
-    assert [one for one in found if "he is told of hers" in one]
+    assert [one for one in found if "he is informed of hers" in one]
 
 
 def test_a_provider_that_is_trusted_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +131,11 @@ def test_all_routes_of_the_gateway_are_knocked_at() -> None:
     }  # fmt: skip
 
 
-def test_answers_are_told_apart() -> None:
+def test_answers_are_distinguished() -> None:
     one = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
     two = b"HTTP/1.1 404 No\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-    told = b"HTTP/1.1 100 Continue\r\n\r\n"
-    assert [said.status for said in answers(told + one + two + one)] == [100, 200, 404, 200]
+    reported = b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert [said.status for said in answers(reported + one + two + one)] == [100, 200, 404, 200]
     headless = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
     assert [said.status for said in answers(headless + two, is_head=True)] == [200, 404]
     assert [said.status for said in answers(one + b"junk")] == [200, 0]

@@ -11,8 +11,8 @@ from wireglot.wire.json import MAX_DEPTH, TooDeep, decode, encode
 
 
 @rows("seed", range(10))
-def test_what_may_just_be_read_may_be_told_deeper(seed: int) -> None:
-    """Whatever dialect it is told to, Code Assist's envelope among them."""
+def test_what_may_just_be_read_may_be_reported_deeper(seed: int) -> None:
+    """Whatever dialect it is asked to, Code Assist's envelope among them."""
     deep: object = []
     for _ in range(MAX_DEPTH - 4):
         deep = [deep]

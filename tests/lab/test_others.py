@@ -10,7 +10,7 @@ from tools.lab.others import MachineDelay
 PID = 77
 
 
-def told(proc: Path, *, stolen_ticks: tuple[int, ...], queued_ms: tuple[int, int]) -> None:
+def reported(proc: Path, *, stolen_ticks: tuple[int, ...], queued_ms: tuple[int, int]) -> None:
     lines = [f"cpu  1 2 3 4 5 6 7 {sum(stolen_ticks)} 0 0"]
     lines += [f"cpu{number} 1 2 3 4 5 6 7 {ticks} 0 0" for number, ticks in enumerate(stolen_ticks)]
     (proc / "stat").write_text("\n".join([*lines, "intr 1 2 3", ""]))
@@ -38,11 +38,11 @@ def test_the_larger_of_what_was_stolen_and_what_was_queued_is_taken_off(
     seconds: float,
 ) -> None:
     monkeypatch.setattr("os.sysconf", lambda name: 100)
-    told(tmp_path, stolen_ticks=(3, 5), queued_ms=(10, 20))
+    reported(tmp_path, stolen_ticks=(3, 5), queued_ms=(10, 20))
     machine = MachineDelay(PID, tmp_path)
-    told(tmp_path, stolen_ticks=stolen, queued_ms=queued)
+    reported(tmp_path, stolen_ticks=stolen, queued_ms=queued)
     assert machine.seconds() == pytest.approx(seconds)
 
 
-def test_where_nothing_is_told_nothing_is_taken_off(tmp_path: Path) -> None:
+def test_where_nothing_is_reported_nothing_is_taken_off(tmp_path: Path) -> None:
     assert MachineDelay(PID, tmp_path).seconds() == 0

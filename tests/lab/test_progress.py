@@ -1,4 +1,4 @@
-"""A long trial that was ended goes on with the next piece; another commit or other options begin anew."""
+"""A long trial that was ended goes on with the next piece; another commit or other options begin again."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_a_run_goes_on_with_the_piece_it_was_ended_in(tmp_path: Path) -> None:
     assert again.problems == ["in a", "in b"]
 
 
-def test_other_options_or_another_commit_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_options_or_another_commit_begin_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some_of(Progress("trial", "seed 1", tmp_path), ["a", "b"], until="b")
     assert list(Progress("trial", "seed 2", tmp_path).left(["a", "b"])) == ["a", "b"]
     monkeypatch.setattr(module, "commit", lambda: "another")

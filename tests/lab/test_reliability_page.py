@@ -15,7 +15,7 @@ RESULT = Result(
     name="splits",
     demands="every split",
     verdict="failed",
-    figures=(Figure("streams that differ", "0", 12345, False, "they are told"),),
+    figures=(Figure("streams that differ", "0", 12345, False, "they are reported"),),
     counts={"in two": 1_234_567},
     seed=7,
     started="2026-11-16T01:00:00+00:00",
@@ -84,9 +84,11 @@ def test_only_a_higher_count_is_no_reason_to_write_the_page_again(monkeypatch: p
     assert reliability_page.current(old, changed) == changed
 
 
-def test_a_figure_that_was_missed_is_told_with_what_happens_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_that_was_missed_is_reported_with_what_happens_instead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     text = page(monkeypatch, RESULT)
-    assert "| streams that differ | 0 | 12,345 | **missed**: they are told |" in text
+    assert "| streams that differ | 0 | 12,345 | **missed**: they are reported |" in text
     assert "| bit-identical | **did not hold**: streams that differ: 12,345 |" in text
     assert "Counted: in two 1,234,567." in text
     assert (

@@ -36,6 +36,6 @@ def test_a_run_that_measured_nothing_or_was_ended_early_has_not_held(tmp_path: P
 
 
 def test_the_command_does_not_tell_where_the_result_went() -> None:
-    told = command(["--out", "here/x.json", "--seed", "3", "--out=there"])
-    assert told.endswith(" --seed 3")
-    assert "here" not in told
+    reported = command(["--out", "here/x.json", "--seed", "3", "--out=there"])
+    assert reported.endswith(" --seed 3")
+    assert "here" not in reported

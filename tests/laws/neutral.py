@@ -258,7 +258,7 @@ def _hosted(dialect: str) -> Request:
     )
     return _request(
         tools=(
-            of("web_search", options=SEARCH, untold=("depth",)),
+            of("web_search", options=SEARCH, unreported=("depth",)),
             of("web_search", options={"blocked_domains": ["example.com"]}),
             of("web_fetch", options=SEARCH),
             of("code_execution", options={"max_uses": 2}),
@@ -295,9 +295,9 @@ def _choices(dialect: str) -> Iterator[tuple[str, Request]]:
     declared = (TOOL, OTHER_TOOL, Tool("sketch", "Draws.", kind="custom"))
     for name, choice in CHOICES.items():
         for parallel in (None, False, True):
-            told = "" if parallel is None else f", parallel {parallel}"
+            text = "" if parallel is None else f", parallel {parallel}"
             yield (
-                f"choice {name}{told}",
+                f"choice {name}{text}",
                 _request(tools=declared, tool_choice=choice, parallel_tools=parallel),
             )
     yield "parallel False", _request(tools=declared, parallel_tools=False)
@@ -427,7 +427,7 @@ ASKED = Request(
     stream=True,
     extra=_ASKING,
 )
-"""Somebody who declared a freeform tool, and wants to be told the usage of a stream."""
+"""Somebody who declared a freeform tool, and wants the usage of a stream."""
 
 
 def answers(dialect: str) -> Iterator[tuple[str, Response]]:

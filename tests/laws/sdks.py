@@ -100,7 +100,7 @@ def anthropic_stream(data: bytes) -> Understood:
             for _ in stream:
                 pass
             final = stream.get_final_message()
-            told = _anthropic_message(final)
+            reported = _anthropic_message(final)
     except anthropic.APIStatusError as error:
         raise Failed(str(error)) from error
 
@@ -110,8 +110,8 @@ def anthropic_stream(data: bytes) -> Understood:
         deltas = [event["delta"] for event in events if event.get("index") == place and "delta" in event]
         arguments = "".join(delta.get("partial_json", "") for delta in deltas)
         if not arguments or is_cut(arguments):
-            return msgspec.structs.replace(told, calls=told.calls[:-1])
-    return told
+            return msgspec.structs.replace(reported, calls=reported.calls[:-1])
+    return reported
 
 
 _INTERRUPTED = ("max_tokens", "model_context_window_exceeded", "refusal", "pause_turn")

@@ -1,6 +1,6 @@
 """Answers as upstreams really give them where something went wrong, or where nothing did but it looks so.
 
-Each is told twice by the dialect's own server: as one document and as a stream. `frames` are the stream's own
+Each is reported twice by the dialect's own server: as one document and as a stream. `frames` are the stream's own
 frames, so that a law can cut between them.
 """
 
@@ -18,7 +18,7 @@ CUT: Final = ARGUMENTS[:17]
 TOOL: Final = "delete_path"
 
 Fate = Literal["answer", "interrupted", "failed"]
-"""`interrupted`: an answer without the call that it ends in, or an error where that call was told already."""
+"""`interrupted`: an answer without the call that it ends in, or an error where that call was reported already."""
 End = Literal["end", "length", "refused", "calls", "malformed"]
 
 

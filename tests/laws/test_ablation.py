@@ -18,7 +18,7 @@ from wireglot.wire.json import encode
 KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")
 SAMPLE = 400 if DEEP else 25
 ALLOWED = 0.001
-"""Of recorded crossings: what is left are single oddities of single servers, told by `make corpus`."""
+"""Of recorded crossings: what is left are single oddities of single servers, reported by `make corpus`."""
 ONE_ODDITY = 3 if DEEP else 0
 """One recording, in three directions. The small sample has none."""
 
@@ -133,19 +133,19 @@ def test_a_list_of_functions_says_something_unless_it_names_all_there_is(functio
 
 
 def test_a_deferred_tool_is_loaded_only_where_a_block_adds_it_and_that_is_reported():
-    told = (Loss("$.messages[1].content[0]", "tool.position", "approximated", "in front"),)
+    reported = (Loss("$.messages[1].content[0]", "tool.position", "approximated", "in front"),)
     other = {**LOADED, "tools": [*LOADED["tools"], {**LOADED["tools"][0], "name": "never"}]}
     path = "tools[].defer_loading"
-    assert is_said_elsewhere("anthropic", path, "openai-chat", LOADED, ((), told))
+    assert is_said_elsewhere("anthropic", path, "openai-chat", LOADED, ((), reported))
     assert not is_said_elsewhere("anthropic", path, "openai-chat", LOADED, ((), ()))
-    assert not is_said_elsewhere("anthropic", path, "openai-chat", other, ((), told))
+    assert not is_said_elsewhere("anthropic", path, "openai-chat", other, ((), reported))
 
 
 def test_the_id_of_a_call_is_left_out_only_with_its_call():
-    told = (Loss("$", "tool_call.arguments", "dropped", "the limit was reached inside the call"),)
-    assert is_said_elsewhere("anthropic", "content_block.id", "gemini", CUT, ((), told))
+    reported = (Loss("$", "tool_call.arguments", "dropped", "the limit was reached inside the call"),)
+    assert is_said_elsewhere("anthropic", "content_block.id", "gemini", CUT, ((), reported))
     assert not is_said_elsewhere("anthropic", "content_block.id", "gemini", CUT, ((), ()))
-    assert not is_said_elsewhere("anthropic", "content_block.id", "gemini", [CUT[1], *CUT], ((), told))
+    assert not is_said_elsewhere("anthropic", "content_block.id", "gemini", [CUT[1], *CUT], ((), reported))
 
 
 def test_what_could_not_be_helped_is_a_short_list_with_reasons():

@@ -46,7 +46,7 @@ TRANSLATED = [
     for target in MAIN
     if source != target
 ]
-TOLD_IN_PIECES = ("anthropic", "openai-chat")
+REPORTED_IN_PIECES = ("anthropic", "openai-chat")
 """Whose streams cannot take back the beginning of a call."""
 WHOLE_CALL = (TOOL, canonical_arguments(ARGUMENTS))
 
@@ -72,7 +72,7 @@ def holds(client: str, source: str, strange: Strange, understood: Understood | N
     if strange.fate == "answer":
         return understood is not None
     if strange.fate == "interrupted":
-        may_fail = stream and (client in TOLD_IN_PIECES or client == source)  # bytes are not taken back
+        may_fail = stream and (client in REPORTED_IN_PIECES or client == source)  # bytes are not taken back
         return (may_fail and understood is None) or (understood is not None and not understood.calls)
     return understood is None
 
@@ -114,7 +114,7 @@ def passed(stage: Stage, spoken: str, strange: Strange, size: int | None) -> Ans
 def test_cut_arguments_never_reach_a_tool_where_a_stream_passes_through(
     stage: Stage, spoken: str, size: int | None
 ) -> None:
-    """[X7] Whoever speaks the upstream's dialect gets its bytes, and no half of a call as a whole one. (Each
+    """[X7] The one that speaks the upstream's dialect gets its bytes, and no half of a call as a whole one. (Each
     piece of Gemini's arguments says itself that more is to come.)"""
     for each in CUT_STREAMS[spoken]:
         understood = found(spoken, passed(stage, spoken, each, size), stream=True)
@@ -130,7 +130,7 @@ def test_an_answer_that_passes_through_keeps_its_bytes(stage: Stage, spoken: str
             body = passed(stage, spoken, each, size).body
             assert body == each.stream or spoken == "anthropic", (
                 each.name
-            )  # it is told the model it asked for
+            )  # it is given the model it asked for
             assert body.count(b"\n\n") == len(each.frames), each.name
 
 
@@ -284,8 +284,8 @@ def test_a_pause_never_reads_as_the_end_of_an_answer(
         (streamed, writer.losses),
     ):
         assert found.stop.reason in ("paused", "length")
-        told = [loss.action for loss in losses if loss.feature == "stop_reason"]
-        assert told == ([] if found.stop.reason == "paused" else ["approximated"])
+        reported = [loss.action for loss in losses if loss.feature == "stop_reason"]
+        assert reported == ([] if found.stop.reason == "paused" else ["approximated"])
 
 
 @pytest.mark.parametrize("target", MAIN)

@@ -1,6 +1,6 @@
 """Pinned: how a request is counted, where its settings stand, and what an answer to it tells again.
 
-`WIREGLOT_UPDATE=1 pytest tests/laws/test_echo_goldens.py` writes the files anew.
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_echo_goldens.py` writes the files again.
 """
 
 import pytest
@@ -37,7 +37,7 @@ def test_a_count_is_asked_for_like_this(name):
 
 @pytest.mark.parametrize("name", ["openai-responses", "gemini", "code-assist", "gemini-simple"])
 def test_a_setting_of_a_request_stands_there(name):
-    """As a loss of it would be told; in every other dialect's words for settings too."""
+    """As a loss of it would be reported; in every other dialect's words for settings too."""
     codec = dialect(name)
     settings = sorted({key for each in NAMES if (places := dialect(each).places) for key in places.settings})
     assert codec.places is not None

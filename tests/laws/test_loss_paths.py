@@ -52,7 +52,7 @@ def request_losses_resolve(case: Case, target: DialectName) -> None:
         assert loss.document == "request", loss
         assert (loss.feature, loss.action) in GRADES, loss
         path = loss.path
-        if loss.action == "invented":  # it is told where it would stand
+        if loss.action == "invented":  # it is reported where it would stand
             try:
                 find(case.body, path)
             except (KeyError, IndexError, TypeError):
@@ -137,7 +137,7 @@ def test_every_loss_of_an_error_is_at_a_place_of_the_clients_error(case):
 
 
 @rows("case", of_kind("streams"))
-def test_every_loss_of_a_stream_is_told_of_the_answer(case):
+def test_every_loss_of_a_stream_is_reported_for_the_answer(case):
     """[X25] Where its client puts such things together: no client has a document of the neutral form."""
     for target in NAMES:
         if target == case.dialect:
@@ -231,8 +231,8 @@ def test_a_sampling_setting_is_found_where_its_client_wrote_it(name: DialectName
     assert spoken.places is not None
     places = RequestPlaces(spoken.places, body, request)
     asked = {each: getattr(request.sampling, each) for each in request.sampling.__struct_fields__}
-    told = {each: value for each, value in asked.items() if type(value) in (bool, int, float)}
-    assert len(told) >= 2
-    for each, value in told.items():
+    reported = {each: value for each, value in asked.items() if type(value) in (bool, int, float)}
+    assert len(reported) >= 2
+    for each, value in reported.items():
         (loss,) = places.located([Loss(f"$.sampling.{each}", "unknown_field", "dropped")])
         assert find(body, loss.path) == value

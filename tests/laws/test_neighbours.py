@@ -1,7 +1,7 @@
 """Pinned: what becomes of two parts that stand side by side, in a turn of the past, a whole answer and a stream.
 
 Most wires have one place for each kind of part. What is moved, joined or left out depends on what stood before.
-`WIREGLOT_UPDATE=1 pytest tests/laws/test_neighbours.py` writes the files anew.
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_neighbours.py` writes the files again.
 """
 
 import json
@@ -57,16 +57,16 @@ def lines_of(losses: Any) -> str:
 
 def pieces(data: bytes) -> list[str]:
     """What the events say of the parts, without heads and tails that are always the same."""
-    told = []
+    reported = []
     for line in data.decode().splitlines():
         event = json.loads(line[6:]) if line.startswith("data: {") else {}
         for choice in event.get("choices", ())[:1]:
-            told.append([choice["delta"], choice["logprobs"], choice["finish_reason"]])
+            reported.append([choice["delta"], choice["logprobs"], choice["finish_reason"]])
         if event.get("type") in ("content_block_start", "content_block_delta"):
-            told.append([event["index"], event.get("content_block") or event["delta"]])
+            reported.append([event["index"], event.get("content_block") or event["delta"]])
         if event.get("type") == "message_delta":
-            told.append(event["delta"]["stop_reason"])
-    return [f"  {json.dumps(each)}" for each in told]
+            reported.append(event["delta"]["stop_reason"])
+    return [f"  {json.dumps(each)}" for each in reported]
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai-chat"])
@@ -81,11 +81,11 @@ def test_two_parts_side_by_side_become_this(name):
         lines.append(f"turn: {json.dumps(sent.value['messages'][1:])} | {lines_of(sent.losses)}")
         answer = Response("r", "m", content, Stop("end"))
         whole = spoken.render_response(answer, CONTEXT, None)
-        told = whole.value.get("choices", [whole.value])[0]
+        reported = whole.value.get("choices", [whole.value])[0]
         kept = {
-            key: told[key]
+            key: reported[key]
             for key in ("message", "content", "logprobs", "finish_reason", "stop_reason")
-            if key in told
+            if key in reported
         }
         lines.append(f"answer: {json.dumps(kept)} | {lines_of(whole.losses)}")
         streamed = write_stream(spoken, list(unfold(answer)), CONTEXT)

@@ -1,6 +1,6 @@
 """Pinned: everything the neutral form can say, as each dialect says it, with what each cannot say.
 
-`WIREGLOT_UPDATE=1 pytest tests/laws/test_neutral_goldens.py` writes the files anew.
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_neutral_goldens.py` writes the files again.
 """
 
 import json
@@ -24,7 +24,7 @@ GOLDENS = FIXTURES / "neutral"
 CONTEXT = Context(model="m", now=1700000001)
 
 
-def told(losses: Iterable[Loss]) -> list[str]:
+def reported(losses: Iterable[Loss]) -> list[str]:
     return [f"- {loss.path} {loss.feature} {loss.action}: {loss.detail}" for loss in losses]
 
 
@@ -57,7 +57,7 @@ def test_a_request_is_said_like_this(name):
             rendered = dialect(name).render_request(request, CONTEXT)
         except Unsupported as refused:
             return [f"refused: {refused}"]
-        return [*told(rendered.losses), *by_field(rendered.value)]
+        return [*reported(rendered.losses), *by_field(rendered.value)]
 
     pinned(name, "requests", both(neutral.requests, name, said))
 
@@ -66,7 +66,7 @@ def test_a_request_is_said_like_this(name):
 def test_an_answer_is_said_like_this(name):
     def said(answer: Response) -> list[str]:
         rendered = dialect(name).render_response(answer, CONTEXT, neutral.ASKED)
-        return [*told(rendered.losses), *by_field(rendered.value)]
+        return [*reported(rendered.losses), *by_field(rendered.value)]
 
     pinned(name, "answers", both(neutral.answers, name, said))
 
@@ -77,7 +77,7 @@ def test_a_stream_is_said_like_this(name):
         writer = dialect(name).stream_writer(CONTEXT, neutral.ASKED)
         data = b"".join(writer.write([event]) for event in check(events))
         lines = data.decode().replace("\r\n", "\n").splitlines()
-        return [*told(writer.losses), *(line for line in lines if line)]
+        return [*reported(writer.losses), *(line for line in lines if line)]
 
     pinned(name, "streams", both(neutral.streams, name, said))
 
@@ -88,5 +88,5 @@ def test_an_error_is_said_like_this(name):
     for error in neutral.errors():
         rendered = dialect(name).render_error(error, CONTEXT)
         said = json.dumps(rendered.value, ensure_ascii=False)
-        lines += [f"# {error.kind} {error.status}", *told(rendered.losses), said, ""]
+        lines += [f"# {error.kind} {error.status}", *reported(rendered.losses), said, ""]
     pinned(name, "errors", lines)

@@ -1,7 +1,7 @@
 """Pinned: what becomes of a value of the wrong kind, or of none, at every place of every fixture.
 
 Most come back as they came, to the same dialect, and nothing is lost: only what does not is written down. A
-reader that refuses names the field. `WIREGLOT_UPDATE=1 pytest tests/laws/test_odd_values.py` writes anew.
+reader that refuses names the field. `WIREGLOT_UPDATE=1 pytest tests/laws/test_odd_values.py` writes again.
 """
 
 import json
@@ -61,8 +61,8 @@ def outcome(name: str, body: Any, where: str, way: Way) -> str:
         message = _GOT.sub("", refused.message)
         return f"refused, {message}" if refused.path == where else f"refused at {refused.path}, {message}"
     found = differences(same_spelling(name, body), same_spelling(name, rendered.value))
-    told = [f"{loss.path} {loss.feature} {loss.action}" for loss in rendered.losses]
-    return "; ".join([*sorted(str(each) for each in found), *told])
+    reported = [f"{loss.path} {loss.feature} {loss.action}" for loss in rendered.losses]
+    return "; ".join([*sorted(str(each) for each in found), *reported])
 
 
 def odd_outcomes(name: str, body: Any, way: Way) -> Iterator[str]:
@@ -81,9 +81,9 @@ def odd_outcomes(name: str, body: Any, way: Way) -> Iterator[str]:
             by_outcome.setdefault(outcome(name, body, where, way), []).append("nothing")
             holder.clear()
             holder.update(order)
-        for told, values in by_outcome.items():
-            if told:
-                yield f"{where} = {', '.join(values)}: {told}"
+        for reported, values in by_outcome.items():
+            if reported:
+                yield f"{where} = {', '.join(values)}: {reported}"
 
 
 def pinned(case: Case, way: Way) -> None:
@@ -99,14 +99,14 @@ def pinned(case: Case, way: Way) -> None:
 
 @pytest.mark.sampled("case.dialect", each=5)
 @rows("case", of_kind("requests"))
-def test_an_odd_value_in_a_request_comes_back_or_is_told(case):
+def test_an_odd_value_in_a_request_comes_back_or_is_reported(case):
     spoken = dialect(case.dialect)
     pinned(case, lambda body: spoken.render_request(spoken.parse_request(body, CONTEXT), CONTEXT))
 
 
 @pytest.mark.sampled("case.dialect", each=5)
 @rows("case", of_kind("responses"))
-def test_an_odd_value_in_an_answer_comes_back_or_is_told(case):
+def test_an_odd_value_in_an_answer_comes_back_or_is_reported(case):
     spoken = dialect(case.dialect)
     pinned(case, lambda body: spoken.render_response(spoken.parse_response(body, CONTEXT), CONTEXT, None))
 

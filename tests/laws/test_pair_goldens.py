@@ -1,7 +1,7 @@
 """Pinned translations: every fixture, as every other dialect gets it.
 
 The laws say what must hold; these files show what it looks like, and make every change of it visible in a
-review. `WIREGLOT_UPDATE=1 pytest tests/laws/test_pair_goldens.py` writes them anew.
+review. `WIREGLOT_UPDATE=1 pytest tests/laws/test_pair_goldens.py` writes them again.
 """
 
 import json
@@ -30,11 +30,11 @@ MODELS: dict[DialectName, str] = {
     "gemini-simple": "gemini-2.5-pro",
 }
 
-Told = tuple[list[str], Iterable[Loss]]
+Reported = tuple[list[str], Iterable[Loss]]
 """The lines of a translation, and what it lost."""
 
 
-def pinned(case: Case, translated: Callable[[DialectName], Told]) -> None:
+def pinned(case: Case, translated: Callable[[DialectName], Reported]) -> None:
     lines: list[str] = []
     for target in NAMES:
         if target != case.dialect:
@@ -52,7 +52,7 @@ def golden(case: Case) -> Path:
     return path.with_name(f"{path.name}.txt")
 
 
-def _section(translated: Callable[[], Told]) -> list[str]:
+def _section(translated: Callable[[], Reported]) -> list[str]:
     try:
         lines, losses = translated()
     except Unsupported as refused:
@@ -77,7 +77,7 @@ def _json(value: object) -> str:
 
 @rows("case", of_kind("requests"))
 def test_a_request_reaches_the_upstreams_like_this(case):
-    def translated(target: DialectName) -> Told:
+    def translated(target: DialectName) -> Reported:
         rendered = translate_request(
             case.body, source=dialect_name(case.dialect), target=target, model=MODELS[target]
         )
@@ -88,7 +88,7 @@ def test_a_request_reaches_the_upstreams_like_this(case):
 
 @rows("case", [*of_kind("responses"), *of_kind("errors")])
 def test_an_answer_reaches_the_clients_like_this(case):
-    def translated(target: DialectName) -> Told:
+    def translated(target: DialectName) -> Reported:
         status = case.status if case.status != 200 else 0
         rendered = translate_response(
             case.body, source=dialect_name(case.dialect), target=target, status=status
@@ -100,7 +100,7 @@ def test_an_answer_reaches_the_clients_like_this(case):
 
 @rows("case", of_kind("streams"))
 def test_a_stream_reaches_the_clients_like_this(case):
-    def translated(target: DialectName) -> Told:
+    def translated(target: DialectName) -> Reported:
         translator = StreamTranslator(source=dialect_name(case.dialect), target=target)
         data = translator.feed(case.data) + translator.close()
         return data.decode().replace("\r\n", "\n").splitlines(), translator.losses

@@ -38,8 +38,10 @@ def well_formed(losses: Sequence[Loss]) -> None:
         assert loss.path.startswith("$"), loss
         assert loss.feature in FEATURES, loss
         assert loss.action in ACTIONS, loss
-    told = [loss for loss in losses if loss.feature != "foreign_event"]  # of which there may be many alike
-    assert len(set(told)) == len(told), f"repeated: {told}"
+    reported = [
+        loss for loss in losses if loss.feature != "foreign_event"
+    ]  # of which there may be many alike
+    assert len(set(reported)) == len(reported), f"repeated: {reported}"
 
 
 def request_crosses(case: Case, target: DialectName) -> None:

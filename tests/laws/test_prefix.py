@@ -1,6 +1,6 @@
 """When a conversation grows, what an upstream got for its old turns stays the same to the byte.
 
-Prompt caches are keyed by the prompt's beginning: system, tools, turns. A gateway that writes any of it anew is
+Prompt caches are keyed by the prompt's beginning: system, tools, turns. A gateway that writes any of it again is
 paid for by its users. So is a turn that changes its place, its ids or its names because another one follows.
 """
 

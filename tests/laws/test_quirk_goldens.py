@@ -2,7 +2,7 @@
 
 Hosts that leave things out, spellings of old, answers of which no SDK could make anything: the laws do not hold
 of all of these, so they stand apart (`tests/fixtures/quirks`), and what is made of them is written down.
-`WIREGLOT_UPDATE=1 pytest tests/laws/test_quirk_goldens.py` writes the files anew.
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_quirk_goldens.py` writes the files again.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Pinned readings: every fixture in the neutral form, and where a client would find each thing of it.
 
 What a reader takes for what shows in other dialects only as far as they can say it; here it shows whole.
-`WIREGLOT_UPDATE=1 pytest tests/laws/test_read_goldens.py` writes the files anew.
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_read_goldens.py` writes the files again.
 """
 
 import json

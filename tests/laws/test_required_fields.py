@@ -126,11 +126,11 @@ def says_the_same(case: Case, through: str) -> None:
     """Losses of an answer toward its own dialect, read back from another one."""
     there = dialect(through)
     answer = dialect(case.dialect).parse_response(case.body, Context())
-    told = there.render_response(answer, Context()).value
-    if "error" in told:
+    reported = there.render_response(answer, Context()).value
+    if "error" in reported:
         return
     for name in MAIN:
-        losses = dialect(name).render_response(there.parse_response(told, Context()), Context()).losses
+        losses = dialect(name).render_response(there.parse_response(reported, Context()), Context()).losses
         made_up = [loss for loss in losses if loss.path.rpartition(".")[2] in _NULLS]
         assert not made_up, f"to {name}: {_named(made_up)}"
 

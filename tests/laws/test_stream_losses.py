@@ -40,11 +40,11 @@ def compare(response: Response, target: str) -> None:
     if "error" in whole.value:
         return
     stream = write_stream(codec, unfold(response))
-    told = {(loss.feature, loss.path) for loss in whole.losses}
+    reported = {(loss.feature, loss.path) for loss in whole.losses}
     streamed = {(loss.feature, loss.path) for loss in stream.losses}
-    assert not told - streamed, f"in a stream unreported: {sorted(told - streamed)}"
+    assert not reported - streamed, f"in a stream unreported: {sorted(reported - streamed)}"
     more = {
-        each for each in streamed - told if not {(target, said) for said in each} & IN_STREAMS_ONLY.keys()
+        each for each in streamed - reported if not {(target, said) for said in each} & IN_STREAMS_ONLY.keys()
     }
     assert not more, f"in a stream only: {sorted(more)}"
 

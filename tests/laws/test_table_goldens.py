@@ -1,7 +1,7 @@
 """Pinned: the tables of each dialect. What it is over HTTP, how it lists models, how it reads errors, stop
 reasons and accounts of every spelling that was seen in the wild.
 
-`WIREGLOT_UPDATE=1 pytest tests/laws/test_table_goldens.py` writes the files anew.
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_table_goldens.py` writes the files again.
 """
 
 import json
@@ -212,11 +212,11 @@ BODIES: tuple[Any, ...] = (
 def _in_short(error: ApiError | None) -> str:
     if error is None:
         return "none"
-    told = msgspec.to_builtins(error)
-    told.pop("extra", None)
-    told.pop("status", None)
+    reported = msgspec.to_builtins(error)
+    reported.pop("extra", None)
+    reported.pop("status", None)
     kept = "" if error.extra is None else ", kept"
-    return f"{json.dumps(told, ensure_ascii=False)}{kept}"
+    return f"{json.dumps(reported, ensure_ascii=False)}{kept}"
 
 
 @every_dialect
@@ -229,7 +229,7 @@ def test_errors_are_read_like_this(name):
         by_error: dict[str, list[str]] = {}
         for status in (0, 400, 409):
             by_error.setdefault(_in_short(read(body, status)), []).append(str(status))
-        lines += [f"{', '.join(statuses)}: {told}" for told, statuses in by_error.items()]
+        lines += [f"{', '.join(statuses)}: {reported}" for reported, statuses in by_error.items()]
     for word in WORDS:
         kinds = []
         for error in ({"type": word}, {"code": word}, {"status": word}, {"details": {"error_code": word}}):
@@ -247,9 +247,9 @@ def test_errors_have_these_statuses(name):
 
     lines = []
     for kind in get_args(ErrorKind):
-        told = [surface(name).status(ApiError(kind, "x", status)) for status in (0, 400, 418, 502, 529)]
+        reported = [surface(name).status(ApiError(kind, "x", status)) for status in (0, 400, 418, 502, 529)]
         own = surface(name).status(ApiError(kind, "x", 502, code="upstream_auth_failed"))
-        lines.append(f"{kind}: {', '.join(map(str, told))}, of the upstream's key {own}")
+        lines.append(f"{kind}: {', '.join(map(str, reported))}, of the upstream's key {own}")
     refusals = (
         "messages.1.content.0: Invalid `signature` in `thinking` block",
         "Invalid `data` in `redacted_thinking` block",
@@ -373,14 +373,14 @@ def test_accounts_are_read_like_this():
             body = _message(usage=usage) if name == "anthropic" else _chat(usage=usage)
             spoken = dialect(name)
             answer = spoken.parse_response(body, CONTEXT)
-            told = msgspec.json.decode(msgspec.json.encode(answer.usage))
-            told.get("raw", {}).pop("form", None)
+            reported = msgspec.json.decode(msgspec.json.encode(answer.usage))
+            reported.get("raw", {}).pop("form", None)
             again = spoken.render_response(answer, CONTEXT, None)
             check = surface(name).check_usage
             assert check is not None
             lines += [
                 f"# {json.dumps(usage)}",
-                f"{json.dumps(told)}; problems: {', '.join(check(Extra(name, form=usage)))}",
+                f"{json.dumps(reported)}; problems: {', '.join(check(Extra(name, form=usage)))}",
                 f"served at {answer.service_tier!r}, again {again.value['usage'] == usage}",
             ]
         pinned(name, "outcomes", lines)

@@ -75,10 +75,10 @@ def translated(
     """The parts that a client gets, of a whole answer and of a stream."""
     whole, stream = said(source, text, reason)
     request = body_of(target, asked)
-    told = translate_response(whole, source=source, target=target, request=request, leaks_calls=leaks)
+    reported = translate_response(whole, source=source, target=target, request=request, leaks_calls=leaks)
     translator = StreamTranslator(source=source, target=target, request=request, leaks_calls=leaks)
     data = translator.feed(stream) + translator.close()
-    return [content(target, encode(told.value)), streamed(target, data)]
+    return [content(target, encode(reported.value)), streamed(target, data)]
 
 
 @every_text
@@ -169,7 +169,7 @@ def test_a_tool_under_another_name_is_called_by_that() -> None:
     for tool, wanted in zip(sent["tools"], tools, strict=True):
         text = TOKENS.replace("Bash", tool["function"]["name"]).replace("command", "input")
         whole, stream = said("openai-chat", text)
-        told = translate_response(
+        reported = translate_response(
             whole, source="openai-chat", target="openai-responses", request=body, model=model, provider=host
         )
         translator = StreamTranslator(
@@ -177,7 +177,7 @@ def test_a_tool_under_another_name_is_called_by_that() -> None:
         )
         data = translator.feed(stream) + translator.close()
         for parts in (
-            content("openai-responses", encode(told.value)),
+            content("openai-responses", encode(reported.value)),
             streamed("openai-responses", data),
         ):
             (call,) = [part for part in parts if isinstance(part, ToolCall)]

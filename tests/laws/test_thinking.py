@@ -153,26 +153,26 @@ def test_thinking_never_becomes_more_than_asked(name: str, dialect: Any) -> None
                     provider=name,
                 )
                 got = sent(dialect, rendered.value)
-                told = any(loss.feature.startswith("thinking") for loss in rendered.losses)
-                if wrong := verdict(asked, got, limits, told):
+                reported = any(loss.feature.startswith("thinking") for loss in rendered.losses)
+                if wrong := verdict(asked, got, limits, reported):
                     broken.append((model, client, words, got, wrong))
     assert broken == []
 
 
-def verdict(asked: Amount, got: Amount, limits: Limits, told: bool) -> str:
+def verdict(asked: Amount, got: Amount, limits: Limits, reported: bool) -> str:
     if limits.thinking == "none":
         return "" if got in (Amount(), OFF) else "a model that does not think was asked to"
     if asked == OFF and can_be_off(limits):
         return "" if got == OFF else "it was not switched off"
     if got == Amount():
-        return "" if told else "nothing was sent, and nothing reported"
+        return "" if reported else "nothing was sent, and nothing reported"
     if got == OFF:
         return "it was switched off"
     if not is_more(got, asked):
         return ""
     if not is_lowest(got, limits):
         return "it is more than asked, and not the least"
-    return "" if told else "it is more than asked, and not reported"
+    return "" if reported else "it is more than asked, and not reported"
 
 
 NAMED = {"default": "standard", "standard_only": "standard", "unspecified": "auto"}
@@ -209,8 +209,8 @@ def test_a_service_tier_is_the_one_asked_for_or_none(name: str, dialect: Any) ->
                     provider=name,
                 )
                 asked, got = tier(words), tier(rendered.value)
-                told = any(loss.feature == "service_tier" for loss in rendered.losses)
-                if got is None and not told:
+                reported = any(loss.feature == "service_tier" for loss in rendered.losses)
+                if got is None and not reported:
                     broken.append((model, client, words, "dropped, and not reported"))
                 elif got is not None and (got != asked or (tiers is not None and got not in tiers)):
                     broken.append((model, client, words, rendered.value))

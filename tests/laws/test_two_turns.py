@@ -1,4 +1,4 @@
-"""Two turns by the client alone: an answer is told to a client of another dialect, which sends it back with
+"""Two turns by the client alone: an answer is reported to a client of another dialect, which sends it back with
 its next question. The upstream gets the turn as a client of its own would have sent it."""
 
 from typing import Any
@@ -33,7 +33,7 @@ MAY_DIFFER: dict[Feature, str] = {
     "tool_result.pairing": "a call that its token limit has cut is nothing to run",
     "unknown_field": "a field that only its own dialect has",
 }
-"""What may come back otherwise, if it is told so. Nothing that a model thought, signed or called."""
+"""What may come back otherwise, if that is reported. Nothing that a model thought, signed or called."""
 
 
 def is_bare(case: Case) -> bool:
@@ -44,13 +44,13 @@ def is_bare(case: Case) -> bool:
 def is_explained(case: Case, client: DialectName) -> None:
     trip = round_trip(case, client, remembered=False)
     if trip is not None and trip.different:
-        told = {
+        reported = {
             loss.feature for loss in trip.losses if loss.action in ("dropped", "approximated", "emulated")
         }
         may_differ = (
             {*MAY_DIFFER, "reasoning.text", "reasoning.signature"} if is_bare(case) else {*MAY_DIFFER}
         )
-        assert told & may_differ, (case.id, trip.different[0], trip.losses)
+        assert reported & may_differ, (case.id, trip.different[0], trip.losses)
 
 
 def loses_no_thought(case: Case, client: DialectName) -> None:
@@ -186,8 +186,8 @@ def test_an_unsigned_thought_comes_back_to_who_wrote_it(
     client: DialectName, upstream: DialectName, streamed: bool
 ) -> None:
     answer = THOUGHTS[upstream]
-    told = _told(answer, upstream, client, streamed)
-    asked = said_back(client, _QUESTIONS[client], told)
+    reported = _reported(answer, upstream, client, streamed)
+    asked = said_back(client, _QUESTIONS[client], reported)
     back = translate_request(asked, source=client, target=upstream)
     native = said_back(upstream, _QUESTIONS[upstream], answer)
     assert said(upstream, back.value) == said(upstream, native)
@@ -196,8 +196,8 @@ def test_an_unsigned_thought_comes_back_to_who_wrote_it(
 
 @rows(("client", "upstream"), MAIN_PAIRS)
 def test_an_unsigned_thought_goes_to_no_other_model(client: DialectName, upstream: DialectName) -> None:
-    told = translate_response(THOUGHTS[upstream], source=upstream, target=client)
-    asked = said_back(client, _QUESTIONS[client], told.value)
+    reported = translate_response(THOUGHTS[upstream], source=upstream, target=client)
+    asked = said_back(client, _QUESTIONS[client], reported.value)
     for other in MAIN:
         target = dialect_name(other)
         back = translate_request(asked, source=client, target=target, model="another-model")
@@ -246,8 +246,8 @@ def test_what_a_hosted_tool_did_comes_back_to_its_provider(
     client: DialectName, upstream: DialectName, streamed: bool
 ) -> None:
     answer = searched(upstream)
-    told = _told(answer, upstream, client, streamed)
-    asked = said_back(client, _QUESTIONS[client], told)
+    reported = _reported(answer, upstream, client, streamed)
+    asked = said_back(client, _QUESTIONS[client], reported)
     back = translate_request(asked, source=client, target=upstream).value
     native = said_back(upstream, _QUESTIONS[upstream], answer)
     assert said(upstream, back) == said(upstream, native)
@@ -260,8 +260,10 @@ def test_what_a_hosted_tool_did_comes_back_to_its_provider(
 
 def test_what_a_hosted_tool_did_goes_to_no_other_provider_of_its_dialect() -> None:
     answer = searched("openai-responses")
-    told = translate_response(answer, source="openai-responses", target="anthropic", provider="openai").value
-    asked = said_back("anthropic", _QUESTIONS["anthropic"], told)
+    reported = translate_response(
+        answer, source="openai-responses", target="anthropic", provider="openai"
+    ).value
+    asked = said_back("anthropic", _QUESTIONS["anthropic"], reported)
     same, other = (
         translate_request(asked, source="anthropic", target="openai-responses", provider=provider)
         for provider in ("openai", "openrouter")
@@ -272,7 +274,7 @@ def test_what_a_hosted_tool_did_goes_to_no_other_provider_of_its_dialect() -> No
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_a_client_is_told_that_it_does_not_see_a_hosted_tool(streamed: bool) -> None:
+def test_a_client_is_informed_that_it_does_not_see_a_hosted_tool(streamed: bool) -> None:
     answer = searched("anthropic")
     if streamed:
         whole = dialect("anthropic").parse_response(answer, Context())
@@ -287,7 +289,7 @@ def test_a_client_is_told_that_it_does_not_see_a_hosted_tool(streamed: bool) -> 
     ] * 2
 
 
-def _told(
+def _reported(
     answer: dict[str, Any], upstream: DialectName, client: DialectName, streamed: bool
 ) -> dict[str, Any]:
     if not streamed:

@@ -1,7 +1,7 @@
 """Doubles of the clouds: a real HTTP server that gives out tokens, checks them and signatures, and answers.
 
 What it checks is written after the vendors' documents and not after our code: signatures are recomputed from the
-request as it came, tokens run out by the server's own clock, and whoever is not let in is told in the vendor's words.
+request as it came, tokens run out by the server's own clock, and anyone who is not let in is reported in the vendor's words.
 """
 
 from __future__ import annotations
@@ -128,11 +128,11 @@ def signature_of(
     lines += [f"{name}:{' '.join(headers[name].split())}" for name in names]
     lines += ["", ";".join(names), hashlib.sha256(body).hexdigest()]
     canonical = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    told = f"AWS4-HMAC-SHA256\n{headers['x-amz-date']}\n{day}/{region}/{service}/{end}\n{canonical}"
+    reported = f"AWS4-HMAC-SHA256\n{headers['x-amz-date']}\n{day}/{region}/{service}/{end}\n{canonical}"
     key = ("AWS4" + secrets[access]).encode()
     for text in (day, region, service, end):
         key = hmac.digest(key, text.encode(), "sha256")
-    return hmac.digest(key, told.encode(), "sha256").hex()
+    return hmac.digest(key, reported.encode(), "sha256").hex()
 
 
 class Refused(Exception):
@@ -227,11 +227,11 @@ class Cloud:
         claims = json.loads(_unpadded(signed.split(".")[1]))
         assert claims["scope"] == GOOGLE_SCOPE
         if not claims["iat"] - CLOCK_SKEW_SECONDS <= self.now() <= claims["exp"]:
-            told = (
+            text = (
                 "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "
                 "Check your iat and exp values in the JWT claim."
             )
-            raise Refused(400, {"error": "invalid_grant", "error_description": told})
+            raise Refused(400, {"error": "invalid_grant", "error_description": text})
         return self.grant()
 
     def entra_token(self, body: bytes) -> dict[str, Any]:
@@ -239,12 +239,12 @@ class Cloud:
         assert fields["grant_type"] == "client_credentials"
         assert fields["scope"].endswith("/.default")
         if fields["client_id"] != CLIENT:
-            told = f"AADSTS700016: Application with identifier '{fields['client_id']}' was not found. Trace ID: 1"
-            raise Refused(400, {"error": "unauthorized_client", "error_description": told})
+            text = f"AADSTS700016: Application with identifier '{fields['client_id']}' was not found. Trace ID: 1"
+            raise Refused(400, {"error": "unauthorized_client", "error_description": text})
         assertion = fields.get("client_assertion")
         if fields.get("client_secret") != self.client_secret and assertion != "platform-token":
-            told = "AADSTS7000215: Invalid client secret provided. Trace ID: 1-2-3 Correlation ID: 4"
-            raise Refused(401, {"error": "invalid_client", "error_description": told})
+            text = "AADSTS7000215: Invalid client secret provided. Trace ID: 1-2-3 Correlation ID: 4"
+            raise Refused(401, {"error": "invalid_client", "error_description": text})
         return self.grant()
 
     # Who may come in
@@ -254,22 +254,22 @@ class Cloud:
         if token == API_KEY:
             return
         if self.tokens.get(token, 0.0) <= self.now():
-            told = f"Request had invalid authentication credentials: {token}"
-            raise Refused(401, {"error": {"code": 401, "message": told, "status": "UNAUTHENTICATED"}})
+            text = f"Request had invalid authentication credentials: {token}"
+            raise Refused(401, {"error": {"code": 401, "message": text, "status": "UNAUTHENTICATED"}})
 
     def check_signature(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         try:
             due = signature_of(method, target, headers, body, self.keys)
         except KeyError:
-            told = "The security token included in the request is invalid."
-            raise Refused(403, {"message": told}) from None
+            text = "The security token included in the request is invalid."
+            raise Refused(403, {"message": text}) from None
         signed_at = datetime.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
         if abs(self.now() - signed_at) > CLOCK_SKEW_SECONDS:
-            told = f"Signature expired: {headers['x-amz-date']} is now earlier than 20261116T000000Z (5 min.)"
-            raise Refused(403, {"message": told})
+            text = f"Signature expired: {headers['x-amz-date']} is now earlier than 20261116T000000Z (5 min.)"
+            raise Refused(403, {"message": text})
         if not headers["authorization"].endswith(f"Signature={due}"):
-            told = "The request signature we calculated does not match the signature you provided."
-            raise Refused(403, {"message": told})
+            text = "The request signature we calculated does not match the signature you provided."
+            raise Refused(403, {"message": text})
         if headers.get("x-amz-security-token", "") != self.session_token:
             raise Refused(403, {"message": "The security token included in the request is expired"})
 
@@ -278,7 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     owner: Cloud
 
-    def log_message(self, *told: object) -> None: ...
+    def log_message(self, *reported: object) -> None: ...
 
     def do_GET(self) -> None:
         self._answer(b"")
@@ -330,8 +330,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._enter_aws(headers, body)
         elif "api-key" in headers:
             if headers["api-key"] != API_KEY:
-                told = "Access denied due to invalid subscription key or wrong API endpoint."
-                raise Refused(401, {"error": {"code": "401", "message": told}})
+                text = "Access denied due to invalid subscription key or wrong API endpoint."
+                raise Refused(401, {"error": {"code": "401", "message": text}})
         else:
             self.owner.check_bearer(headers)
 
@@ -381,7 +381,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._write(b"".join(frames[half:]))
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
-            pass  # whoever asked has left
+            pass  # the client has left
         finally:
             cloud.streaming -= 1
 

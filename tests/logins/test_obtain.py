@@ -1,4 +1,4 @@
-"""Each login against a double of its cloud: what is sent, what comes of it, and what is told when it fails."""
+"""Each login against a double of its cloud: what is sent, what comes of it, and what is reported when it fails."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def entra(cloud: Cloud, secret: str = CLIENT_SECRET, client: str = CLIENT) -> En
 
 
 def failure(login: Login) -> LoginFailed:
-    with pytest.raises(LoginFailed) as told:
+    with pytest.raises(LoginFailed) as reported:
         obtain(login)
-    return told.value
+    return reported.value
 
 
 def test_a_service_account_signs_for_a_token(tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_application_default_credentials_are_found(tmp_path: Path, monkeypatch: 
         assert obtain(GoogleLogin()).secret in cloud.tokens
 
 
-def test_credentials_that_name_the_project_that_pays_have_it_told(
+def test_credentials_that_name_the_project_that_pays_have_it_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`gcloud auth application-default login` leaves a quota project, which Google wants to be told."""
+    """`gcloud auth application-default login` leaves a quota project, which Google wants to know."""
     pytest.importorskip("google.auth", reason="the extra wireglot[vertex]")
     with Cloud() as cloud:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", google(tmp_path, cloud).key_file)
@@ -61,7 +61,7 @@ def test_credentials_that_name_the_project_that_pays_have_it_told(
         assert obtain(GoogleLogin()).headers == (("x-goog-user-project", "pays"),)
 
 
-def test_a_machine_with_a_wrong_clock_is_told_so(tmp_path: Path) -> None:
+def test_a_machine_with_a_wrong_clock_is_informed(tmp_path: Path) -> None:
     pytest.importorskip("google.auth", reason="the extra wireglot[vertex]")
     with Cloud() as cloud:
         cloud.skew = 7200
@@ -70,7 +70,7 @@ def test_a_machine_with_a_wrong_clock_is_told_so(tmp_path: Path) -> None:
     assert "clock" in failed.fix
 
 
-def test_the_wrong_key_of_a_service_account_is_told_with_the_fix(tmp_path: Path) -> None:
+def test_the_wrong_key_of_a_service_account_is_reported_with_the_fix(tmp_path: Path) -> None:
     pytest.importorskip("google.auth", reason="the extra wireglot[vertex]")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -102,13 +102,13 @@ def test_without_google_credentials_the_fix_names_the_three_ways(
     )
 
 
-def test_a_google_file_that_is_gone_is_told_by_its_name(tmp_path: Path) -> None:
+def test_a_google_file_that_is_gone_is_reported_by_its_name(tmp_path: Path) -> None:
     pytest.importorskip("google.auth", reason="the extra wireglot[vertex]")
     failed = failure(GoogleLogin(str(tmp_path / "gone.json")))
     assert failed.message == "gone.json cannot be used (FileNotFoundError)"
 
 
-def test_a_default_google_file_that_is_a_folder_is_told_by_its_variable(
+def test_a_default_google_file_that_is_a_folder_is_reported_by_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("google.auth", reason="the extra wireglot[vertex]")
@@ -125,7 +125,7 @@ def test_the_life_of_a_google_token_is_what_is_left_of_it() -> None:
         assert 3590 < google_seconds(expiry) <= 3600
 
 
-def test_a_dead_host_is_told_as_the_network(tmp_path: Path) -> None:
+def test_a_dead_host_is_reported_as_the_network(tmp_path: Path) -> None:
     with Cloud() as cloud:
         login = entra(cloud)
     failed = failure(login)
@@ -134,7 +134,7 @@ def test_a_dead_host_is_told_as_the_network(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["google", "aws"])
-def test_a_missing_extra_is_told_in_one_line_that_names_it(
+def test_a_missing_extra_is_reported_in_one_line_that_names_it(
     package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for module in ("google.auth", "botocore.session", "botocore"):
@@ -172,7 +172,7 @@ def test_a_machine_gets_a_token_by_being_itself() -> None:
         assert "resource=https%3A%2F%2Fcognitiveservices.azure.com&client_id=who" in asked
 
 
-def test_a_machine_without_an_identity_is_told_what_else_there_is() -> None:
+def test_a_machine_without_an_identity_is_shown_what_else_there_is() -> None:
     with Cloud() as cloud:
         url = cloud.url
     assert "AZURE_CLIENT_SECRET" in failure(EntraLogin(metadata=url)).fix
@@ -185,7 +185,7 @@ def test_a_machine_without_an_identity_is_told_what_else_there_is() -> None:
         ("nobody", CLIENT_SECRET, "AADSTS700016", "check `client`"),
     ],
 )
-def test_what_entra_refuses_is_told_in_its_words_with_the_fix(
+def test_what_entra_refuses_is_reported_in_its_words_with_the_fix(
     client: str, secret: str, said: str, fix: str
 ) -> None:
     with Cloud() as cloud:
@@ -196,7 +196,7 @@ def test_what_entra_refuses_is_told_in_its_words_with_the_fix(
     assert secret not in failed.message + failed.fix
 
 
-def test_a_token_endpoint_that_answers_with_something_else_is_told() -> None:
+def test_a_token_endpoint_that_answers_with_something_else_is_reported() -> None:
     with Cloud() as cloud:
         login = EntraLogin(tenant="elsewhere", client=CLIENT, secret="x", authority=cloud.url)
         assert "401" in failure(login).message
@@ -213,7 +213,7 @@ def test_no_redirect_takes_a_secret_along() -> None:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, *told: object) -> None: ...
+        def log_message(self, *reported: object) -> None: ...
 
     with Cloud() as there:
         server = HTTPServer(("127.0.0.1", 0), Elsewhere)
@@ -311,7 +311,7 @@ def test_no_login_or_grant_shows_a_secret() -> None:
         ("m" * 301, "m" * 300),
     ],
 )
-def test_whatever_entra_refuses_with_is_told_as_a_failure(said: object, message: str) -> None:
+def test_whatever_entra_refuses_with_is_reported_as_a_failure(said: object, message: str) -> None:
     failed = _refused(EntraLogin(secret="x"), 400, {"error_description": said})
     assert (failed.message, str(failed)) == (message, message)
 
@@ -334,7 +334,7 @@ def test_each_code_of_entra_has_its_fix(said: str, fix: str) -> None:
     assert _refused(EntraLogin(secret="x"), 400, {"error": said}).fix == fix
 
 
-def test_a_machine_whose_identity_is_refused_is_told_the_other_ways() -> None:
+def test_a_machine_whose_identity_is_refused_is_given_the_other_ways() -> None:
     fix = _refused(EntraLogin(), 400, {"error": "identity_not_found"}).fix
     assert fix == (
         "give this machine a managed identity, or name an application: AZURE_TENANT_ID, AZURE_CLIENT_ID and "
@@ -365,6 +365,6 @@ def test_each_refusal_of_google_has_its_fix(said: str, fix: str) -> None:
     assert google_fix(Exception(said)) == fix
 
 
-@pytest.mark.parametrize("told", ["nan", "inf", 1e400, "9" * 400])
-def test_a_life_that_is_no_number_of_seconds_is_none(told: object) -> None:
-    assert _seconds({"expires_in": told}) == 0.0
+@pytest.mark.parametrize("reported", ["nan", "inf", 1e400, "9" * 400])
+def test_a_life_that_is_no_number_of_seconds_is_none(reported: object) -> None:
+    assert _seconds({"expires_in": reported}) == 0.0

@@ -15,7 +15,7 @@ from wireglot.logins.renewal import EARLY_SECONDS, FRESH_SECONDS, LEEWAY_SECONDS
 
 
 class Giver:
-    """Whoever gives out grants, as slowly and as badly as it is told."""
+    """The one that gives out grants, as slowly and as badly as it is asked to."""
 
     def __init__(self, seconds: float = 3600.0) -> None:
         self.seconds = seconds
@@ -50,10 +50,10 @@ class Clock:
 
 
 def made(
-    giver: Giver, told: Callable[[Grant | LoginFailed], None] = lambda outcome: None
+    giver: Giver, reported: Callable[[Grant | LoginFailed], None] = lambda outcome: None
 ) -> tuple[Renewal, Clock]:
     clock = Clock()
-    return Renewal(giver, told, clock), clock
+    return Renewal(giver, reported, clock), clock
 
 
 async def asked(renewal: Renewal) -> str:
@@ -147,7 +147,7 @@ def test_what_has_no_end_is_never_renewed() -> None:
     run(main)
 
 
-def test_a_renewal_that_fails_is_told_to_nobody_while_the_old_one_is_good_and_tried_again_later() -> None:
+def test_a_renewal_that_fails_is_reported_to_nobody_while_the_old_one_is_good_and_tried_again_later() -> None:
     async def main() -> None:
         heard: list[Grant | LoginFailed] = []
         giver = Giver()
@@ -175,7 +175,7 @@ def test_a_renewal_that_fails_is_told_to_nobody_while_the_old_one_is_good_and_tr
     run(main)
 
 
-def test_without_any_grant_all_are_told_the_reason_and_its_giver_is_left_alone_for_a_while() -> None:
+def test_without_any_grant_all_are_given_the_reason_and_its_giver_is_left_alone_for_a_while() -> None:
     async def main() -> None:
         giver = Giver()
         giver.raises = LoginFailed("no such account", "make one")
@@ -194,7 +194,7 @@ def test_without_any_grant_all_are_told_the_reason_and_its_giver_is_left_alone_f
     run(main)
 
 
-def test_whoever_leaves_while_waiting_takes_nothing_from_the_others() -> None:
+def test_anyone_who_leaves_while_waiting_takes_nothing_from_the_others() -> None:
     async def main() -> None:
         giver = Giver()
         renewal, _ = made(giver)
@@ -252,15 +252,15 @@ def test_a_grant_that_is_refused_while_it_is_renewed_is_used_by_nobody_any_more(
     run(main)
 
 
-def test_what_a_library_raises_is_told_by_its_name_and_not_by_its_words() -> None:
+def test_what_a_library_raises_is_reported_by_its_name_and_not_by_its_words() -> None:
     async def main() -> None:
         giver = Giver()
         giver.raises = KeyError("s3cret-value")
         renewal, _ = made(giver)
-        with pytest.raises(LoginFailed, match="KeyError") as told:
+        with pytest.raises(LoginFailed, match="KeyError") as reported:
             await asked(renewal)
-        assert told.value.message == "signing in failed (KeyError)"
-        assert told.value.fix == "see the library's own manual"
+        assert reported.value.message == "signing in failed (KeyError)"
+        assert reported.value.fix == "see the library's own manual"
 
     run(main)
 
@@ -268,15 +268,15 @@ def test_what_a_library_raises_is_told_by_its_name_and_not_by_its_words() -> Non
 def test_a_token_that_has_run_out_when_it_is_given_tells_of_the_clock() -> None:
     async def main() -> None:
         renewal, _ = made(Giver(seconds=-30))
-        with pytest.raises(LoginFailed) as told:
+        with pytest.raises(LoginFailed) as reported:
             await asked(renewal)
-        assert told.value.message == "the token that was given has run out already"
-        assert told.value.fix == "set the clock of this machine"
+        assert reported.value.message == "the token that was given has run out already"
+        assert reported.value.fix == "set the clock of this machine"
 
     run(main)
 
 
-def test_whoever_never_answers_is_not_waited_for_without_end() -> None:
+def test_anyone_who_never_answers_is_not_waited_for_without_end() -> None:
     async def main() -> None:
         giver = Giver()
         giver.open.clear()
@@ -304,7 +304,7 @@ def test_a_loop_that_ends_while_somebody_is_asked_is_no_error() -> None:
 
 @pytest.mark.parametrize("seconds", [math.nan, -math.inf, -1.0, 0.0])
 def test_a_grant_whose_end_is_no_time_to_come_is_none_and_is_asked_for_again(seconds: float) -> None:
-    """Not a number is never reached: whoever waited for it waited for good."""
+    """Not a number is never reached: the one that waited for it waited for good."""
 
     async def work() -> None:
         giver = Giver(seconds)

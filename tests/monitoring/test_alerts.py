@@ -24,8 +24,10 @@ needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not he
 def test_an_alert_asks_for_what_a_gateway_tells(alert: Alert) -> None:
     asked = checked(alert.expression)
     assert set(alert.annotations) == {"summary", "description"}
-    told = {label for text in alert.annotations.values() for label in re.findall(r"\$labels\.(\w+)", text)}
-    assert told <= left(asked), "a sentence with a hole in it"
+    reported = {
+        label for text in alert.annotations.values() for label in re.findall(r"\$labels\.(\w+)", text)
+    }
+    assert reported <= left(asked), "a sentence with a hole in it"
 
 
 def test_all_rules_are_read() -> None:

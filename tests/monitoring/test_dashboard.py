@@ -25,7 +25,7 @@ ASKED = [
 
 def test_the_file_is_as_its_panels_are() -> None:
     assert dashboard.FILE.read_text(encoding="utf-8") == dashboard.written(), (
-        "python -m tools.monitoring.dashboard writes it anew"
+        "python -m tools.monitoring.dashboard writes it again"
     )
 
 
@@ -36,7 +36,7 @@ def test_an_expression_asks_for_what_a_gateway_tells(panel: Panel, query: Query)
     for labels in asked.metrics.values():
         assert {"job", "instance"} <= labels, "of the gateways that are chosen"
     if panel.kind == "timeseries" and len(panel.queries) > 1:
-        assert query.legend, "two lines without names cannot be told apart"
+        assert query.legend, "two lines without names cannot be distinguished"
 
 
 def test_no_counter_is_shown_without_its_rate() -> None:
@@ -75,7 +75,7 @@ def test_panels_have_ids_of_their_own_and_do_not_lie_on_one_another() -> None:
 
 
 def test_it_belongs_to_no_grafana_in_particular() -> None:
-    """Whoever imports it chooses the Prometheus; nobody is asked for a source that is not there."""
+    """Anyone who imports it chooses the Prometheus; nobody is asked for a source that is not there."""
     assert "id" not in DOCUMENT
     sources = {panel["datasource"]["uid"] for panel in PANELS}
     sources |= {target["datasource"]["uid"] for panel in PANELS for target in panel["targets"]}

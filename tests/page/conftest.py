@@ -76,10 +76,10 @@ def opened(browser: Browser) -> Iterator[Opened]:
             found.dismiss()
 
         def console(message):
-            told = message.text
+            reported = message.text
             # What the browser says of a refusal that a test asks for, and of a gateway that ends while it looks.
-            if message.type == "error" and not told.startswith("Failed to load resource:"):
-                faults.append(f"on the console: {told}")
+            if message.type == "error" and not reported.startswith("Failed to load resource:"):
+                faults.append(f"on the console: {reported}")
 
         def request(asked):
             if not asked.url.startswith((origin, "blob:", "data:")):

@@ -105,7 +105,7 @@ def trace(at: float, **fields: Any) -> dict[str, Any]:
             "path": "$.thinking.budget_tokens",
             "pointer": "/thinking/budget_tokens",
             "upstream": "/reasoning_effort",
-            "detail": "told as an effort",
+            "detail": "reported as an effort",
         },
         {
             "feature": "tool_result.error",
@@ -115,7 +115,7 @@ def trace(at: float, **fields: Any) -> dict[str, Any]:
             "path": "$.messages[2].content[1]",
             "pointer": "/messages/2/content/1",
             "upstream": "/messages/4",
-            "detail": "told in words",
+            "detail": "reported in words",
         },
     ]
     upstream = _frames("openai-chat", 380, 55)

@@ -54,7 +54,7 @@ class StandIn:
         self.traces: dict[str, dict[str, Any]] = {}
         self.asked: list[tuple[str, str, Any]] = []
         self.origin = ""
-        self._told: list[tuple[str, Any]] = []
+        self._reported: list[tuple[str, Any]] = []
         self._changed = threading.Condition()
         self._ended = False
 
@@ -79,7 +79,7 @@ class StandIn:
 
     def tell(self, event: str, document: Any) -> None:
         with self._changed:
-            self._told.append((event, document))
+            self._reported.append((event, document))
             self._changed.notify_all()
 
     def end(self) -> None:
@@ -90,8 +90,8 @@ class StandIn:
     def events_after(self, seen: int) -> list[tuple[str, Any]] | None:
         """The next ones; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self._told) > seen or self._ended, timeout=5)
-            return None if self._ended else self._told[seen:]
+            self._changed.wait_for(lambda: len(self._reported) > seen or self._ended, timeout=5)
+            return None if self._ended else self._reported[seen:]
 
 
 class _Handler(BaseHTTPRequestHandler):

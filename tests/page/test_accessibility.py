@@ -28,7 +28,7 @@ VIEWS = {
 
 def found_by(axe: str, page: Any) -> list[str]:
     page.evaluate(axe)
-    told = page.evaluate(
+    reported = page.evaluate(
         "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
     )
     return [
@@ -37,7 +37,7 @@ def found_by(axe: str, page: Any) -> list[str]:
             str(node["target"]) + " " + node["any"][0]["message"] if node["any"] else str(node["target"])
             for node in violation["nodes"][:4]
         )
-        for violation in told["violations"]
+        for violation in reported["violations"]
     ]
 
 

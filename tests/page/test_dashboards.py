@@ -45,7 +45,7 @@ def _drawn(page: Page, title: str) -> int:
     return found
 
 
-def test_without_prices_no_cost_is_told(stand_in, opened):
+def test_without_prices_no_cost_is_reported(stand_in, opened):
     stand_in.documents |= documents(time.time())
     page = stand_in.documents[DASHBOARD]
     nothing = {"cost": 0, "unpriced": page["total"]["requests"] - page["total"]["open"]}
@@ -76,7 +76,7 @@ def test_a_single_moment_is_drawn_in_every_chart(stand_in, opened):
     expect(numbers.get_by_role("row")).to_have_count(2)
 
 
-def test_the_numbers_of_a_moment_are_told_where_one_points(stand_in, opened):
+def test_the_numbers_of_a_moment_are_reported_where_one_points(stand_in, opened):
     stand_in.documents |= documents(time.time())
     page = opened(stand_in.origin + "/inspector/dash")
     chart = page.get_by_role("figure").filter(has=page.get_by_role("heading", name="Requests", exact=True))

@@ -61,6 +61,6 @@ def test_the_lock_names_no_host_and_has_a_hash_for_every_package():
 
 
 def test_what_is_in_the_bundle_has_its_licence_beside_it():
-    told = (ASSETS / "LICENSES.txt").read_text(encoding="utf-8")
+    reported = (ASSETS / "LICENSES.txt").read_text(encoding="utf-8")
     for name in json.loads((ROOT / "page/package.json").read_text(encoding="utf-8"))["dependencies"]:
-        assert re.search(rf"^{re.escape(name)} \d", told, re.MULTILINE), name
+        assert re.search(rf"^{re.escape(name)} \d", reported, re.MULTILINE), name

@@ -130,7 +130,7 @@ def test_the_same_request_goes_to_another_model_and_the_answers_are_compared(gat
     page.get_by_role("link", name="Replay …").click()
     page.get_by_label("Send it to").fill("demo/demo")
     expect(page.get_by_role("status").filter(has_text="Goes to")).to_contain_text("mine/")
-    # What was told meanwhile takes nothing away of what is typed.
+    # What was reported meanwhile takes nothing away of what is typed.
     expect(page.get_by_label("Send it to")).to_have_value("demo/demo")
     page.get_by_label("Send it to").press("Enter")
     expect(page.get_by_role("status").filter(has_text="Goes to")).to_contain_text("demo/demo")

@@ -80,14 +80,14 @@ def hostile_trace(words: str) -> dict[str, Any]:
         return json.dumps(everywhere(json.loads(text), words, shape))
 
     def frames(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        told = []
+        reported = []
         for frame in listed:
             lines = [
                 f"data: {body(line[6:])}" if line.startswith("data: {") else line
                 for line in frame["data"].split("\n")
             ]
-            told.append({"ms": frame["ms"], "data": "\n".join(lines)})
-        return told
+            reported.append({"ms": frame["ms"], "data": "\n".join(lines)})
+        return reported
 
     attempt = made["attempts"][0]
     safe = frozenset(
@@ -139,14 +139,14 @@ def test_two_hundred_hostile_rows_conversations_keys_and_providers_are_text(stan
         {**everywhere(row(number, at - number), words, shown), "at": at - number}
         for number, words in enumerate(PROBES)
     ]
-    told = documents(at)
-    stand_in.documents |= told
+    reported = documents(at)
+    stand_in.documents |= reported
     stand_in.documents["GET", "/conversations"] = {
         "conversations": [
             {"session": words, "client": words, "turns": 2, "first_at": at, "last_at": at} for words in PROBES
         ]
     }
-    setup = told["GET", "/setup"]
+    setup = reported["GET", "/setup"]
     setup["providers"] = [
         {"name": words, "title": words, "on": False, "why": words, "dialects": [words]} for words in PROBES
     ]
@@ -154,11 +154,11 @@ def test_two_hundred_hostile_rows_conversations_keys_and_providers_are_text(stan
         {"name": words, "title": words, "kind": "sh", "text": words, "run": words} for words in PROBES
     ]
     setup["models"] = list(PROBES)
-    told["GET", "/keys"]["data"] = [
+    reported["GET", "/keys"]["data"] = [
         {"name": words, "prefix": words, "state": words, "models": [words], "stored": True, "used": {}}
         for words in PROBES
     ]
-    dashboard = told["GET", "/dashboard"]
+    dashboard = reported["GET", "/dashboard"]
     dashboard["groups"] = [{**dashboard["groups"][0], "name": words} for words in PROBES[:30]]
     dashboard["losses"] = [{"feature": words, "requests": 1} for words in PROBES]
     dashboard["health"]["providers"] = [

@@ -54,7 +54,7 @@ def test_each_column_has_its_heading_for_those_who_hear_the_list(stand_in, opene
     expect(headings.nth(3)).to_have_text("Answered by")
 
 
-def test_a_search_is_told_how_far_it_looked_and_goes_on(stand_in, opened):
+def test_a_search_is_shown_how_far_it_looked_and_goes_on(stand_in, opened):
     at = time.time()
     pieces = {
         None: {"rows": [], "next": "req-000002"},

@@ -122,8 +122,8 @@ def test_both_sides_are_linked_and_every_loss_stands_at_its_place(
 
     for declared in client.locator(".declared > summary").all():
         declared.click()
-    told = traffic.get(f"exchanges/{last['id']}")
-    placed = [loss for loss in told["losses"] if loss["document"] == "request" and loss.get("pointer")]
+    reported = traffic.get(f"exchanges/{last['id']}")
+    placed = [loss for loss in reported["losses"] if loss["document"] == "request" and loss.get("pointer")]
     assert len(placed) == sum(last["losses"].values())
     expect(client.locator(".loss-mark")).to_have_count(len(placed))
     expect(client.locator(".reading > .loss-mark")).to_have_count(0)

@@ -87,7 +87,7 @@ def test_a_view_fits_on_a_phone(view, stand_in, opened):
 
 def agents_of_a_conversation(at: float) -> list[dict[str, Any]]:
     """Rows, the newest first: a main agent, one that it started, one that this started, and two in a ring."""
-    told = [
+    reported = [
         ("main", "main", "", "", ""),
         ("main", "main", "", "", ""),
         ("subagent", "subagent", "Explore", "a1", ""),
@@ -118,7 +118,7 @@ def agents_of_a_conversation(at: float) -> list[dict[str, Any]]:
             "agent_id": id,
             "parent_agent_id": parent,
         }
-        for number, (purpose, word, name, id, parent) in enumerate(told)
+        for number, (purpose, word, name, id, parent) in enumerate(reported)
     ]
 
 

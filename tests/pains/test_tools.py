@@ -103,7 +103,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("model", ["gemini-2.5-pro", "gemini-3-pro"])
-def test_gemini_gets_a_schema_it_accepts_and_the_caller_is_told(model):
+def test_gemini_gets_a_schema_it_accepts_and_the_caller_is_informed(model):
     """A14: Gemini refuses $ref, const, exclusiveMinimum, type arrays, required of unknown properties."""
     tool = {"name": "f", "description": "F.", "input_schema": SCHEMA}
     rendered = translate_request(

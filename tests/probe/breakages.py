@@ -59,7 +59,7 @@ def without(*marks: str) -> Change:
     return frames(lose)
 
 
-def refuse(status: int, *marks: str, message: str = "The double was told to refuse this.") -> Change:
+def refuse(status: int, *marks: str, message: str = "The double was asked to refuse this.") -> Change:
     """Requests that hold all of these texts."""
 
     def change(served: Served) -> Served:

@@ -39,7 +39,7 @@ class Served:
     def with_frames(self, frames: list[str]) -> Served:
         return replace(self, body="".join(f"{frame}\n\n" for frame in frames).encode())
 
-    def error(self, status: int, message: str = "The double was told to refuse this.") -> Served:
+    def error(self, status: int, message: str = "The double was asked to refuse this.") -> Served:
         made = refused(self.dialect, ApiError(kind_of_status(status), message, status))
         return replace(self, status=status, headers=dict(made.headers), body=made.body)
 

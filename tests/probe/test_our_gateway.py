@@ -59,9 +59,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A process of its own; where it listens."""
     folder = tmp_path_factory.mktemp("gateway")
     (folder / "wireglot.toml").write_text(_TOML)
-    told = folder / "told.log"
+    reported = folder / "reported.log"
     environ = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    with told.open("wb") as log:
+    with reported.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "wireglot", "serve", "--config", "wireglot.toml"],
             cwd=folder,
@@ -70,8 +70,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stderr=log,
         )
     try:
-        wait_until(lambda: listening(told) is not None)
-        found = listening(told)
+        wait_until(lambda: listening(reported) is not None)
+        found = listening(reported)
         assert found is not None
         yield found
     finally:
@@ -96,6 +96,6 @@ def test_our_gateway_passes_every_case(gateway: str, dialect: str, model: str) -
     assert missing.keys() <= MAY_BE_MISSING.get(model, set()), missing
     for finding in missing.values():
         refused = [each.status for each in finding.exchanges if each.status != 200]
-        told = {name for each in finding.exchanges for name in each.left_out}
-        assert refused or told, f"{finding.id}: nobody was told: {finding.words}"
+        reported = {name for each in finding.exchanges for name in each.left_out}
+        assert refused or reported, f"{finding.id}: nobody was informed: {finding.words}"
     assert score_of(cases, findings).percent == 100

@@ -37,7 +37,7 @@ def test_every_recipe_that_is_shipped_is_run() -> None:
     assert {path.stem for path in SHIPPED.glob("*.toml")} == set(DEFAULT)
 
 
-def test_a_file_that_is_no_recipe_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_recipe_is_reported(tmp_path: Path) -> None:
     bad = tmp_path / "mine.toml"
     bad.write_text('name = "mine"\n')
     with pytest.raises(BadRecipe, match="start"):

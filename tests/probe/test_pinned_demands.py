@@ -1,7 +1,7 @@
 """Pinned: what the probe's readers say where one field of a good answer is missing or of another type.
 
 Each field of the demo model's answers in turn, whole and streamed. A reader that no longer looks at a field
-shows here. `WIREGLOT_UPDATE=1 pytest tests/probe/test_pinned_demands.py` writes the files anew.
+shows here. `WIREGLOT_UPDATE=1 pytest tests/probe/test_pinned_demands.py` writes the files again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pinned: what the probe sends, what it concludes of the demo model, and which limits it suggests.
 
 The other tests say that a case fails where its rule is broken; these files make each change of a question
-visible in a review. `WIREGLOT_UPDATE=1 pytest tests/probe/test_pinned_requests.py` writes them anew.
+visible in a review. `WIREGLOT_UPDATE=1 pytest tests/probe/test_pinned_requests.py` writes them again.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ RESPONSE: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("told", "input", "cached"),
+    ("reported", "input", "cached"),
     [
         ({}, 5, None),
         ({"cache_read_input_tokens": 7}, 12, 7),
@@ -58,9 +58,9 @@ RESPONSE: Final[dict[str, Any]] = {
     ],
 )
 def test_anthropics_input_is_counted_with_what_the_cache_read_and_wrote(
-    told: dict[str, int], input: int, cached: int | None
+    reported: dict[str, int], input: int, cached: int | None
 ) -> None:
-    reply = WIRES["anthropic"].read({**MESSAGE, "usage": {**MESSAGE["usage"], **told}})
+    reply = WIRES["anthropic"].read({**MESSAGE, "usage": {**MESSAGE["usage"], **reported}})
     assert reply.usage is not None
     assert (reply.usage.input, reply.usage.cached, reply.usage.output) == (input, cached, 3)
 

@@ -523,7 +523,7 @@ CONVERSATIONS: dict[str, Request] = {
         user(Text("a"), TELLING, STRANGE, Foreign(CHAT, "own", {}, "own words")),
         assistant(ToolCall("1", "f", "{}")),
         user(
-            ToolResult(  # parts of their own: places are told by identity
+            ToolResult(  # parts of their own: places are distinguished by identity
                 "1",
                 (copy(TELLING), Text("b"), copy(STRANGE), Foreign(CHAT, "own", {}, "own words")),
             )

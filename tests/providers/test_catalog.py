@@ -284,11 +284,11 @@ def stated(name: str) -> set[str]:
 
 @rows("name", names())
 def test_every_limit_names_its_source_and_date(name: str) -> None:
-    """[X15] A limit belongs to an endpoint, and whoever doubts it can look it up: none without a source and
+    """[X15] A limit belongs to an endpoint, and anyone who doubts it can look it up: none without a source and
     its date, and no source for what the file does not say."""
-    told = {limit for source in provider(name).sources for limit in source.limits}
-    assert stated(name) - told == set()
-    assert told - stated(name) == set()
+    reported = {limit for source in provider(name).sources for limit in source.limits}
+    assert stated(name) - reported == set()
+    assert reported - stated(name) == set()
 
 
 def test_a_source_without_a_date_is_refused() -> None:

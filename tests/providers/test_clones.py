@@ -267,7 +267,7 @@ def test_a_picture_keeps_its_list() -> None:
 
 @pytest.mark.parametrize(("name", "model"), [("groq", "openai/gpt-oss-120b"), ("deepseek", "deepseek-flash")])
 def test_a_chat_clients_own_lists_are_joined_where_they_are_refused(name: str, model: str) -> None:
-    """[L12] Groq and DeepSeek answer 400 to lists, whoever wrote them."""
+    """[L12] Groq and DeepSeek answer 400 to lists, no matter who wrote them."""
     body = {
         "model": model,
         "messages": [

@@ -90,9 +90,9 @@ def test_a_format_that_cannot_be_enforced_is_asked_for() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     outcome = fitted(request(output=OutputFormat("schema", schema)), Limits(output_formats=("json",)))
     assert outcome.request.output == OutputFormat("json")
-    told = outcome.request.messages[0]
-    assert told.role == "system"
-    assert '"properties"' in msgspec.json.encode(told).decode().replace("\\", "")
+    reported = outcome.request.messages[0]
+    assert reported.role == "system"
+    assert '"properties"' in msgspec.json.encode(reported).decode().replace("\\", "")
     assert features(outcome) == [("output_format", "approximated")]
 
 
@@ -189,7 +189,7 @@ def test_who_takes_both_names_of_the_limit_gets_the_clients() -> None:
         assert out.value[name] == 9
 
 
-def test_mistral_is_told_its_seed() -> None:
+def test_mistral_is_given_its_seed() -> None:
     asked = {"messages": [{"role": "user", "content": "hi"}], "seed": 7, "store": False}
     out = translate_request(asked, source="openai-chat", target="openai-chat", provider="mistral", model="m")
     assert out.value["random_seed"] == 7

@@ -75,7 +75,7 @@ def test_two_signed_thoughts_stay_two() -> None:
     ]
 
 
-def test_thoughts_that_are_not_sent_are_told_piece_by_piece() -> None:
+def test_thoughts_that_are_not_sent_are_reported_piece_by_piece() -> None:
     body = gemini(thought("I look it "), thought("up."))
     sent = translate_request(
         body, source="gemini", target="openai-chat", model="gpt-5.5", provider="openai", context=CONTEXT

@@ -1,7 +1,7 @@
 """Pinned fits: what an endpoint with one limit gets of a conversation that runs into it, and what is declared.
 
 The other tests of `fit` say why; these files show every bend, and make each change of one visible in a review.
-`WIREGLOT_UPDATE=1 pytest tests/providers/test_fit_pinned.py` writes them anew.
+`WIREGLOT_UPDATE=1 pytest tests/providers/test_fit_pinned.py` writes them again.
 """
 
 import json
@@ -139,7 +139,7 @@ def test_tools_that_came_before_are_fitted_like_any(tools):
         assert {name: bent(asked, to, context) for name, to in ENDPOINTS.items()} == fresh
 
 
-def test_tools_that_came_before_are_the_same_objects_where_nothing_is_to_be_told():
+def test_tools_that_came_before_are_the_same_objects_where_nothing_is_to_be_reported():
     tools = (Tool("look", schema={"type": "object", "properties": {"a": {"type": "string"}}}),)
     limits = Limits(tool_schema="gemini-openapi", tool_name="[a-z]+")
     context = remembering(tools)

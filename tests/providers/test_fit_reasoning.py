@@ -52,8 +52,8 @@ def test_what_another_provider_wrote_is_not_its_own_in_the_same_dialect_either()
     )
     context = Context(provider="one", model="m")
     outcome = fit(wanted, Limits(reasoning="own"), context, "openai-chat", foreign=False)
-    told = [part.text for part in outcome.request.messages[1].content if isinstance(part, Reasoning)]
-    assert told == ["a", "c"]
+    reported = [part.text for part in outcome.request.messages[1].content if isinstance(part, Reasoning)]
+    assert reported == ["a", "c"]
     assert [(loss.feature, loss.action) for loss in outcome.losses] == [("reasoning.text", "dropped")]
 
 

@@ -23,7 +23,7 @@ from wireglot.providers.spec import limits_for
 
 
 @rows(
-    ("thinking", "limits", "expected", "told"),
+    ("thinking", "limits", "expected", "reported"),
     [
         (Thinking(effort="high"), Limits(thinking="budget"), Thinking("on", budget=24576), "thinking.effort"),
         (
@@ -85,12 +85,12 @@ from wireglot.providers.spec import limits_for
     ],
 )
 def test_thinking_in_the_only_form_a_model_takes(
-    thinking: Thinking, limits: Limits, expected: Thinking, told: str | None
+    thinking: Thinking, limits: Limits, expected: Thinking, reported: str | None
 ) -> None:
     """R-DA-14, R-DA-15, PAINS 23"""
     outcome = fitted(request(thinking=thinking), limits)
     assert outcome.request.thinking == expected
-    assert [loss.feature for loss in outcome.losses] == ([told] if told else [])
+    assert [loss.feature for loss in outcome.losses] == ([reported] if reported else [])
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "bedrock"])

@@ -1,6 +1,6 @@
 """Pinned wishes to think: each in the words of every family of models, and what is declared.
 
-`WIREGLOT_UPDATE=1 pytest tests/providers/test_fit_thinking_table.py` writes the table anew.
+`WIREGLOT_UPDATE=1 pytest tests/providers/test_fit_thinking_table.py` writes the table again.
 """
 
 from itertools import product
@@ -111,7 +111,7 @@ MODELS: dict[str, Limits] = {
 }
 
 
-def told(thinking: Thinking) -> str:
+def reported(thinking: Thinking) -> str:
     return msgspec.json.encode(thinking).decode()
 
 
@@ -128,7 +128,7 @@ def test_a_wish_to_think_reaches_models_like_this(dialect, whose):
                 for loss in fitted.losses
                 if loss.path != "$.max_tokens"
             ]
-            lines.append(" | ".join([name, told(fitted.request.thinking), *losses]))
+            lines.append(" | ".join([name, reported(fitted.request.thinking), *losses]))
         lines.append("")
     pinned(f"thinking-of-{whose}-dialect-to-{dialect}", lines)
 
@@ -163,10 +163,10 @@ def test_how_much_to_think_is_never_ignored_in_silence(model):
                 continue
             if getattr(fitted.request.thinking, field) == value:
                 continue
-            told = {loss.path for loss in fitted.losses}
-            if value == "none" and ({"$.thinking.mode"} & told or fitted.request.thinking.mode == "off"):
+            reported = {loss.path for loss in fitted.losses}
+            if value == "none" and ({"$.thinking.mode"} & reported or fitted.request.thinking.mode == "off"):
                 continue  # no effort is `off` by another name
-            if f"$.thinking.{field}" not in told:
+            if f"$.thinking.{field}" not in reported:
                 silent.append((field, wish))
     assert silent == []
 
@@ -283,7 +283,7 @@ def test_a_request_without_messages_is_in_no_loop():
 
 
 def test_what_needs_no_change_is_the_same_object():
-    """Nothing is made anew on the hot path."""
+    """Nothing is made again on the hot path."""
     for limits, wish in (
         (Limits(), Thinking("on")),
         (Limits(thinking="effort"), Thinking()),

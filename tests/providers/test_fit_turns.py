@@ -65,7 +65,7 @@ def test_blank_text_goes_and_an_emptied_message_with_it() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", "\n"])
-def test_what_hangs_on_a_blank_text_is_told_when_it_goes(blank: str) -> None:
+def test_what_hangs_on_a_blank_text_is_reported_when_it_goes(blank: str) -> None:
     """Its cache marker would have made the prompt cheaper; fields of its own dialect said something too."""
     hung = Text(blank, cache=CacheMark("long"), extra=Extra("acme", {"more": 1}))
     outcome = fitted(request(user(Text("a"), hung)), Limits(blank_text=False))

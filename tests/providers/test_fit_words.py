@@ -1,4 +1,4 @@
-"""What is told in words to who does not take it as it is."""
+"""What is reported in words to who does not take it as it is."""
 
 import base64
 
@@ -159,7 +159,7 @@ def test_which_documents_are_texts(mime, name, is_text):
     assert document_text(Media("document", mime, "aGVsbG8=", name=name)) == (words if is_text else None)
 
 
-def test_what_cannot_be_told_in_words_is_not():
+def test_what_cannot_be_reported_in_words_is_not():
     assert document_text(Media("document", "text/plain", text="as it is")) == "as it is"
     assert document_text(Media("document", "text/plain", "no base64")) is None
     assert document_text(Media("document", "text/plain", "//79")) is None

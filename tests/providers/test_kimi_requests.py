@@ -84,7 +84,7 @@ def test_they_stand_beside_the_tools_of_the_request() -> None:
 
 
 @pytest.mark.parametrize(("target", "provider", "model"), ELSEWHERE)
-def test_they_join_the_tools_of_whoever_declares_them_in_one_place(
+def test_they_join_the_tools_of_the_one_that_declares_them_in_one_place(
     target: DialectName, provider: str, model: str
 ) -> None:
     """[K1] Other dialects and endpoints get them in `tools`; at the start of a conversation nothing bends."""
@@ -100,13 +100,13 @@ def test_they_join_the_tools_of_whoever_declares_them_in_one_place(
 def test_a_declaration_that_moves_to_the_front_is_declared(
     target: DialectName, provider: str, model: str
 ) -> None:
-    """[K1] Whoever reads all tools first is told of a tool earlier than the client did."""
+    """[K1] Anyone who reads all tools first is informed of a tool earlier than the client did."""
     messages = [ASKED, {"role": "system", "content": "", "tools": [WEATHER]}, ASKED]
     body = {"model": "kimi-k3", "messages": messages}
     out = translate_request(body, source="openai-chat", target=target, provider=provider, model=model)
     assert tool_names(out.value) == ["get_weather"]
-    told = [loss for loss in out.losses if loss.feature == "tool.position"]
-    assert [(loss.path, loss.action) for loss in told] == [("$.messages[1].tools", "approximated")]
+    reported = [loss for loss in out.losses if loss.feature == "tool.position"]
+    assert [(loss.path, loss.action) for loss in reported] == [("$.messages[1].tools", "approximated")]
 
 
 def test_a_declaration_nobody_can_read_is_left_to_kimi() -> None:
@@ -189,7 +189,7 @@ def test_k2_code_cannot_stop_thinking() -> None:
 
 @pytest.mark.parametrize(("model", "kept"), [("kimi-k3", True), ("kimi-k2.6", False)])
 def test_strict_is_k3s(model: str, kept: bool) -> None:
-    """[K3] K3 enforces the schema of a strict tool; K2 does not, and the client is told."""
+    """[K3] K3 enforces the schema of a strict tool; K2 does not, and the client is informed."""
     tool = {"type": "function", "function": {**WEATHER["function"], "strict": True}}
     out = to_kimi({"model": model, "messages": [ASKED], "tools": [tool]}, model)
     assert ("strict" in out.value["tools"][0]["function"]) is kept
@@ -214,7 +214,7 @@ def test_an_enum_of_booleans_is_kept(model: str) -> None:
 
 
 @pytest.mark.parametrize(("source", "limit"), [("anthropic", {"max_tokens": 9}), ("gemini", {})])
-def test_a_prefill_is_told_as_one(source: DialectName, limit: dict[str, Any]) -> None:
+def test_a_prefill_is_reported_as_one(source: DialectName, limit: dict[str, Any]) -> None:
     """[K6] Kimi continues an assistant message that is marked `partial`, and no other."""
     if source == "gemini":
         turns = [("user", "Count."), ("model", "One, two,")]
@@ -303,10 +303,10 @@ def test_each_model_gets_the_thinking_setting_that_it_takes(
         "generationConfig": {"thinkingConfig": said},
     }
     out = translate_request(body, source="gemini", target=form, model=model, provider="kimi")
-    told = {
+    reported = {
         key: out.value[key] for key in ("thinking", "reasoning_effort", "output_config") if key in out.value
     }
-    assert told == sent
+    assert reported == sent
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-responses"])

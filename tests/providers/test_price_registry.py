@@ -101,15 +101,15 @@ def test_context_windows_are_taken_by_the_same_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (('"theirs"\nnames', '"gone"\nnames'), "no provider 'gone'"),
         (('"pro"', '"lost"'), "no model 'lost' any more"),
         (("[anthropic]", "[gemini]"), "has no model"),
     ],
 )
-def test_what_has_gone_from_the_registry_is_told(change: tuple[str, str], told: str) -> None:
-    with pytest.raises(Missing, match=told):
+def test_what_has_gone_from_the_registry_is_reported(change: tuple[str, str], reported: str) -> None:
+    with pytest.raises(Missing, match=reported):
         prices(aliases=ALIASES.replace(*change))
 
 

@@ -118,7 +118,7 @@ def test_the_configuration_comes_before_the_catalog_and_what_is_said_last_holds(
 
 
 def test_a_price_in_another_currency_is_none() -> None:
-    """Dollars told as euros would be wrong numbers in every report and every budget."""
+    """Dollars reported as euros would be wrong numbers in every report and every budget."""
     assert _price("big-old", currency="EUR") is None
     assert _price("big-yuan") is None
     assert _price("big-yuan", currency="CNY") == Price(5, 5)

@@ -1,4 +1,4 @@
-"""What a client is told that did not ask for thinking: the answer alone, the same whole and streamed."""
+"""What a client is sent that did not ask for thinking: the answer alone, the same whole and streamed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEARCH = Foreign("openai-responses", "web_search_call", {"id": "ws_1"})
 ANSWERS = [(dialect, name, answer) for dialect in MAIN for name, answer in neutral.answers(dialect)]
 
 
-def told(*content: Part, signs: bool = False) -> tuple[tuple[Part, ...], list[str]]:
+def reported(*content: Part, signs: bool = False) -> tuple[tuple[Part, ...], list[str]]:
     unasked = Unasked(MINTER, signs=signs)
     shown = unasked.response(Response("r", "m", content, Stop("end")))
     return shown.content, [loss.feature for loss in unasked.losses]
@@ -28,7 +28,7 @@ def told(*content: Part, signs: bool = False) -> tuple[tuple[Part, ...], list[st
     [(dialect, answer) for dialect, _, answer in ANSWERS],
     ids=[f"{dialect}-{name}" for dialect, name, _ in ANSWERS],
 )
-def test_every_answer_is_told_without_its_thinking_whole_as_streamed(
+def test_every_answer_is_reported_without_its_thinking_whole_as_streamed(
     dialect: str, answer: Response, signs: bool
 ) -> None:
     whole, streamed = (Unasked(Origin(dialect, "p", "m"), signs=signs) for _ in range(2))
@@ -42,16 +42,16 @@ def test_every_answer_is_told_without_its_thinking_whole_as_streamed(
 
 def test_thinking_that_can_be_read_is_a_loss_and_state_alone_is_none() -> None:
     said = Text("Hello")
-    assert told(Reasoning("", STATE), said) == ((said,), [])
-    assert told(Reasoning("Hm.", STATE), Reasoning("So."), said) == ((said,), ["thinking.display"])
+    assert reported(Reasoning("", STATE), said) == ((said,), [])
+    assert reported(Reasoning("Hm.", STATE), Reasoning("So."), said) == ((said,), ["thinking.display"])
 
 
 def test_a_part_without_a_word_is_left_out_and_reported() -> None:
     said = Text("Hello")
-    assert told(SEARCH, said) == ((said,), ["foreign_part"])
+    assert reported(SEARCH, said) == ((said,), ["foreign_part"])
 
 
 def test_state_stays_on_texts_and_calls_where_the_dialect_has_a_place_for_it() -> None:
     text, call = Text("Hello", signature=STATE), ToolCall("call_1", "f", "{}", signature=STATE)
-    assert told(text, call, signs=True) == ((text, call), [])
-    assert told(text, call) == ((Text("Hello"), ToolCall("call_1", "f", "{}")), [])
+    assert reported(text, call, signs=True) == ((text, call), [])
+    assert reported(text, call) == ((Text("Hello"), ToolCall("call_1", "f", "{}")), [])

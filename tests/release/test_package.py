@@ -99,18 +99,18 @@ def test_a_wheel_made_of_the_sdist_is_the_same_wheel(dist, tmp_path):
 
 
 def test_extras_are_those_of_the_page(wheel):
-    told = metadata(wheel)
+    reported = metadata(wheel)
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| `wireglot\[(\w+)\]` \|", page, re.MULTILINE)
-    assert sorted(["dev", "site", *named]) == sorted(told.get_all("Provides-Extra") or ())
-    assert told["Requires-Python"] == ">=3.11"
+    assert sorted(["dev", "site", *named]) == sorted(reported.get_all("Provides-Extra") or ())
+    assert reported["Requires-Python"] == ">=3.11"
 
 
 def test_without_an_address_the_page_of_the_package_leads_nowhere_in_vain(wheel):
     """M9: relative links lead nowhere on a package's page."""
-    told = metadata(wheel)
-    assert told.get_all("Project-URL") is None
-    page = told.get_payload()
+    reported = metadata(wheel)
+    assert reported.get_all("Project-URL") is None
+    page = reported.get_payload()
     assert isinstance(page, str)
     outside_code = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
     assert re.findall(r"\]\((?!https?:)[^)]*\)", outside_code) == []
@@ -127,11 +127,11 @@ def test_with_an_address_links_lead_to_the_released_version(tree, tmp_path):
     assert text.count('\nhome = ""\n') == 1
     settings.write_text(text.replace('\nhome = ""\n', f'\nhome = "{HOME}"\n'), encoding="utf-8")
     (found,) = build(copy).glob("*.whl")
-    told = metadata(zipfile.ZipFile(found))
-    assert f"Homepage, {HOME}" in (told.get_all("Project-URL") or ())
-    page = told.get_payload()
+    reported = metadata(zipfile.ZipFile(found))
+    assert f"Homepage, {HOME}" in (reported.get_all("Project-URL") or ())
+    page = reported.get_payload()
     assert isinstance(page, str)
-    assert f"]({HOME}/blob/v{told['Version']}/docs/" in page
+    assert f"]({HOME}/blob/v{reported['Version']}/docs/" in page
     assert not re.findall(r"\]\(docs/", page)
 
 
@@ -145,7 +145,7 @@ def test_what_pins_versions_names_no_host(file):
 
 
 def test_the_address_of_the_project_stands_in_one_place():
-    """Whoever publishes it changes one line."""
+    """The one that publishes it changes one line."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert len(re.findall(r"^home = ", text, re.MULTILINE)) == 1
     assert not re.findall(r"^\[project\.urls\]", text, re.MULTILINE)

@@ -32,7 +32,7 @@ def test_links_lead_to_the_tag_where_there_is_one():
     assert "[away](https://example.com/)" in page
 
 
-def test_addresses_are_told_only_where_there_is_one():
+def test_addresses_are_reported_only_where_there_is_one():
     assert project_urls("", "1.0") == {}
     assert project_urls(HOME, "1.0")["Issues"] == "https://code.example/o/n/issues"
     assert project_urls(HOME, "1.0")["Changelog"].endswith("/blob/v1.0/CHANGELOG.md")

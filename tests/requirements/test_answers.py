@@ -9,10 +9,10 @@ from tests.requirements.wire import (
     completion,
     frames,
     message,
+    reported,
     responses,
     sse,
     streamed,
-    told,
 )
 
 USAGE = {
@@ -72,57 +72,57 @@ def test_thinking_is_a_thought_for_gemini_clients(data):
     claude = streamed(streamed(data, "gemini", "anthropic"), "anthropic", "gemini")
     thoughts = [part["text"] for part in streamed_parts(claude) if part.get("thought")]
     assert "".join(thoughts) == "Let me think."
-    parts = told(CLAUDE, "anthropic", "gemini")["candidates"][0]["content"]["parts"]
+    parts = reported(CLAUDE, "anthropic", "gemini")["candidates"][0]["content"]["parts"]
     assert (parts[0]["text"], parts[0]["thought"]) == ("Let me think.", True)
 
 
 @pytest.mark.parametrize("answer", [ANSWER, candidate(THOUGHT, CALL)], ids=["alone", "with a call"])
 def test_thinking_stands_in_whole_answers(answer):
     """R-Y-18, R-Y-19, R-Y-22, R-AA-11, R-AD-08"""
-    item, *_ = told(answer, "gemini", "openai-responses")["output"]
+    item, *_ = reported(answer, "gemini", "openai-responses")["output"]
     assert (item["type"], item["summary"][0]["text"]) == ("reasoning", "Let me think.")
-    chat_message = told(answer, "gemini", "openai-chat")["choices"][0]["message"]
+    chat_message = reported(answer, "gemini", "openai-chat")["choices"][0]["message"]
     assert chat_message["reasoning_content"] == "Let me think."
-    block, *_ = told(answer, "gemini", "anthropic")["content"]
+    block, *_ = reported(answer, "gemini", "anthropic")["content"]
     assert (block["type"], block["thinking"]) == ("thinking", "Let me think.")
 
 
 def test_the_state_of_thinking_travels_with_every_client():
     """R-Y-23, R-Y-24, R-AA-25, C9: in the field that the dialect echoes, never in one of our own invention."""
-    item, *_ = told(CLAUDE, "anthropic", "openai-responses")["output"]
+    item, *_ = reported(CLAUDE, "anthropic", "openai-responses")["output"]
     assert item["encrypted_content"]
-    parts = told(CLAUDE, "anthropic", "gemini")["candidates"][0]["content"]["parts"]
+    parts = reported(CLAUDE, "anthropic", "gemini")["candidates"][0]["content"]["parts"]
     assert any("thoughtSignature" in part for part in parts)
-    chat_message = told(CLAUDE, "anthropic", "openai-chat")["choices"][0]["message"]
+    chat_message = reported(CLAUDE, "anthropic", "openai-chat")["choices"][0]["message"]
     assert chat_message["extra_content"]
 
 
 # Usage
 
 
-def test_usage_is_told_in_whole_answers():
+def test_usage_is_reported_in_whole_answers():
     """R-Y-34, R-Y-36, R-Y-37, R-AA-22, R-AD-14..18, R-AH-02, C26: thoughts are output, the cache is input."""
-    assert told(ANSWER, "gemini", "openai-chat")["usage"] == {
+    assert reported(ANSWER, "gemini", "openai-chat")["usage"] == {
         "prompt_tokens": 9,
         "completion_tokens": 5,
         "total_tokens": 14,
         "prompt_tokens_details": {"cached_tokens": 4},
         "completion_tokens_details": {"reasoning_tokens": 3},
     }
-    usage = told(ANSWER, "gemini", "openai-responses")["usage"]
+    usage = reported(ANSWER, "gemini", "openai-responses")["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (9, 5, 14)
     assert usage["input_tokens_details"]["cached_tokens"] == 4
     assert usage["output_tokens_details"]["reasoning_tokens"] == 3
-    claude = told(ANSWER, "gemini", "anthropic")["usage"]
+    claude = reported(ANSWER, "gemini", "anthropic")["usage"]
     assert (claude["input_tokens"], claude["cache_read_input_tokens"], claude["output_tokens"]) == (5, 4, 5)
 
 
 def test_usage_for_a_gemini_client():
     """R-Y-34, R-Y-36, R-Y-37, R-AG-08..12, R-AH-04, C26"""
-    assert told(CLAUDE, "anthropic", "gemini")["usageMetadata"] == USAGE
+    assert reported(CLAUDE, "anthropic", "gemini")["usageMetadata"] == USAGE
 
 
-def test_usage_is_told_at_the_end_of_every_stream():
+def test_usage_is_reported_at_the_end_of_every_stream():
     """R-Y-35, C26, R-DC-14"""
     *_, last = frames(streamed(STREAM, "gemini", "openai-responses"))
     assert last["response"]["usage"]["total_tokens"] == 14
@@ -169,7 +169,7 @@ def test_responses_streams_have_an_end_for_every_outcome(chunks, last):
 
 def test_the_envelope_of_a_chat_answer():
     """R-AD-01..06"""
-    body = told(ANSWER, "gemini", "openai-chat")
+    body = reported(ANSWER, "gemini", "openai-chat")
     assert body["id"].startswith("chatcmpl-")
     assert (body["object"], body["model"], type(body["created"])) == ("chat.completion", "gemini-3-pro", int)
     (choice,) = body["choices"]
@@ -182,12 +182,12 @@ def test_the_envelope_of_a_chat_answer():
 
 def test_a_call_alone_has_no_content():
     """R-AD-07"""
-    assert told(candidate(CALL), "gemini", "openai-chat")["choices"][0]["message"]["content"] is None
+    assert reported(candidate(CALL), "gemini", "openai-chat")["choices"][0]["message"]["content"] is None
 
 
 def test_the_envelope_of_a_gemini_answer():
     """R-AG-01, R-AG-02, R-AG-05, R-AG-07, R-T-02"""
-    body = told(message({"type": "text", "text": "Hi"}), "anthropic", "gemini")
+    body = reported(message({"type": "text", "text": "Hi"}), "anthropic", "gemini")
     (only,) = body["candidates"]
     assert only["content"] == {"role": "model", "parts": [{"text": "Hi"}]}
     assert body["modelVersion"] == "claude"
@@ -211,7 +211,7 @@ def test_a_gemini_stream_is_whole_objects_and_no_sentinel():
 )
 def test_a_cosmetic_field_of_chat_survives_on_its_own_dialect(field):
     body = completion({"content": "Hi"}, **{field: "x"})
-    assert told(body, "openai-chat", "openai-chat")[field] == "x"
+    assert reported(body, "openai-chat", "openai-chat")[field] == "x"
 
 
 @pytest.mark.parametrize("field", ["accepted_prediction_tokens", "rejected_prediction_tokens"])
@@ -224,7 +224,7 @@ def test_counts_of_predictions_survive_on_their_own_dialect(field):
         "completion_tokens_details": {field: 1},
     }
     body = completion({"content": "Hi"}, usage=usage)
-    assert told(body, "openai-chat", "openai-chat")["usage"] == usage
+    assert reported(body, "openai-chat", "openai-chat")["usage"] == usage
 
 
 def test_log_probabilities_reach_a_client_that_has_a_place_for_them():
@@ -232,7 +232,7 @@ def test_log_probabilities_reach_a_client_that_has_a_place_for_them():
     token = {"token": "Hi", "logprob": -0.5, "bytes": None, "top_logprobs": []}
     body = completion({"content": "Hi"})
     body["choices"][0]["logprobs"] = {"content": [token], "refusal": None}
-    (item,) = told(body, "openai-chat", "openai-responses")["output"]
+    (item,) = reported(body, "openai-chat", "openai-responses")["output"]
     assert item["content"][0]["logprobs"][0]["token"] == "Hi"
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     delta = {"index": 0, "delta": {"content": "Hi"}, "logprobs": {"content": [token]}, "finish_reason": None}
@@ -271,15 +271,15 @@ ECHOED = {
 
 @pytest.mark.parametrize("upstream", ["openai-chat", "gemini", "anthropic"])
 def test_a_response_echoes_what_was_asked(upstream):
-    """R-AA-08, R-AA-09, R-AA-12..14, R-AA-16..21, R-AA-23, R-AA-24, R-Z-11..13, R-Z-18, C24: whoever answers."""
+    """R-AA-08, R-AA-09, R-AA-12..14, R-AA-16..21, R-AA-23, R-AA-24, R-Z-11..13, R-Z-18, C24: no matter who answers."""
     answers = {"openai-chat": completion({"content": "Hi"}), "gemini": ANSWER, "anthropic": CLAUDE}
-    body = told(answers[upstream], upstream, "openai-responses", request=responses(**ECHOED))
+    body = reported(answers[upstream], upstream, "openai-responses", request=responses(**ECHOED))
     assert {name: body[name] for name in ECHOED} == ECHOED
 
 
 def test_a_response_without_wishes_has_the_defaults():
     """R-AA-01..07, R-AA-10, R-AA-15..21, R-AA-23, R-AA-24"""
-    body = told(ANSWER, "gemini", "openai-responses", request=responses())
+    body = reported(ANSWER, "gemini", "openai-responses", request=responses())
     assert body["id"].startswith("resp_")
     assert (body["object"], body["status"], body["error"], body["incomplete_details"]) == (
         "response",

@@ -28,16 +28,16 @@ def turn() -> dict:
     data = streamed(STREAM, "code-assist", "anthropic", request=messages(USER), model="gemini-3-pro")
     content: list[dict] = []
     for block in blocks_of(frames(data)):
-        told = "".join(
+        text = "".join(
             str(next(iter(delta[key] for key in delta if key != "type"))) for delta in block.pop("deltas")
         )
         match block["type"]:
             case "text":
-                content.append({"type": "text", "text": told})
+                content.append({"type": "text", "text": text})
             case "thinking":
-                content.append({"type": "thinking", "thinking": "", "signature": told})
+                content.append({"type": "thinking", "thinking": "", "signature": text})
             case _:
-                content.append({**block, "input": json.loads(told)})
+                content.append({**block, "input": json.loads(text)})
     return {"role": "assistant", "content": content}
 
 

@@ -13,7 +13,7 @@ from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour
 
 clients = pytest.mark.parametrize("client", MAIN)
-TOLD = {
+REPORTED = {
     "anthropic": b"message_stop",
     "openai-chat": b"[DONE]",
     "openai-responses": b"response.completed",
@@ -30,7 +30,7 @@ def running(request):
 
 @clients
 def test_every_dialect_is_answered_whole(running, client):
-    """R-Y-01, R-Y-03, R-X-01, R-X-02, R-X-04, R-DE-01, R-DE-02, C20, C28: by one gateway, whoever is behind it."""
+    """R-Y-01, R-Y-03, R-X-01, R-X-02, R-X-04, R-DE-01, R-DE-02, C20, C28: by one gateway, no matter who is behind it."""
     gateway, upstream = running
     answer = ask(gateway, PATHS[client], question(client, "[[demo:echo]] Say hello", model="m1"))
     assert (answer.status, answer.headers["x-wireglot-route"]) == (200, "mine/m1")
@@ -46,7 +46,7 @@ def test_every_dialect_is_answered_in_a_stream(running, client):
     answer = ask(gateway, STREAMS[client], question(client, **wish))
     assert (answer.status, answer.headers["content-type"].split(";")[0]) == (200, "text/event-stream")
     assert answer.body.startswith((b"data: ", b"event: "))
-    assert TOLD[client] in answer.body
+    assert REPORTED[client] in answer.body
 
 
 @rows(
@@ -74,7 +74,7 @@ def test_the_other_paths_are_answered(running, path, body):
         ("/v1beta/models", {"x-goog-api-key": "x"}, "models"),
     ],
 )
-def test_models_are_listed_for_whoever_asks(running, path, headers, place):
+def test_models_are_listed_for_anyone_who_asks(running, path, headers, place):
     """R-DE-04"""
     gateway, _ = running
     body = ask(gateway, path, b"", "GET", headers).json
@@ -111,7 +111,7 @@ def test_an_unknown_model_is_a_clean_error(client):
 
 @clients
 def test_a_client_may_shorten_the_wait(client):
-    """R-Y-06, C30, R-DC-08: and is told that it was too long, not given half an answer."""
+    """R-Y-06, C30, R-DC-08: and is informed that it was too long, not given half an answer."""
     with stage("gemini") as (gateway, upstream):
         upstream.otherwise = Behaviour(fault="stall")
         answer = ask(gateway, PATHS[client], question(client), headers={"x-wireglot-timeout": "0.1"})

@@ -53,10 +53,13 @@ def test_a_cut_never_parts_a_call_from_its_result():
     for keep in range(1, len(history)):
         short = history.copy()
         assert short.cut(keep)
-        told = short.request("anthropic", model="m", tools=[TOOL])
+        reported = short.request("anthropic", model="m", tools=[TOOL])
         blocks = [
-            block for turn in told.value["messages"] for block in turn["content"] if isinstance(block, dict)
+            block
+            for turn in reported.value["messages"]
+            for block in turn["content"]
+            if isinstance(block, dict)
         ]
         calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
         assert calls == [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        assert not [loss for loss in told.losses if loss.feature.startswith("tool_")]
+        assert not [loss for loss in reported.losses if loss.feature.startswith("tool_")]

@@ -15,9 +15,9 @@ from tests.requirements.wire import (
     frames,
     message,
     messages,
+    reported,
     sse,
     streamed,
-    told,
 )
 
 CALLED = {
@@ -73,7 +73,7 @@ def test_values_without_a_type_get_one_where_it_is_demanded():
 
 
 @pytest.mark.parametrize("target", MAIN[1:])
-def test_a_result_is_told_verbatim_directly_behind_its_call(target):
+def test_a_result_is_reported_verbatim_directly_behind_its_call(target):
     """R-A-07, R-A-11, R-C-02, R-D-03: linked by the id, named where the target pairs by name, nothing added."""
     body = asked(messages(USER, CALLED, ANSWERED), "anthropic", target)
     match target:
@@ -190,7 +190,7 @@ def test_an_object_in_three_pieces_is_one_call():
 def test_an_input_reaches_the_client_as_the_object_it_was(target):
     """R-A-06, R-D-02: whichever dialect the client speaks."""
     called = message({"type": "tool_use", "id": "t1", "name": "TodoWrite", "input": TODOS}, stop="tool_use")
-    answer = told(called, "anthropic", target)
+    answer = reported(called, "anthropic", target)
     match target:
         case "openai-chat":
             call = answer["choices"][0]["message"]["tool_calls"][0]["function"]

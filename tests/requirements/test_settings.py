@@ -63,7 +63,7 @@ def found(body: dict, place: str) -> object:
         "presence_penalty",  # R-Y-13, R-AC-16
     ],
 )
-def test_a_setting_is_forwarded_or_its_loss_is_told(setting):
+def test_a_setting_is_forwarded_or_its_loss_is_reported(setting):
     """R-AI-01, R-X-08, C38: from each dialect that has it to each."""
     for asker, here in zip(ASKS, PLACES[setting], strict=True):
         for upstream, there in zip(ASKS, PLACES[setting], strict=True):

@@ -3,7 +3,7 @@
 import pytest
 
 import wireglot
-from tests.requirements.wire import candidate, completion, frames, message, sse, streamed, told
+from tests.requirements.wire import candidate, completion, frames, message, reported, sse, streamed
 from tests.tiers import rows
 
 CALL = {"functionCall": {"name": "f", "args": {}}}
@@ -25,7 +25,7 @@ TEXT = {"text": "Hi"}
 )
 def test_a_reason_of_gemini_for_an_anthropic_client(part, finish, stop):
     """R-C-04: whole and streamed alike."""
-    assert told(candidate(part, finish=finish), "gemini", "anthropic")["stop_reason"] == stop
+    assert reported(candidate(part, finish=finish), "gemini", "anthropic")["stop_reason"] == stop
     wire = frames(streamed(sse(candidate(part, finish=finish)), "gemini", "anthropic"))
     assert wire[-2]["delta"]["stop_reason"] == stop
 
@@ -36,7 +36,7 @@ def test_a_call_in_an_earlier_chunk_is_remembered():
     assert frames(streamed(data, "gemini", "anthropic"))[-2]["delta"]["stop_reason"] == "tool_use"
 
 
-def test_an_unknown_reason_is_told_as_a_loss_with_its_name():
+def test_an_unknown_reason_is_reported_as_a_loss_with_its_name():
     """R-I-06, R-I-11, C16: a legal word on the wire, the raw one in the declaration."""
     out = wireglot.translate_response(
         candidate(TEXT, finish="BRAND_NEW"), source="gemini", target="anthropic"
@@ -48,7 +48,7 @@ def test_an_unknown_reason_is_told_as_a_loss_with_its_name():
     )
     assert odd.value["stop_reason"] == "end_turn"
     assert any("brand_new" in loss.detail for loss in odd.losses)
-    same = told(completion({"content": "Hi"}, "brand_new"), "openai-chat", "openai-chat")
+    same = reported(completion({"content": "Hi"}, "brand_new"), "openai-chat", "openai-chat")
     assert same["choices"][0]["finish_reason"] == "brand_new"
 
 
@@ -62,7 +62,7 @@ def test_an_unknown_reason_is_told_as_a_loss_with_its_name():
     ],
 )
 def test_a_reason_of_chat_for_an_anthropic_client(answer, finish, stop):
-    assert told(completion(answer, finish), "openai-chat", "anthropic")["stop_reason"] == stop
+    assert reported(completion(answer, finish), "openai-chat", "anthropic")["stop_reason"] == stop
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_each_client_gets_the_whole_range_of_its_own_words(stop, finish, status,
         else {"type": "text", "text": "x"}
     )
     answer = message(block, stop=stop)
-    assert told(answer, "anthropic", "openai-chat")["choices"][0]["finish_reason"] == finish
-    whole = told(answer, "anthropic", "openai-responses")
+    assert reported(answer, "anthropic", "openai-chat")["choices"][0]["finish_reason"] == finish
+    whole = reported(answer, "anthropic", "openai-responses")
     assert (whole["status"], (whole["incomplete_details"] or {}).get("reason")) == status
-    assert told(answer, "anthropic", "gemini")["candidates"][0]["finishReason"] == gemini
+    assert reported(answer, "anthropic", "gemini")["candidates"][0]["finishReason"] == gemini
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])
 def test_a_call_that_is_none_is_an_error_and_never_an_end(reason):
     """C2"""
     body = candidate(finish=reason)
-    assert told(body, "gemini", "anthropic")["type"] == "error"
-    assert told(body, "gemini", "openai-responses")["status"] == "failed"
-    assert "error" in told(body, "gemini", "openai-chat")
+    assert reported(body, "gemini", "anthropic")["type"] == "error"
+    assert reported(body, "gemini", "openai-responses")["status"] == "failed"
+    assert "error" in reported(body, "gemini", "openai-chat")

@@ -129,7 +129,7 @@ def test_an_exhausted_quota_is_not_asked_again():
 
 @pytest.mark.parametrize(("wait", "asked"), [(0, 2), (3600, 1)])
 def test_advice_to_wait_is_followed_or_failed_fast(wait, asked):
-    """R-DD-03, R-DD-04, C13: a short one is waited for, a long one told at once."""
+    """R-DD-03, R-DD-04, C13: a short one is waited for, a long one reported at once."""
     with stage("openai-chat") as (gateway, upstream):
         upstream.next(Behaviour(error=429, retry_after=wait))
         answer = ask(gateway, PATHS["anthropic"], question("anthropic"))
@@ -163,7 +163,7 @@ def provider(name: str, upstream: ScriptedUpstream) -> str:
 
 @pytest.mark.parametrize(("rule", "status"), [("", 500), ('[models]\n"m1" = ["one/m1", "two/m1"]\n', 200)])
 def test_another_provider_is_asked_only_where_a_chain_says_so(rule, status):
-    """R-DD-08, R-DD-07: off unless it is written down, and told in the answer; no provider twice."""
+    """R-DD-08, R-DD-07: off unless it is written down, and reported in the answer; no provider twice."""
     with ScriptedUpstream() as one, ScriptedUpstream() as two:
         one.otherwise = Behaviour(error=500)
         with LiveGateway(provider("one", one) + provider("two", two) + rule) as gateway:
@@ -173,7 +173,7 @@ def test_another_provider_is_asked_only_where_a_chain_says_so(rule, status):
     assert answer.headers["x-wireglot-route"] == ("two/m1" if rule else "one/m1")
 
 
-def test_a_page_of_a_proxy_is_told_in_a_line():
+def test_a_page_of_a_proxy_is_reported_in_a_line():
     """R-DD-06"""
     page = b"<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
     with stage("openai-chat", retry="{retries = 0}") as (gateway, upstream):

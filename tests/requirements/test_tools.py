@@ -15,10 +15,10 @@ from tests.requirements.wire import (
     frames,
     gemini,
     message,
+    reported,
     responses,
     sse,
     streamed,
-    told,
 )
 from tests.tiers import rows
 from wireglot import translate_request
@@ -105,17 +105,17 @@ def test_no_choice_is_made_for_the_client():
 CALLED = message({"type": "tool_use", "id": "t1", "name": "look", "input": {"city": "Ulm"}}, stop="tool_use")
 
 
-def test_a_call_is_told_in_each_clients_own_shape():
+def test_a_call_is_reported_in_each_clients_own_shape():
     """R-Y-28, R-AD-09, R-AG-04, R-AA-11, R-T-05"""
-    chat_call = told(CALLED, "anthropic", "openai-chat")["choices"][0]["message"]["tool_calls"][0]
+    chat_call = reported(CALLED, "anthropic", "openai-chat")["choices"][0]["message"]["tool_calls"][0]
     assert chat_call["function"] == {"name": "look", "arguments": '{"city":"Ulm"}'}
-    (item,) = told(CALLED, "anthropic", "openai-responses")["output"]
+    (item,) = reported(CALLED, "anthropic", "openai-responses")["output"]
     assert (item["type"], item["name"], item["arguments"]) == ("function_call", "look", '{"city":"Ulm"}')
-    (part,) = told(CALLED, "anthropic", "gemini")["candidates"][0]["content"]["parts"]
+    (part,) = reported(CALLED, "anthropic", "gemini")["candidates"][0]["content"]["parts"]
     assert part["functionCall"]["args"] == {"city": "Ulm"}
 
 
-def test_a_streamed_call_is_told_in_each_clients_own_shape():
+def test_a_streamed_call_is_reported_in_each_clients_own_shape():
     """R-Y-27, R-AE-09, R-AB-12, R-AB-13"""
     data = sse(candidate({"functionCall": {"name": "look", "args": {"city": "Ulm"}}}))
     deltas = [

@@ -65,7 +65,7 @@ def asked(body: dict[str, Any], source: DialectName, target: DialectName, **more
     return wireglot.translate_request(body, source=source, target=target, **more).value
 
 
-def told(body: dict[str, Any], source: DialectName, target: DialectName, **more: Any) -> dict[str, Any]:
+def reported(body: dict[str, Any], source: DialectName, target: DialectName, **more: Any) -> dict[str, Any]:
     """The answer that reaches the client."""
     return wireglot.translate_response(body, source=source, target=target, **more).value
 

@@ -29,23 +29,23 @@ def sections():
 def test_every_option_stands_where_its_command_does(parser):
     if parser.prog == "wireglot":
         return
-    told = sections()[" ".join(parser.prog.split()[:2])]
-    assert f"`{cli_page.synopsis(parser)}`" in told
+    reported = sections()[" ".join(parser.prog.split()[:2])]
+    assert f"`{cli_page.synopsis(parser)}`" in reported
     for action in parser._actions:
         for option in action.option_strings:
-            assert option in told or option in ("-h", "--help")
+            assert option in reported or option in ("-h", "--help")
 
 
-def test_every_exit_status_is_told():
-    told = dict(cli_page.statuses())
-    assert terminal.UNUSABLE in told
-    assert terminal.NOT_FOUND in told
+def test_every_exit_status_is_reported():
+    reported = dict(cli_page.statuses())
+    assert terminal.UNUSABLE in reported
+    assert terminal.NOT_FOUND in reported
     assert f"| {terminal.INTERRUPTED} | Ctrl-C |" in TEXT
 
 
-def test_a_status_without_a_meaning_is_told(monkeypatch):
+def test_a_status_without_a_meaning_is_reported(monkeypatch):
     monkeypatch.setattr(terminal, "NEW_STATUS", 7, raising=False)
-    with pytest.raises(cli_page.Untold, match="NEW_STATUS"):
+    with pytest.raises(cli_page.Undocumented, match="NEW_STATUS"):
         cli_page.statuses()
 
 

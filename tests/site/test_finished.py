@@ -27,10 +27,10 @@ def test_a_site_of_its_own_is_well(tmp_path):
         ("", '@import "https://fonts.example.com/css";', "which is elsewhere"),
     ],
 )
-def test_what_is_loaded_from_elsewhere_or_not_there_is_told(tmp_path, page, sheet, problem):
+def test_what_is_loaded_from_elsewhere_or_not_there_is_reported(tmp_path, page, sheet, problem):
     (found,) = problems(site(tmp_path, page, sheet), 1)
     assert problem in found
 
 
-def test_pages_that_are_missing_are_told(tmp_path):
+def test_pages_that_are_missing_are_reported(tmp_path):
     assert problems(site(tmp_path, ""), 2) == ["1 pages where 2 were expected"]

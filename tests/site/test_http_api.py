@@ -17,7 +17,7 @@ from tools.http_api.document import (
     INSPECTOR_HEADERS,
     REQUEST_HEADERS,
     SERVER,
-    Untold,
+    Undocumented,
     document,
 )
 from tools.http_api.operations import OPERATIONS
@@ -89,14 +89,14 @@ def test_operations_have_names_of_their_own():
         if method in item
     ]
     assert len(ids) == len(set(ids))
-    assert {told.id for told in OPERATIONS.values()} <= set(ids)
+    assert {reported.id for reported in OPERATIONS.values()} <= set(ids)
 
 
 def test_headers_of_ours_are_those_of_the_source():
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    told = {*REQUEST_HEADERS, *ANSWER_HEADERS, *ERROR_HEADERS, *INSPECTOR_HEADERS}
-    assert all(f'"{name}"' in sources for name in told - {"traceparent"})
-    assert {name for name in told if name.startswith("x-wireglot-")} == set(
+    reported = {*REQUEST_HEADERS, *ANSWER_HEADERS, *ERROR_HEADERS, *INSPECTOR_HEADERS}
+    assert all(f'"{name}"' in sources for name in reported - {"traceparent"})
+    assert {name for name in reported if name.startswith("x-wireglot-")} == set(
         re.findall(r"x-wireglot-[a-z-]+", sources)
     )
 
@@ -137,16 +137,16 @@ def test_what_a_path_is_said_to_be_is_what_the_gateway_takes_it_for():
                 assert found.dialect == route.dialect
 
 
-def test_a_route_that_nobody_tells_of_is_told(monkeypatch):
+def test_a_route_that_nobody_tells_of_is_reported(monkeypatch):
     new = OwnRoute("GET", "/v1/sessions/*/turns", "sessions.turns")
     monkeypatch.setattr(routes, "OWN", (*routes.OWN, new))
-    with pytest.raises(Untold, match=r"state sessions\.turns: served, told nowhere"):
+    with pytest.raises(Undocumented, match=r"state sessions\.turns: served, reported nowhere"):
         document()
 
 
-def test_a_row_without_a_route_is_told(monkeypatch):
+def test_a_row_without_a_route_is_reported(monkeypatch):
     monkeypatch.setattr(routes, "OWN", routes.OWN[1:])
-    with pytest.raises(Untold, match=r"state sessions\.list: told, served nowhere"):
+    with pytest.raises(Undocumented, match=r"state sessions\.list: reported, served nowhere"):
         document()
 
 
@@ -214,7 +214,7 @@ def test_a_running_gateway_knows_every_path_of_the_file(whole):
 
 
 def strictly(name):
-    """A validator of a schema that takes no field that is not told."""
+    """A validator of a schema that takes no field that is not reported."""
     closed = json.loads(json.dumps(DOCUMENT["components"]["schemas"]))
     _close(closed)
     root = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": closed}}
@@ -273,7 +273,7 @@ def test_keys_are_as_the_file_says(admin):
     answered(gone, "post", f"{one}/delete")
 
 
-def test_what_was_used_and_lost_is_told_as_the_file_says(client, admin):
+def test_what_was_used_and_lost_is_reported_as_the_file_says(client, admin):
     body = {"model": "demo-anthropic", "seed": 7, "messages": [{"role": "user", "content": "Hi"}]}
     headers = {"x-wireglot-session": "talk"}
     asked = client.post("/v1/chat/completions", json=body, headers=headers)
@@ -299,8 +299,8 @@ def test_the_inspector_answers_as_the_file_says(client):
     document = {"dialect": "openai-chat", "kind": "request", "text": json.dumps(chat)}
     strictly("ToTranslate").validate(document)
     path = "/inspector/api/translate"
-    told = answered(client.post(path, json=document, headers=token), "post", path)
-    assert any(there["losses"] for there in told["dialects"].values())
+    reported = answered(client.post(path, json=document, headers=token), "post", path)
+    assert any(there["losses"] for there in reported["dialects"].values())
     document["text"] = "{"
     assert answered(client.post(path, json=document, headers=token), "post", path)["problem"]
     path = "/inspector/api/ask"
@@ -312,7 +312,7 @@ def test_the_inspector_answers_as_the_file_says(client):
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/healthz", "/readyz"])
-def test_the_condition_of_the_gateway_is_told_as_the_file_says(client, path):
+def test_the_condition_of_the_gateway_is_reported_as_the_file_says(client, path):
     answered(client.get(path), "get", path)
 
 

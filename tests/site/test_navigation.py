@@ -40,21 +40,21 @@ def small_navigation(folder, pages):
     return file
 
 
-def test_a_page_that_is_nowhere_is_told(tmp_path):
+def test_a_page_that_is_nowhere_is_reported(tmp_path):
     docs = small_docs(tmp_path / "docs", "README.md", "a.md", "b/c.md")
     file = small_navigation(tmp_path, '{ page = "a.md" }')
     with pytest.raises(BadNavigation, match=r"^b/c\.md: in no section"):
         check(sections(docs, file), docs)
 
 
-def test_a_page_in_two_places_is_told(tmp_path):
+def test_a_page_in_two_places_is_reported(tmp_path):
     docs = small_docs(tmp_path / "docs", "a.md")
     file = small_navigation(tmp_path, '{ page = "a.md" }, { page = "a.md" }')
     with pytest.raises(BadNavigation, match=r"^a\.md: in two places"):
         check(sections(docs, file), docs)
 
 
-def test_an_entry_without_a_page_is_told(tmp_path):
+def test_an_entry_without_a_page_is_reported(tmp_path):
     docs = small_docs(tmp_path / "docs", "a.md")
     with pytest.raises(BadNavigation, match=r"^b\.md: in navigation\.toml, and not there"):
         sections(docs, small_navigation(tmp_path, '{ page = "b.md" }'))

@@ -77,5 +77,5 @@ def test_a_wide_picture_is_not_made_too_small_to_be_read():
     assert 'style="width: 200px; min-width: 120px"' in page
 
 
-def test_who_does_not_see_a_picture_is_told_its_words():
+def test_who_does_not_see_a_picture_is_given_its_words():
     assert described(PICTURE) == "diagram: one word, two, three"

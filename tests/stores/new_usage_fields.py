@@ -35,7 +35,7 @@ FIELDS: dict[str, Any] = {"region": "a\\b", "tier": "fast", "batched": True, "ta
 
 
 async def work(url: str, folder: Path) -> dict[str, Any]:
-    """In the order of a request: its row, the journal, the store, what is told of it."""
+    """In the order of a request: its row, the journal, the store, what is reported about it."""
     record = Record("new", 0.0, caller="alice", provider="p", upstream_model="m", session="s")
     record.usage, record.usage_source, record.status = USAGE, "provider", 200
     intent = UsageRow("new", "alice", 1000, "one", session="s")
@@ -53,7 +53,7 @@ async def work(url: str, folder: Path) -> dict[str, Any]:
     ledger = engine.ledger
     (total,) = await ledger.totals(UsageQuery())
     rows = await ledger.rows(UsageQuery(), limit=10)
-    told = await report(ledger, query_of({"start": "0", "group_by": "key"}), "USD")
+    reported = await report(ledger, query_of({"start": "0", "group_by": "key"}), "USD")
     sessions = await ledger.sessions("alice", limit=10)
     copy = MemoryEngine()
     await import_lines(copy, [line async for line in export_lines(engine)])
@@ -72,8 +72,8 @@ async def work(url: str, folder: Path) -> dict[str, Any]:
         "total": total.tokens,
         "spent": spent,
         "session": sessions[0].tokens,
-        "report": told["total"],
-        "table": table_lines(told, io.StringIO())[0].split(),
+        "report": reported["total"],
+        "table": table_lines(reported, io.StringIO())[0].split(),
         "metrics": [line for line in metrics.render().decode().splitlines() if 'kind="audio"' in line],
         "log": json.loads(JsonLines(Redactor()).request(record))["tokens"],
         "cost": cost(Price(1_000_000, 0), USAGE),

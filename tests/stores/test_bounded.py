@@ -85,7 +85,7 @@ CALLS = [
 
 
 def test_each_call_declares_how_it_is_waited_for() -> None:
-    """[A7] Who forgets it is told when the class is made, and not by a wrong wait years later."""
+    """[A7] A forgotten one is reported when the class is made, and not by a wrong wait years later."""
 
     class Forgetful:
         async def find(self, name: str) -> str:
@@ -321,7 +321,7 @@ async def test_a_request_does_not_use_up_the_time_of_a_call_to_a_shared_server()
 
 @in_a_loop
 async def test_a_call_that_comes_too_late_is_no_failure_in_a_row() -> None:
-    """FAULTS 100: one that hangs is told from one that is far away."""
+    """FAULTS 100: one that hangs is distinguished from one that is far away."""
     far = Far()
     bounds = Bounds(3600.0, answers_soon=True)
     part: Any = BoundedVault(lambda: far, bounds)

@@ -50,7 +50,7 @@ MINUTE = Rate("r", 1, 60, 60.0)
 
 
 @pytest.mark.parametrize("amount", [1, 7, 60, 200])
-def test_the_told_wait_is_true(run, counters, clock, amount):
+def test_the_reported_wait_is_true(run, counters, clock, amount):
     """R-Z: a moment before it the claim is denied, after it it passes."""
     run(counters.take([Rate("r", 60, 60, 60.0)]))
     claim = Rate("r", amount, 60, 60.0)

@@ -92,7 +92,7 @@ def test_giving_back_more_than_was_spent_is_no_credit_for_a_budget(run, counters
     assert run(counters.take([Budget("b", 1, 100, until_then)])) is not None
 
 
-def test_a_budget_that_is_over_begins_anew(run, counters):
+def test_a_budget_that_is_over_begins_again(run, counters):
     over = int(time.time() * 1000) - 1000
     run(counters.seed("b", 1000, over))
     assert run(counters.known(["b"])) == {}
@@ -113,7 +113,7 @@ def test_a_budget_is_seeded_once(run, counters):
     assert run(counters.take([Budget("b", 5, 100, until)])) is None
 
 
-def test_what_is_taken_of_budgets_can_be_told(run, counters):
+def test_what_is_taken_of_budgets_can_be_reported(run, counters):
     until = later()
     run(counters.seed("a", 99, until))
     run(counters.take([Budget("b", 5, 100, until)]))
@@ -132,7 +132,7 @@ def test_several_claims_pass_together_or_not_at_all(run, counters):
     assert run(counters.take([rate(10, "x"), rate(10, "y")])) is None
 
 
-def test_of_several_denials_the_longest_wait_is_told(run, counters):
+def test_of_several_denials_the_longest_wait_is_reported(run, counters):
     assert run(counters.take([rate(10, "short"), rate(20, "long")])) is None
     assert run(counters.take([rate(1, "short"), rate(1, "long")])).name == "long"
 
@@ -168,7 +168,7 @@ def test_the_place_of_one_that_died_becomes_free(run, counters):
     assert run(counters.enter("n", "dead", 1, HOUR)) is False
 
 
-def test_cool_downs_are_told_to_all_and_the_longer_holds(run, counters):
+def test_cool_downs_are_reported_to_all_and_the_longer_holds(run, counters):
     assert run(counters.cooling()) == {}
     run(counters.cool({"a": 100.0, "b": 500.0}))
     run(counters.cool({"a": 1000.0, "b": 5.0}))

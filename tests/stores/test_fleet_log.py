@@ -9,7 +9,7 @@ import pytest
 
 from tests.stores.conftest import MEMORY, POOLED, POSTGRES, REDIS, SQLITE, Run, open_engine
 from wireglot.stores.base import FleetLog
-from wireglot.stores.document_log import FLEET, TOLD, DocumentLog
+from wireglot.stores.document_log import FLEET, REPORTED, DocumentLog
 
 DAY = 86_400.0
 
@@ -29,14 +29,14 @@ def log(request: pytest.FixtureRequest, run: Run[Any], tmp_path) -> Iterator[Fle
     run(engine.close())
 
 
-async def told(log: FleetLog, *bodies: bytes, name: str = "rows", most: int = 1000) -> None:
+async def reported(log: FleetLog, *bodies: bytes, name: str = "rows", most: int = 1000) -> None:
     for body in bodies:
         await log.tell(name, body, seconds=DAY, most=most)
 
 
-def test_what_was_told_is_heard_in_its_order_from_any_place_on(log: FleetLog, run: Run[Any]) -> None:
-    run(told(log, b"one", b"two", b"three"))
-    run(told(log, b"other", name="orders"))
+def test_what_was_reported_is_heard_in_its_order_from_any_place_on(log: FleetLog, run: Run[Any]) -> None:
+    run(reported(log, b"one", b"two", b"three"))
+    run(reported(log, b"other", name="orders"))
     heard = run(log.heard("rows", "", 10))
     assert [entry.body for entry in heard] == [b"one", b"two", b"three"]
     assert [entry.body for entry in run(log.heard("rows", heard[0].place, 1))] == [b"two"]
@@ -44,17 +44,17 @@ def test_what_was_told_is_heard_in_its_order_from_any_place_on(log: FleetLog, ru
     newest = run(log.last("rows", "", 2))
     assert [entry.body for entry in newest] == [b"three", b"two"]
     assert [entry.body for entry in run(log.last("rows", newest[-1].place, 2))] == [b"one"]
-    assert all(entry.told > 1_700_000_000_000 for entry in heard)
+    assert all(entry.reported > 1_700_000_000_000 for entry in heard)
 
 
 def test_what_is_removed_is_not_heard_and_the_rest_stays(log: FleetLog, run: Run[Any]) -> None:
-    run(told(log, b"one", b"two", b"three"))
+    run(reported(log, b"one", b"two", b"three"))
     run(log.remove("rows", [run(log.heard("rows", "", 10))[1].place]))
     assert [entry.body for entry in run(log.heard("rows", "", 10))] == [b"one", b"three"]
 
 
 def test_of_too_many_the_oldest_go(log: FleetLog, run: Run[Any]) -> None:
-    run(told(log, *(b"%d" % number for number in range(200)), most=10))
+    run(reported(log, *(b"%d" % number for number in range(200)), most=10))
     left = run(log.heard("rows", "", 1000))
     assert left[-1].body == b"199"
     assert len(left) < 150, "the store may leave a few more"
@@ -83,9 +83,9 @@ def test_of_too_many_bytes_the_oldest_go(log: FleetLog, run: Run[Any]) -> None:
 def test_a_log_that_was_emptied_is_heard_from_its_new_beginning(run: Run[Any], tmp_path) -> None:
     engine = run(open_engine("memory", tmp_path))
     log = DocumentLog(lambda: engine.documents)
-    run(told(log, b"one", b"two", b"three"))
+    run(reported(log, b"one", b"two", b"three"))
     place = run(log.heard("rows", "", 10))[-1].place
-    run(engine.documents.delete_pieces(FLEET, TOLD, "rows"))
+    run(engine.documents.delete_pieces(FLEET, REPORTED, "rows"))
     assert run(log.heard("rows", place, 10)) == []
-    run(told(log, b"new"))
+    run(reported(log, b"new"))
     assert [entry.body for entry in run(log.heard("rows", place, 10))] == [b"new"]

@@ -231,7 +231,7 @@ def test_a_full_journal_refuses_rows_and_takes_them_again_when_the_store_has_cau
 
 
 class FailingDisk(Disk):
-    """Refuses to write, to reserve beyond so many files, or to sync, while it is told to."""
+    """Refuses to write, to reserve beyond so many files, or to sync, while it is asked to."""
 
     def __init__(self) -> None:
         self.refuses_writes = False
@@ -255,7 +255,7 @@ class FailingDisk(Disk):
         super().sync(fd)
 
 
-def test_a_disk_that_refuses_to_write_is_told_and_found_out_when_it_works_again(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_to_write_is_reported_and_found_out_when_it_works_again(tmp_path: Path) -> None:
     """FAULTS 93: ENOSPC and EIO."""
     disk = FailingDisk()
 
@@ -321,7 +321,7 @@ def test_a_sync_that_fails_lets_those_who_wait_go_on_and_says_why(tmp_path: Path
 
 
 def test_a_row_is_synced_when_it_is_said_to_be(tmp_path: Path) -> None:
-    """FAULTS 98: no one is told that a row is on the disk before a sync that began after it was written."""
+    """FAULTS 98: no one is informed that a row is on the disk before a sync that began after it was written."""
     synced: list[int] = []
     journal: Journal
 

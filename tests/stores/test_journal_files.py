@@ -301,7 +301,7 @@ class Quiet(Disk):
 def syncer(folder: Path, disk: Disk, *, sync: bool = True, timing: Timing | None = None) -> Syncer:
     shelf = Shelf(folder / "one", 4096, 2, disk)
     return Syncer(
-        shelf, sync=sync, mend=lambda: True, is_well=lambda: None, timing=timing or Timing(retry=0.01)
+        shelf, sync=sync, repair=lambda: True, is_well=lambda: None, timing=timing or Timing(retry=0.01)
     )
 
 
@@ -326,7 +326,7 @@ def test_nobody_waits_where_nothing_is_synced_or_all_is_or_nothing_can_be(tmp_pa
     asyncio.run(work())
 
 
-def test_those_who_wait_are_told_in_their_order_up_to_what_is_safe(tmp_path: Path) -> None:
+def test_those_who_wait_are_informed_in_their_order_up_to_what_is_safe(tmp_path: Path) -> None:
     async def work() -> None:
         made = syncer(tmp_path, Quiet())
         made._loop = asyncio.get_running_loop()
@@ -341,7 +341,7 @@ def test_those_who_wait_are_told_in_their_order_up_to_what_is_safe(tmp_path: Pat
     asyncio.run(work())
 
 
-def test_a_file_that_is_used_anew_meanwhile_is_not_called_safe(tmp_path: Path) -> None:
+def test_a_file_that_is_used_again_meanwhile_is_not_called_safe(tmp_path: Path) -> None:
     made = syncer(tmp_path, Quiet())
     file = segment(tmp_path / "a")
     file.begin(3)

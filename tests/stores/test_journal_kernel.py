@@ -92,8 +92,8 @@ def within(
 def test_a_file_is_synced_and_the_descriptor_tells_when(tmp_path: Path) -> None:
     async def work() -> None:
         kernel = opened()
-        told = asyncio.Event()
-        asyncio.get_running_loop().add_reader(kernel.descriptor, told.set)
+        reported = asyncio.Event()
+        asyncio.get_running_loop().add_reader(kernel.descriptor, reported.set)
         with (tmp_path / "a").open("wb") as one, (tmp_path / "b").open("wb") as two:
             for file in (one, two):
                 file.write(b"x")
@@ -102,8 +102,8 @@ def test_a_file_is_synced_and_the_descriptor_tells_when(tmp_path: Path) -> None:
             kernel.submit([one.fileno(), two.fileno()])
             result = None
             while result is None:
-                await told.wait()
-                told.clear()
+                await reported.wait()
+                reported.clear()
                 result = kernel.collect()
             assert result == 0
         asyncio.get_running_loop().remove_reader(kernel.descriptor)
@@ -212,7 +212,7 @@ def test_those_of_one_turn_share_a_sync_and_a_crowd_is_gathered(tmp_path: Path) 
     within(tmp_path, Below(kernel), work, Timing())
 
 
-def test_whoever_is_alone_after_a_crowd_waits_for_others_only_once(tmp_path: Path) -> None:
+def test_anyone_who_is_alone_after_a_crowd_waits_for_others_only_once(tmp_path: Path) -> None:
     """To expect a sync, and then to wait for it, is still one."""
     kernel = Kernel()
     kernel.at_once = True

@@ -32,7 +32,7 @@ KIB = 1024
 
 
 class Watched(Disk):
-    """Tells what it is asked, and refuses what it is told to."""
+    """Tells what it is asked, and refuses what it is asked to."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -319,7 +319,7 @@ def test_a_journal_that_is_removed_is_held_no_more(tmp_path: Path) -> None:
 
 
 class Still(Journal):
-    """Its thread has made one file and does nothing more; whoever asks it is counted."""
+    """Its thread has made one file and does nothing more; anyone who asks it is counted."""
 
     def __init__(self, folder: Path | None, disk: Disk = DISK, **more: Any) -> None:
         super().__init__(folder, "one", **{"limit": 64 * KIB, "segment": 16 * KIB, "disk": disk, **more})
@@ -621,7 +621,7 @@ def test_a_file_is_read_back_a_piece_at_a_time(tmp_path: Path) -> None:
     still(work, tmp_path, disk, recent=2, limit=4 * KIB * KIB, segment=KIB * KIB)
 
 
-def test_only_what_may_not_be_on_the_disk_is_mended(tmp_path: Path) -> None:
+def test_only_what_may_not_be_on_the_disk_is_repaired(tmp_path: Path) -> None:
     disk = Watched()
 
     async def work(journal: Still) -> None:
@@ -629,15 +629,15 @@ def test_only_what_may_not_be_on_the_disk_is_mended(tmp_path: Path) -> None:
         (file,) = journal._written
         file.safe = file.end
         disk.done.clear()
-        assert journal._mend() is True
+        assert journal._repair() is True
         assert disk.done == []
         journal.append(row(2))
         disk.done.clear()
-        assert journal._mend() is True
+        assert journal._repair() is True
         assert disk.done == ["write", "write"]
         assert (journal.damaged, len(journal._doubtful)) == (0, 0)
         disk.refuses = {"write"}
-        assert journal._mend() is False
+        assert journal._repair() is False
         assert journal.trouble == "Input/output error"
         disk.refuses = set()
 
@@ -652,7 +652,7 @@ def test_what_was_damaged_before_it_was_on_the_disk_is_in_doubt_and_nothing_else
         file.safe = BEGIN + len(framed(row(0), row(1)))
         journal.syncer.covered = 2
         os.pwrite(file.fd, bytes(4), file.safe + 8)
-        assert journal._mend() is True
+        assert journal._repair() is True
         journal.syncer.covered = journal._sequence = 6
         assert [journal.holds(number) for number in range(1, 7)] == [True, True, False, False, True, True]
         assert journal.damaged == 1
@@ -726,27 +726,27 @@ def test_who_waits_asks_if_the_row_is_written(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("mended", [True, False])
-def test_what_was_written_again_is_synced_at_once(tmp_path: Path, mended: bool) -> None:
+@pytest.mark.parametrize("repaired", [True, False])
+def test_what_was_written_again_is_synced_at_once(tmp_path: Path, repaired: bool) -> None:
     made = syncer(tmp_path, Quiet())
-    made._mend = lambda: mended
+    made._repair = lambda: repaired
     made._unsure = True
-    made._mend_on_loop()
-    assert (made._unsure, made._asked) == (not mended, mended)
+    made._repair_on_loop()
+    assert (made._unsure, made._asked) == (not repaired, repaired)
 
 
-class Told(list[Any]):
+class Reported(list[Any]):
     """Stands for the loop."""
 
     def call_soon_threadsafe(self, work: Any, *given: Any) -> None:
         self.append((work, *given))
 
 
-def alone(folder: Path, disk: Disk, **more: Any) -> tuple[Syncer, Told]:
+def alone(folder: Path, disk: Disk, **more: Any) -> tuple[Syncer, Reported]:
     """Its thread does not run: its steps are called one by one."""
-    made, told = syncer(folder, disk, timing=Timing(retry=7.0), **more), Told()
-    made._loop = told  # type: ignore[assignment]  # as much of a loop as it needs
-    return made, told
+    made, reported = syncer(folder, disk, timing=Timing(retry=7.0), **more), Reported()
+    made._loop = reported  # type: ignore[assignment]  # as much of a loop as it needs
+    return made, reported
 
 
 def begun(path: Path, disk: Disk) -> Segment:
@@ -759,35 +759,35 @@ def begun(path: Path, disk: Disk) -> Segment:
 @rows("waiting", [0, 1, 2, 3, 9])
 def test_a_sync_covers_what_was_written_before_it(tmp_path: Path, waiting: int) -> None:
     disk = Watched()
-    made, told = alone(tmp_path, disk)
+    made, reported = alone(tmp_path, disk)
     made.current, made.appended = begun(tmp_path / "a", disk), 3
     made.waiting.extend([(1, None)] * waiting)  # type: ignore[list-item]  # nobody waits for these
     assert made._sync_all() is True
     assert made.covered == 3
     assert made._crowded is (waiting > 2), "who is (almost) alone is not made to wait for others"
-    assert told == [(made.settle, 3, [(made.current, 1, BEGIN + 1)])]
+    assert reported == [(made.settle, 3, [(made.current, 1, BEGIN + 1)])]
     os.close(made.current.fd)
 
 
 def test_a_sync_that_fails_leaves_all_in_doubt(tmp_path: Path) -> None:
     disk = Watched()
-    made, told = alone(tmp_path, disk)
+    made, reported = alone(tmp_path, disk)
     made.current, made.appended = begun(tmp_path / "a", disk), 3
     disk.refuses = {"sync"}
     assert made._sync_all() is False
     assert (made.covered, made._unsure, made.trouble) == (0, True, "Input/output error")
-    assert told == [(made.settle, 3, [])]
-    told.clear()
+    assert reported == [(made.settle, 3, [])]
+    reported.clear()
     disk.refuses = set()
     assert made._sync_all() is False, "not before it is written again"
-    assert told == [(made._mend_on_loop,)]
+    assert reported == [(made._repair_on_loop,)]
     assert made.covered == 0
     os.close(made.current.fd)
 
 
 def test_a_disk_that_is_well_is_not_touched(tmp_path: Path) -> None:
     disk = Watched()
-    made, told = alone(tmp_path, disk)
+    made, reported = alone(tmp_path, disk)
     made._open()
     made.current = begun(tmp_path / "a", disk)
     disk.done.clear()
@@ -795,13 +795,13 @@ def test_a_disk_that_is_well_is_not_touched(tmp_path: Path) -> None:
     assert disk.done == ["reserve"]
     assert made._prepare() == -1, "it sleeps until it is asked"
     assert disk.done == ["reserve"]
-    assert told == []
+    assert reported == []
     os.close(made.current.fd)
 
 
 def test_a_disk_that_failed_is_written_and_synced_before_it_is_called_well(tmp_path: Path) -> None:
     disk = Watched()
-    made, told = alone(tmp_path, disk)
+    made, reported = alone(tmp_path, disk)
     made._open()
     made._shelf.make()
     made.current = begun(tmp_path / "a", disk)
@@ -810,14 +810,14 @@ def test_a_disk_that_failed_is_written_and_synced_before_it_is_called_well(tmp_p
         disk.done.clear()
         disk.refuses = refused
         assert made._prepare() == 7.0
-        assert (made.trouble, made._unsure, told) == ("Input/output error", True, [])
+        assert (made.trouble, made._unsure, reported) == ("Input/output error", True, [])
         assert disk.done == done
     disk.refuses = set()
     disk.done.clear()
     assert made._prepare() == -1
     assert disk.done == ["write", "sync"]
     assert made.trouble == ""
-    assert told == [(made._is_well,)]
+    assert reported == [(made._is_well,)]
     os.close(made.current.fd)
 
 
@@ -829,7 +829,7 @@ def test_a_file_that_cannot_be_made_is_trouble_only_where_there_is_no_other(
     tmp_path: Path, current: bool, spare: bool, trouble: str
 ) -> None:
     disk = Watched()
-    made, told = alone(tmp_path, disk)
+    made, reported = alone(tmp_path, disk)
     if spare:
         made._open()
     if current:
@@ -838,7 +838,7 @@ def test_a_file_that_cannot_be_made_is_trouble_only_where_there_is_no_other(
     disk.refuses = {"reserve"}
     assert made._prepare() == 7.0
     assert made.trouble == trouble
-    assert told == ([] if trouble else [(made._is_well,)])
+    assert reported == ([] if trouble else [(made._is_well,)])
 
 
 def test_a_disk_of_which_nothing_can_be_had_at_the_start_is_trouble(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_only_what_was_written_since_a_version_has_changed(run, engine):
     assert run(engine.keys.changed(before + 1)) == [WHOLE, changed]
 
 
-def test_the_change_of_a_key_that_is_gone_or_was_changed_twice_cannot_be_told(run, engine):
+def test_the_change_of_a_key_that_is_gone_or_was_changed_twice_cannot_be_reported(run, engine):
     run(engine.keys.put(WHOLE))
     before = run(engine.keys.version())
     run(engine.keys.delete(WHOLE.name))

@@ -1,4 +1,4 @@
-"""Who has nothing in the vault, told without asking: what anybody has kept is never denied."""
+"""Who has nothing in the vault, reported without asking: what anybody has kept is never denied."""
 
 from __future__ import annotations
 
@@ -264,8 +264,8 @@ def test_a_word_that_cannot_be_written_leaves_none(run, two, path, monkeypatch):
     assert not path.with_name("s.db-kept").exists()
 
 
-def test_words_that_were_made_anew_are_others(run, two, path):
-    """Whoever had the old file open writes there what nobody reads."""
+def test_words_that_were_made_again_are_others(run, two, path):
+    """Anyone who had the old file open writes there what nobody reads."""
     one, other = two
     assert looked(run, one)
     path.with_name("s.db-kept").unlink()

@@ -62,7 +62,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield postgres_url()
 
 
-def test_a_count_that_is_declared_once_is_stored_summed_priced_and_told(
+def test_a_count_that_is_declared_once_is_stored_summed_priced_and_reported(
     tomorrow: Path, url: str, tmp_path: Path, run: Run[Any]
 ) -> None:
     old = UsageRow("old", "alice", 1, "gone", session="s", outcome="ok", finished=2, output=3, cost=0)
@@ -84,27 +84,27 @@ def test_a_count_that_is_declared_once_is_stored_summed_priced_and_told(
         timeout=60,
     )
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
+    reported = json.loads(ran.stdout)
     remembered = {} if url == "memory:" else {"old": 0}
-    assert (told["row"], told["journal"]) == (7, [7])
-    assert told["rows"] == told["copied"] == remembered | {"new": 7}
+    assert (reported["row"], reported["journal"]) == (7, [7])
+    assert reported["rows"] == reported["copied"] == remembered | {"new": 7}
     before = {} if url == "memory:" else {"old": ["r", "slow", False, [], None]}
-    assert told["fields"] == before | {"new": ["a\\b", "fast", True, ["x", "y"], 3]}
+    assert reported["fields"] == before | {"new": ["a\\b", "fast", True, ["x", "y"], 3]}
     output = 2 if url == "memory:" else 5
     sums = {"input": 1, "cache_read": 0, "cache_write": 0, "audio": 7, "output": output, "reasoning": 0}
-    assert told["total"] == sums
-    assert told["spent"] == [8 + output, 8]
-    assert told["session"] == 8 + output
-    assert told["report"]["audio_tokens"] == 7
-    assert told["report"]["total_input_tokens"] == 8
-    assert told["report"]["total_tokens"] == 8 + output
-    assert told["table"][:5] == ["key", "requests", "input", "heard", "output"]
-    assert told["metrics"] == [
+    assert reported["total"] == sums
+    assert reported["spent"] == [8 + output, 8]
+    assert reported["session"] == 8 + output
+    assert reported["report"]["audio_tokens"] == 7
+    assert reported["report"]["total_input_tokens"] == 8
+    assert reported["report"]["total_tokens"] == 8 + output
+    assert reported["table"][:5] == ["key", "requests", "input", "heard", "output"]
+    assert reported["metrics"] == [
         'wireglot_tokens_total{provider="p",model="m",kind="audio"} 7',
         'wireglot_key_tokens_total{key="alice",kind="audio"} 7',
     ]
-    assert told["log"]["audio"] == 7
-    assert told["cost"] == 8
+    assert reported["log"]["audio"] == 7
+    assert reported["cost"] == 8
 
     # Both versions at once: today's reads what tomorrow's has written, in the store and in the journal.
     known = run(today())

@@ -186,14 +186,14 @@ def test_closing_does_not_wait_for_a_silent_server(server: PostgresServer, url: 
     asyncio.run(test())
 
 
-def test_a_server_that_is_gone_is_told_in_a_plain_line(server: PostgresServer, url: str) -> None:
+def test_a_server_that_is_gone_is_reported_in_a_plain_line(server: PostgresServer, url: str) -> None:
     async def test() -> None:
         engine = await PostgresEngine.open(url)
         server.kill()
-        with pytest.raises(StoreDown, match=r"^PostgreSQL") as told:
+        with pytest.raises(StoreDown, match=r"^PostgreSQL") as reported:
             await engine.ledger.apply([UsageRow("u", "a", 1)])
-        assert server.password not in str(told.value)
-        assert "127.0.0.1" not in str(told.value)
+        assert server.password not in str(reported.value)
+        assert "127.0.0.1" not in str(reported.value)
         await engine.close()
 
     asyncio.run(test())
@@ -284,7 +284,7 @@ def test_a_first_try_whose_answer_was_lost_counts_as_done(server: PostgresServer
             ("n", 2),
             ("o", 3),
         ]
-        # What was deleted is told to have been there, though a second try finds nothing.
+        # What was deleted is reported to have been there, though a second try finds nothing.
         assert await engine.documents.delete("a", "k", ["1"]) == 1
         assert await engine.documents.delete("a", "k", ["1"]) == 0
         assert await engine.documents.delete_pieces("a", "k", "p") == 3

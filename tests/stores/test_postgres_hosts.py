@@ -29,7 +29,7 @@ def test_a_primary_that_falls_silent_is_left_for_the_replica_that_was_promoted()
         assert [found.body for found in await engine.documents.get("a", "k", ["before"])] == [b"x"]
         assert await engine.documents.put([Document("a", "k", "after", b"y")])
         await engine.close()
-        # And whoever starts now finds it, too.
+        # And anyone who starts now finds it, too.
         another = await PostgresEngine.open(pair.url, connect_seconds=4)
         assert await another.documents.get("a", "k", ["after"])
         await another.close()
@@ -38,7 +38,7 @@ def test_a_primary_that_falls_silent_is_left_for_the_replica_that_was_promoted()
         asyncio.run(test(pair))
 
 
-def test_hosts_that_take_no_writes_are_told_in_a_plain_line() -> None:
+def test_hosts_that_take_no_writes_are_reported_in_a_plain_line() -> None:
     async def test(pair: PostgresPair) -> None:
         engine = await PostgresEngine.open(pair.url)
         await asyncio.to_thread(pair.primary.kill)

@@ -173,9 +173,9 @@ def test_what_cannot_be_opened_says_why_and_never_the_password() -> None:
         with_option(url, "sslmode", "a-s3cret"): (StoreUnusable, "sslmode must be one of"),
     }
     for case, (kind, reason) in cases.items():
-        with pytest.raises((StoreDown, StoreUnusable), match=reason) as told:
+        with pytest.raises((StoreDown, StoreUnusable), match=reason) as reported:
             asyncio.run(PostgresEngine.open(case))
-        assert told.type is kind, case
-        assert "s3cret" not in str(told.value)
-        assert "127.0.0.1" not in str(told.value)
-        assert told.value.__cause__ is None
+        assert reported.type is kind, case
+        assert "s3cret" not in str(reported.value)
+        assert "127.0.0.1" not in str(reported.value)
+        assert reported.value.__cause__ is None

@@ -66,7 +66,7 @@ def test_pieces_get_each_number_once_and_a_new_document_has_one_writer() -> None
     asyncio.run(test())
 
 
-def test_what_a_killed_process_was_told_is_written_is_there_and_its_open_rows_become_crashes() -> None:
+def test_what_a_killed_process_was_reported_is_written_is_there_and_its_open_rows_become_crashes() -> None:
     """FAULTS 95, rule L: kill -9 of one of two writers; the other one closes its rows."""
     url = postgres_url()
     program = """
@@ -86,9 +86,9 @@ asyncio.run(main())
 """
     process = subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    told = [process.stdout.readline().strip() for _ in range(50)]
+    reported = [process.stdout.readline().strip() for _ in range(50)]
     os.kill(process.pid, signal.SIGKILL)
-    told += process.stdout.read().split()
+    reported += process.stdout.read().split()
     assert process.wait(DEADLINE_SECONDS) == -signal.SIGKILL
 
     async def test() -> None:
@@ -97,7 +97,7 @@ asyncio.run(main())
         await engine.ledger.beat("alive")
         await engine.ledger.apply([UsageRow("mine", "a", 1000, instance="alive")])
         rows = await engine.ledger.rows(UsageQuery(), limit=10**6)
-        assert {f"u{number}" for number in told} <= {row.id for row in rows}
+        assert {f"u{number}" for number in reported} <= {row.id for row in rows}
         swept = await engine.sweep(1_800_000, usage_before=0, dead_before=1, kinds={})
         assert swept.crashed == len(rows) - 1
         after = {row.id: row.outcome for row in await engine.ledger.rows(UsageQuery(), limit=10**6)}

@@ -173,7 +173,7 @@ def test_a_full_server_is_down_for_writers(server: RedisServer) -> None:
     asyncio.run(test())
 
 
-def test_a_wrong_password_is_told_without_it() -> None:
+def test_a_wrong_password_is_reported_without_it() -> None:
     """R-DE-18"""
     with RedisServer(password="the-right-s3cret") as server:
 
@@ -185,9 +185,9 @@ def test_a_wrong_password_is_told_without_it() -> None:
                 server.url.replace("the-right", "a-wrong"),
                 server.url.replace(":the-right-s3cret@", ""),
             ):
-                with pytest.raises(StoreUnusable, match="refuses the user or the password") as told:
+                with pytest.raises(StoreUnusable, match="refuses the user or the password") as reported:
                     await open_redis(url)
-                assert "s3cret" not in str(told.value)
+                assert "s3cret" not in str(reported.value)
 
         asyncio.run(test())
 
@@ -201,7 +201,7 @@ def test_a_cluster_is_refused_in_a_plain_line() -> None:
         asyncio.run(open_redis(server.url))
 
 
-def test_what_a_durable_server_was_told_is_there_after_kill_9() -> None:
+def test_what_a_durable_server_was_reported_is_there_after_kill_9() -> None:
     with RedisServer(durable=True) as server:
 
         async def test() -> None:

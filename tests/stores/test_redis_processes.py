@@ -80,7 +80,7 @@ def test_budgets_rates_and_locks_hold_across_processes() -> None:
 
 
 def test_a_lock_and_a_place_of_a_process_that_died_become_free() -> None:
-    """FAULTS 110: whoever held it is gone without a word."""
+    """FAULTS 110: anyone who held it is gone without a word."""
     url = redis_url()
     program = """
 import asyncio, os, sys

@@ -56,7 +56,7 @@ def test_every_key_ends_by_itself() -> None:
     run(test)
 
 
-def test_a_bucket_is_told_to_the_millisecond() -> None:
+def test_a_bucket_is_reported_to_the_millisecond() -> None:
     """T20: the wait is the truth; Lua's own way of writing numbers would round it to minutes."""
 
     async def test(counters: RedisCounters, vault: RedisVault, client: Redis) -> None:
@@ -83,7 +83,7 @@ def test_debt_is_never_more_than_two_windows() -> None:
     run(test)
 
 
-def test_claims_are_taken_all_or_none_and_the_longest_wait_is_told() -> None:
+def test_claims_are_taken_all_or_none_and_the_longest_wait_is_reported() -> None:
     async def test(counters: RedisCounters, vault: RedisVault, client: Redis) -> None:
         assert await counters.take([Rate("full", 10, 10, 60), Budget("over", 10, 10, tomorrow())]) is None
         claims: list[Rate | Budget] = [
@@ -127,7 +127,7 @@ def test_the_script_decides_as_the_store_in_memory_does() -> None:
 
 
 def test_an_evicted_budget_is_unknown_and_begins_where_the_ledger_says() -> None:
-    """FAULTS 100: eviction. A correction alone does not begin it anew."""
+    """FAULTS 100: eviction. A correction alone does not begin it again."""
 
     async def test(counters: RedisCounters, vault: RedisVault, client: Redis) -> None:
         end = tomorrow()
@@ -240,14 +240,14 @@ def test_valkey_by_its_own_name() -> None:
 )
 def test_what_cannot_be_opened_says_why_and_never_the_password(url: str, kind: type, reason: str) -> None:
     """R-DE-18"""
-    with pytest.raises((StoreDown, StoreUnusable), match=reason) as told:
+    with pytest.raises((StoreDown, StoreUnusable), match=reason) as reported:
         asyncio.run(open_redis(url))
-    assert told.type is kind
-    assert "s3cret" not in str(told.value)
+    assert reported.type is kind
+    assert "s3cret" not in str(reported.value)
 
 
 def test_a_password_the_server_does_not_want_is_refused() -> None:
     url = redis_url().replace("redis://", "redis://somebody:a-s3cret@", 1)
-    with pytest.raises(StoreUnusable, match="refuses the user or the password") as told:
+    with pytest.raises(StoreUnusable, match="refuses the user or the password") as reported:
         asyncio.run(open_redis(with_option(url, "db", "0")))
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(reported.value)

@@ -66,7 +66,7 @@ def test_large_bodies_are_sealed_beside_the_loop(run, sealed):
     assert run(sealed.vault.recall("t", ["large"])) == {"large": body}
 
 
-def test_what_cannot_be_opened_is_not_there_and_is_told(run, sealed):
+def test_what_cannot_be_opened_is_not_there_and_is_reported(run, sealed):
     run(sealed.documents.put([document("a", parent="p", number=1), document("b", parent="p", number=2)]))
     run(sealed.vault.keep("t", {"n": b"1"}, 3600))
     stranger = Sealed(sealed.behind, b"another secret")

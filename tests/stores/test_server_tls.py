@@ -125,6 +125,6 @@ def _refused(open: Callable[[str], Awaitable[object]], url: str, kind: type[Exce
     async def test() -> None:
         await open(url)
 
-    with pytest.raises(kind, match=reason) as told:
+    with pytest.raises(kind, match=reason) as reported:
         asyncio.run(test())
-    assert "password" not in str(told.value)
+    assert "password" not in str(reported.value)

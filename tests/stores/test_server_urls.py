@@ -58,7 +58,7 @@ def test_who_names_an_authority_gets_certificate_and_name_verified(authority: st
         assert postgres.read_address(f"{HERE}a/db?{options}").tls is None
 
 
-def test_rediss_verifies_certificate_and_name_unless_told_otherwise(authority: str) -> None:
+def test_rediss_verifies_certificate_and_name_unless_configured_otherwise(authority: str) -> None:
     for url in ("rediss://h", f"valkeys://h?ssl_ca_certs={authority}", "rediss+sentinel://h/one"):
         context = redis.read_address(url).tls
         assert context is not None
@@ -96,9 +96,9 @@ def test_sentinels_and_what_they_are_asked_for() -> None:
     ],
 )
 def test_what_is_not_understood_of_a_postgresql_url(url: str, reason: str) -> None:
-    with pytest.raises(StoreUnusable, match=rf"store\.url: .*{reason}") as told:
+    with pytest.raises(StoreUnusable, match=rf"store\.url: .*{reason}") as reported:
         postgres.read_address(url)
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(reported.value)
 
 
 @rows(
@@ -115,6 +115,6 @@ def test_what_is_not_understood_of_a_postgresql_url(url: str, reason: str) -> No
     ],
 )
 def test_what_is_not_understood_of_a_redis_url(url: str, reason: str) -> None:
-    with pytest.raises(StoreUnusable, match=rf"store\.shared: .*{reason}") as told:
+    with pytest.raises(StoreUnusable, match=rf"store\.shared: .*{reason}") as reported:
         redis.read_address(url)
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(reported.value)

@@ -150,7 +150,7 @@ def test_a_lock_that_stays_is_down_and_never_blocks_the_loop(run, engine, path):
     assert ids(run, engine) == {"before", "after"}
 
 
-def test_a_file_that_was_deleted_is_down_and_not_made_anew(run, engine, path):
+def test_a_file_that_was_deleted_is_down_and_not_made_again(run, engine, path):
     """FAULTS 97"""
     run(engine.documents.put([document("a")]))
     kept = path.with_name("kept.db")
@@ -310,7 +310,7 @@ def test_space_that_was_freed_is_given_back(run, engine, path):
     assert path.stat().st_size < large / 2
 
 
-def test_a_file_that_is_emptied_while_it_is_open_is_down_and_not_made_anew(run, path):
+def test_a_file_that_is_emptied_while_it_is_open_is_down_and_not_made_again(run, path):
     """FAULTS 97: found by the trial of store faults; "no such table" came out as a bug of ours."""
     run(filled_and_closed(path))
     engine = run(SqliteEngine.open(str(path), busy=0.2))
@@ -342,7 +342,7 @@ def test_a_header_that_is_written_over_while_it_is_open_is_down(run, path, at, b
     run(engine.close())
 
 
-def test_text_that_is_none_is_damage_and_told_as_such(run, engine):
+def test_text_that_is_none_is_damage_and_reported_as_such(run, engine):
     """FAULTS 97: found by the trial of store faults (UnicodeDecodeError)."""
     run(engine.documents.put([document("kept")]))
     run(

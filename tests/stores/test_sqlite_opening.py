@@ -183,20 +183,20 @@ def test_a_directory_is_no_store(tmp_path):
         opened(tmp_path)
 
 
-def test_a_place_where_no_file_can_be_made_is_told(tmp_path):
+def test_a_place_where_no_file_can_be_made_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnusable, match="cannot be made"):
         opened(tmp_path / "file" / "store.db")
 
 
-def _open_as_nobody(path: Path, told) -> None:
+def _open_as_nobody(path: Path, reported) -> None:
     os.setuid(65534)
     try:
         opened(path)
     except StoreUnusable as problem:
-        told.send(str(problem))
+        reported.send(str(problem))
     else:
-        told.send("it opened")
+        reported.send("it opened")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may become somebody else")
@@ -296,13 +296,13 @@ def test_a_process_killed_at_any_statement_of_the_opening_leaves_a_file_that_ope
     assert len(codes) > 8
 
 
-def _open_at(path: Path, barrier, told) -> None:
+def _open_at(path: Path, barrier, reported) -> None:
     barrier.wait()
     try:
         open_file(path, NEW).close()
-        told.put("")
+        reported.put("")
     except Exception as problem:
-        told.put(repr(problem))
+        reported.put(repr(problem))
 
 
 def test_processes_that_open_a_new_or_an_old_file_at_once_all_succeed(tmp_path):
@@ -311,11 +311,11 @@ def test_processes_that_open_a_new_or_an_old_file_at_once_all_succeed(tmp_path):
         path = tmp_path / f"{turn}.db"
         if turn % 2:
             open_file(path, OLD).close()
-        barrier, told = FORK.Barrier(4), FORK.SimpleQueue()
-        children = [FORK.Process(target=_open_at, args=(path, barrier, told)) for _ in range(4)]
+        barrier, reported = FORK.Barrier(4), FORK.SimpleQueue()
+        children = [FORK.Process(target=_open_at, args=(path, barrier, reported)) for _ in range(4)]
         for child in children:
             child.start()
-        assert [told.get() for _ in children] == [""] * 4
+        assert [reported.get() for _ in children] == [""] * 4
         for child in children:
             child.join()
         connection = open_file(path, NEW)
@@ -427,7 +427,9 @@ def test_where_files_cannot_be_linked_they_are_renamed(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "problem", [apsw.FullError("full"), apsw.IOError("broken"), apsw.CantOpenError("no")]
 )
-def test_a_disk_that_fails_while_the_file_is_made_is_told_and_leaves_nothing(tmp_path, monkeypatch, problem):
+def test_a_disk_that_fails_while_the_file_is_made_is_reported_and_leaves_nothing(
+    tmp_path, monkeypatch, problem
+):
     """FAULTS 93: found by the trial of store faults; the start ended in a traceback."""
     path = tmp_path / "store.db"
 

@@ -22,7 +22,7 @@ CALLERS = 5
 TURNS = 30
 
 
-def _append(path: str, name: str, told) -> None:
+def _append(path: str, name: str, reported) -> None:
     async def work() -> list[tuple[str, int]]:
         engine = await SqliteEngine.open(path)
         numbers: list[tuple[str, int]] = []
@@ -40,16 +40,16 @@ def _append(path: str, name: str, told) -> None:
         await engine.close()
         return numbers
 
-    told.put(asyncio.run(work()))
+    reported.put(asyncio.run(work()))
 
 
 def test_processes_that_write_one_file_lose_nothing_and_share_no_number(run, tmp_path):
     path = str(tmp_path / "store.db")
-    told = SPAWN.SimpleQueue()
-    children = [SPAWN.Process(target=_append, args=(path, f"p{n}", told)) for n in range(PROCESSES)]
+    reported = SPAWN.SimpleQueue()
+    children = [SPAWN.Process(target=_append, args=(path, f"p{n}", reported)) for n in range(PROCESSES)]
     for child in children:
         child.start()
-    acknowledged = {number: id for _ in children for id, number in told.get()}
+    acknowledged = {number: id for _ in children for id, number in reported.get()}
     for child in children:
         child.join()
     total = PROCESSES * CALLERS * TURNS
@@ -62,10 +62,10 @@ def test_processes_that_write_one_file_lose_nothing_and_share_no_number(run, tmp
     run(engine.close())
 
 
-def _write_until_killed(path: str, turn: int, told) -> None:
+def _write_until_killed(path: str, turn: int, reported) -> None:
     """Says which writes were acknowledged, a line each, until the process ends."""
 
-    acknowledged = told.fileno()
+    acknowledged = reported.fileno()
 
     async def work() -> None:
         engine = await SqliteEngine.open(path)
@@ -149,7 +149,7 @@ def _assert_sound(path: str) -> None:
         connection.close()
 
 
-def _take(path: str, told) -> None:
+def _take(path: str, reported) -> None:
     async def work() -> tuple[int, int, bool]:
         counters = await SqliteCounters.open(path)
         answers = await asyncio.gather(*(counters.take([Rate("r", 1, 50, 3600.0)]) for _ in range(40)))
@@ -158,16 +158,16 @@ def _take(path: str, told) -> None:
         await counters.close()
         return (answers.count(None), sum(places), locked)
 
-    told.put(asyncio.run(work()))
+    reported.put(asyncio.run(work()))
 
 
 def test_limits_hold_across_processes(tmp_path):
     """R-Z, T20: of 120 asked by three processes 50 pass."""
-    told = SPAWN.SimpleQueue()
-    children = [SPAWN.Process(target=_take, args=(str(tmp_path / "c.db"), told)) for _ in range(3)]
+    reported = SPAWN.SimpleQueue()
+    children = [SPAWN.Process(target=_take, args=(str(tmp_path / "c.db"), reported)) for _ in range(3)]
     for child in children:
         child.start()
-    answers = [told.get() for _ in children]
+    answers = [reported.get() for _ in children]
     for child in children:
         child.join()
     assert [sum(column) for column in zip(*answers, strict=True)] == [50, 7, 1]

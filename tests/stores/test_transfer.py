@@ -123,7 +123,7 @@ def test_an_export_of_another_format_is_refused(run):
         run(import_lines(MemoryEngine(), [b'{"wireglot_store": 9}\n']))
 
 
-def test_a_file_that_was_cut_short_is_told(run):
+def test_a_file_that_was_cut_short_is_reported(run):
     lines = lines_of(run, filled(run, MemoryEngine()))
     with pytest.raises(BadTransfer, match="cut short after 9 records"):
         run(import_lines(MemoryEngine(), lines[:10]))

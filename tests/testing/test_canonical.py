@@ -198,7 +198,7 @@ def test_every_field_counts_but_those_that_are_forgiven(whole, canonical):
     assert wrong == []
 
 
-def told(*messages: Message) -> Request:
+def reported(*messages: Message) -> Request:
     return Request("", messages)
 
 
@@ -216,28 +216,31 @@ def asked(**settings: Any) -> Request:
 
 def result(*items: ResultPart, name: str = "", cache: CacheMark | None = None) -> Request:
     call = Message("assistant", (ToolCall("1", "look", "{}"),))
-    return told(call, user(ToolResult("1", items, name=name, cache=cache)))
+    return reported(call, user(ToolResult("1", items, name=name, cache=cache)))
 
 
 def called(arguments: str, kind: Any = "function") -> Request:
-    return told(Message("assistant", (ToolCall("1", "look", arguments, kind),)))
+    return reported(Message("assistant", (ToolCall("1", "look", arguments, kind),)))
 
 
 def document(**fields: Any) -> Request:
-    return told(user(Media("document", **fields)))
+    return reported(user(Media("document", **fields)))
 
 
 A, B = Text("a"), Text("b")
 BASE64 = b64encode(b"hello").decode()
 BLANK = Extra("acme", {"nothing": None, "zero": 0, "no": False, "empty": "", "list": [], "map": {}})
 SAME = {
-    "neighbours of one role": (told(user(A), user(B)), told(user(A, B))),
-    "neighbours of one name": (told(user(A, name="n"), user(B, name="n")), told(user(A, B, name="n"))),
-    "three neighbours": (told(user(A), user(B), user(A)), told(user(A, B, A))),
-    "an empty text": (told(user(A, Text(""))), told(user(A))),
-    "a message without content": (told(user(A), Message("assistant", ()), user(B)), told(user(A, B))),
-    "thinking that says nothing": (told(user(A, Reasoning())), told(user(A))),
-    "thinking with blank fields": (told(user(A, Reasoning(extra=BLANK))), told(user(A))),
+    "neighbours of one role": (reported(user(A), user(B)), reported(user(A, B))),
+    "neighbours of one name": (
+        reported(user(A, name="n"), user(B, name="n")),
+        reported(user(A, B, name="n")),
+    ),
+    "three neighbours": (reported(user(A), user(B), user(A)), reported(user(A, B, A))),
+    "an empty text": (reported(user(A, Text(""))), reported(user(A))),
+    "a message without content": (reported(user(A), Message("assistant", ()), user(B)), reported(user(A, B))),
+    "thinking that says nothing": (reported(user(A, Reasoning())), reported(user(A))),
+    "thinking with blank fields": (reported(user(A, Reasoning(extra=BLANK))), reported(user(A))),
     "texts of a result": (result(A, B), result(Text("a\nb"))),
     "three texts of a result": (result(A, B, A), result(Text("a\nb\na"))),
     "an empty text of a result": (result(A, Text("")), result(A)),
@@ -309,14 +312,14 @@ SAME = {
     "no effort is off": (asked(thinking=Thinking(effort="none")), asked(thinking=Thinking("off"))),
     "off without effort": (asked(thinking=Thinking("off", "none")), asked(thinking=Thinking("off"))),
     "text in base64": (document(mime="text/plain", data=BASE64), document(mime="text/plain", text="hello")),
-    "detail auto": (told(user(Media("image", detail="auto"))), told(user(Media("image")))),
+    "detail auto": (reported(user(Media("image", detail="auto"))), reported(user(Media("image")))),
 }
 DIFFERENT = {
-    "neighbours of two roles": (told(user(A), Message("assistant", (B,))), told(user(A, B))),
-    "neighbours of two names": (told(user(A, name="n"), user(B)), told(user(A, B))),
-    "neighbours with fields": (told(user(A, extra=EXTRA), user(B)), told(user(A, B))),
-    "where a text is cut": (told(user(A, B)), told(user(Text("ab")))),
-    "a signed empty text": (told(user(A, Text("", signature=SIGNED))), told(user(A))),
+    "neighbours of two roles": (reported(user(A), Message("assistant", (B,))), reported(user(A, B))),
+    "neighbours of two names": (reported(user(A, name="n"), user(B)), reported(user(A, B))),
+    "neighbours with fields": (reported(user(A, extra=EXTRA), user(B)), reported(user(A, B))),
+    "where a text is cut": (reported(user(A, B)), reported(user(Text("ab")))),
+    "a signed empty text": (reported(user(A, Text("", signature=SIGNED))), reported(user(A))),
     "a signed empty text of a result": (result(A, Text("", signature=SIGNED)), result(A)),
     "a text of a result with a field": (result(A, replace(B, extra=EXTRA)), result(Text("a\nb"))),
     "a text behind one with a field": (result(replace(A, extra=EXTRA), B), result(Text("a\nb"))),
@@ -374,10 +377,10 @@ DIFFERENT = {
         document(mime="text/html", text="hello"),
     ),
     "a picture of text": (
-        told(user(Media("image", "text/plain", BASE64))),
-        told(user(Media("image", "text/plain", text="hello"))),
+        reported(user(Media("image", "text/plain", BASE64))),
+        reported(user(Media("image", "text/plain", text="hello"))),
     ),
-    "detail": (told(user(Media("image", detail="high"))), told(user(Media("image")))),
+    "detail": (reported(user(Media("image", detail="high"))), reported(user(Media("image")))),
 }
 
 

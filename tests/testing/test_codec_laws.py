@@ -69,14 +69,14 @@ def rendering(change: Callable[[Any], Any] = lambda value: value, *losses: Loss)
     return render
 
 
-def writing(told: Callable[[Event], Event], *losses: Loss) -> type[Writer]:
+def writing(reported: Callable[[Event], Event], *losses: Loss) -> type[Writer]:
     class Other(Writer):
         def __init__(self, context: Context, request: Request | None = None, /) -> None:
             super().__init__(context, request)
             self.losses = list(losses)
 
-        def told(self, event: Event) -> Event:
-            return told(event)
+        def report(self, event: Event) -> Event:
+            return reported(event)
 
     return Other
 
@@ -189,7 +189,7 @@ def test_an_error_that_is_not_seen_or_comes_back_otherwise_is_noticed():
     breaks(laws.error_comes_back, deaf, {"detail": "bad gateway"}, 502, match="no error under status 502")
 
 
-def test_the_status_of_an_error_is_told_to_its_parser():
+def test_the_status_of_an_error_is_reported_to_its_parser():
     def by_status(body: Any, status: int = 0, /) -> ApiError | None:
         return parse_error(body) if status == 429 else None
 
@@ -210,7 +210,7 @@ def failing(event: Event) -> Event:
 
 
 @rows(
-    ("told", "match"),
+    ("reported", "match"),
     [
         (other_words, "HELLO THERE"),
         (failing, "it ends in another way"),
@@ -223,8 +223,8 @@ def failing(event: Event) -> Event:
         (on(Finish, usage=Usage(input=4, output=4)), "3 != 4"),
     ],
 )
-def test_a_stream_that_comes_back_otherwise_is_noticed(told, match):
-    breaks(laws.stream_comes_back, broken(stream_writer=writing(told)), STREAM, match=match)
+def test_a_stream_that_comes_back_otherwise_is_noticed(reported, match):
+    breaks(laws.stream_comes_back, broken(stream_writer=writing(reported)), STREAM, match=match)
 
 
 def test_a_failed_stream_must_come_back_as_a_failed_one():
@@ -236,7 +236,7 @@ def test_a_failed_stream_must_come_back_as_a_failed_one():
     breaks(laws.events_follow_the_grammar, broken(stream_writer=writing(failing)), STREAM)
 
 
-def test_what_an_upstream_did_wrong_may_be_mended_on_the_way_back():
+def test_what_an_upstream_did_wrong_may_be_repaired_on_the_way_back():
     # It never said why it stopped, or gave no id, or one without the beginning that clients look for.
     nameless = [*EVENTS[:-1], Finish(Stop("tool_calls"), RESPONSE.usage)]
     named = writing(on(Finish, stop=Stop("end", "end_turn")))
@@ -269,11 +269,11 @@ def test_only_broken_arguments_may_come_back_closed_and_only_when_declared():
     def closed(event: Event) -> Event:
         return replace(event, text='{"_raw":"{"}') if isinstance(event, Delta) else event
 
-    mended = Loss("$", "tool_call.arguments", "approximated")
+    repaired = Loss("$", "tool_call.arguments", "approximated")
     stream = wire(calling("call_1", "{"))
-    laws.stream_comes_back(broken(stream_writer=writing(closed, mended)), stream)
+    laws.stream_comes_back(broken(stream_writer=writing(closed, repaired)), stream)
     breaks(laws.stream_comes_back, broken(stream_writer=writing(closed)), stream)
-    breaks(laws.stream_comes_back, broken(stream_writer=writing(other_words, mended)), STREAM)
+    breaks(laws.stream_comes_back, broken(stream_writer=writing(other_words, repaired)), STREAM)
 
 
 # --- honesty
@@ -338,7 +338,7 @@ def test_an_event_of_an_extension_is_part_of_what_a_stream_tells():
 
     codec = broken(stream_writer=writing(deaf))
     breaks(laws.stream_is_honest, codec, with_event("x_note", text="a"))
-    # Events that accompany parts are told by the parts, and their numbers by their order.
+    # Events that accompany parts are reported by the parts, and their numbers by their order.
     laws.stream_is_honest(codec, with_event("progress", text="a"))
     laws.stream_is_honest(codec, with_event("x_note", sequence_number=7))
 
@@ -510,7 +510,7 @@ def test_a_refusal_without_an_error_is_noticed():
     laws.any_body_is_an_error_or_none(deaf, None, 0)
 
 
-def test_every_error_can_be_told():
+def test_every_error_can_be_reported():
     def dumb(error: ApiError, context: Context) -> Rendered[Any]:
         raise KeyError(error.kind)
 
@@ -525,11 +525,11 @@ def test_every_error_can_be_told():
 def test_a_codec_that_answers_otherwise_the_second_time_is_noticed():
     breaks(laws.twice_is_equal, broken(render_request=rendering(numbered())), ASKED)
     breaks(laws.twice_is_equal, broken(parse_request=parsing(numbered())), ASKED)
-    told: list[Loss] = []
+    reported: list[Loss] = []
 
     def grumbling(request: Request, context: Context) -> Rendered[Any]:
-        told.append(DROPPED)
-        return Rendered(msgspec.to_builtins(request), tuple(told))
+        reported.append(DROPPED)
+        return Rendered(msgspec.to_builtins(request), tuple(reported))
 
     breaks(laws.twice_is_equal, broken(render_request=grumbling), ASKED)
 
@@ -588,7 +588,7 @@ def test_a_tap_may_tell_less_of_the_end_and_keep_the_numbers_as_they_came():
     laws.tap_hears_what_the_reader_reads(hears(error=heard), wire(FAILING))
 
 
-def test_a_tap_is_fed_all_of_the_stream_in_two_pieces_and_told_its_end():
+def test_a_tap_is_fed_all_of_the_stream_in_two_pieces_and_notified_of_its_end():
     fed: list[bytes] = []
     closed: list[int] = []
 
@@ -633,7 +633,7 @@ def test_a_ping_that_shows_in_a_stream_is_noticed():
         laws.ping_does_not_show(visible, STREAM)
     with pytest.raises(AssertionError):  # also where lines end otherwise
         laws.ping_does_not_show(visible, STREAM.replace(b"\n\n", b"\r\n\r\n"))
-    # A ping that is told before the first event would be out of order; one between two events shows.
+    # A ping that is reported before the first event would be out of order; one between two events shows.
     between = pinged(b"data: ~\n\n")
     breaks(laws.ping_does_not_show, between, STREAM)
 

@@ -1,4 +1,4 @@
-"""The law of conservation: whatever is missing and undeclared is told, and nothing else is."""
+"""The law of conservation: whatever is missing and undeclared is reported, and nothing else is."""
 
 from typing import Any, get_args
 
@@ -54,12 +54,12 @@ def missing(source: Request, losses: tuple[Loss, ...] = (), target: Request | No
 
 
 @rows(("source", "atom"), LOST.values(), ids=LOST)
-def test_what_is_not_there_is_told(source, atom):
+def test_what_is_not_there_is_reported(source, atom):
     assert missing(source) == [atom]
 
 
 @rows(("source", "atom"), LOST.values(), ids=LOST)
-def test_what_is_there_is_not_told(source, atom):
+def test_what_is_there_is_not_reported(source, atom):
     assert missing(source, target=source) == []
 
 
@@ -75,7 +75,7 @@ def test_what_is_there_as_something_else_is_not_that(source, atom):
 
 @rows("kind", ["text", "refusal", "result", "document"])
 @rows(
-    "told",
+    "reported",
     [
         lambda words: Text(f"[said] {words}."),
         lambda words: Text(f"[said] {words}.", refusal=True),
@@ -83,9 +83,9 @@ def test_what_is_there_as_something_else_is_not_that(source, atom):
         lambda words: Media("document", text=f"[said] {words}."),
     ],
 )
-def test_words_may_stand_inside_of_longer_ones(kind, told):
+def test_words_may_stand_inside_of_longer_ones(kind, reported):
     source, atom = LOST[kind]
-    assert missing(source, target=said(told(atom.value))) == []
+    assert missing(source, target=said(reported(atom.value))) == []
 
 
 def test_thoughts_may_stand_inside_of_longer_ones_but_not_among_words():
@@ -132,7 +132,7 @@ def test_the_pieces_of_an_answer_have_their_places():
     ]
 
 
-def test_all_that_is_missing_is_told_in_its_order():
+def test_all_that_is_missing_is_reported_in_its_order():
     source = replace(said(Text("a"), Reasoning("b")), tools=(Tool("t"),), stop=("S", "T"))
     assert [atom.path for atom in missing(source, target=NOTHING)] == [
         "$.messages[0].content[0]",
@@ -161,7 +161,7 @@ EXCUSES: dict[str, set[Feature]] = {
 }
 """Losses that explain why a piece of each kind is not there. Another one, such as a dropped seed, does not."""
 WHATEVER: set[Feature] = {"content.position", "foreign_part", "conversation_state"}
-"""Turns that are held elsewhere, moved or told by one dialect only: any piece may be in them."""
+"""Turns that are held elsewhere, moved or reported by one dialect only: any piece may be in them."""
 
 
 @rows("kind", EXCUSES)

@@ -1,4 +1,4 @@
-"""The pieces of the laws: how a codec is run, what it sealed is opened, and what differs is told."""
+"""The pieces of the laws: how a codec is run, what it sealed is opened, and what differs is reported."""
 
 from typing import Any
 
@@ -68,11 +68,11 @@ def test_readers_and_writers_are_given_their_context():
     assert requests == [None, asked]
 
 
-def test_what_a_writer_could_not_say_is_told_with_its_bytes():
+def test_what_a_writer_could_not_say_is_reported_with_its_bytes():
     loss = Loss("$", "citations", "dropped")
 
     class Grumbling(Writer):
-        def told(self, event: Event) -> Event:
+        def report(self, event: Event) -> Event:
             self.losses.append(loss)
             return event
 
@@ -90,7 +90,7 @@ def test_a_stream_ends_in_a_finish_or_a_failure():
 # --- crossing
 
 
-def test_what_fitting_and_rendering_lose_is_told_together():
+def test_what_fitting_and_rendering_lose_is_reported_together():
     """At neutral places: the name is nothing that Anthropic has, and its limit of tokens is made up."""
     body = {
         "model": "gpt-5",
@@ -128,7 +128,7 @@ def cut_call(stop: str = "tool_calls") -> dict[str, Any]:
 
 
 def test_an_answer_is_judged_before_it_crosses_but_not_toward_its_own_dialect():
-    """[X6] A call that was cut is no call: the other client is told an error; its own gets what came."""
+    """[X6] A call that was cut is no call: the other client is given an error; its own gets what came."""
     assert "error" in crossed_response(cut_call(), "openai-chat", "anthropic", judged=True).value
     same = crossed_response(cut_call(), "openai-chat", "openai-chat", judged=True)
     assert same.value["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"at": '
@@ -141,7 +141,7 @@ def test_what_judging_changes_is_among_the_losses():
     assert "tool_call.arguments" in {loss.feature for loss in crossed.losses}
 
 
-def test_whoever_only_compares_gets_what_came():
+def test_anyone_who_only_compares_gets_what_came():
     crossed = crossed_response(cut_call("length"), "openai-chat", "anthropic")
     assert [block["type"] for block in crossed.value["content"]] == ["tool_use"]
 
@@ -185,7 +185,7 @@ PICTURE = Media("image", data="aGk=")
 
 
 @rows(
-    ("told", "meant"),
+    ("reported", "meant"),
     [
         ([Text("a"), CALL, Reasoning("b")], [Text("a"), CALL, Reasoning("b")]),
         # In the place that it belongs to.
@@ -225,8 +225,8 @@ PICTURE = Media("image", data="aGk=")
         ),
     ],
 )
-def test_what_was_sealed_is_opened_and_put_where_it_belongs(told, meant):
-    assert parts(*told) == tuple(meant)
+def test_what_was_sealed_is_opened_and_put_where_it_belongs(reported, meant):
+    assert parts(*reported) == tuple(meant)
 
 
 def test_an_envelope_of_another_secret_stays_unreadable():
@@ -271,7 +271,7 @@ def test_where_two_values_differ(one, other, found):
     assert differences(one, other) == found
 
 
-def test_differences_of_our_own_values_are_told_by_their_fields():
+def test_differences_of_our_own_values_are_reported_by_their_fields():
     one = Message("user", (Text("a", extra=Extra("toy", {"b": 1})),))
     other = Message("user", (Text("a", extra=Extra("toy", {"b": 2})),))
     assert differences(one, other, "$.messages[3]") == ["$.messages[3].content[0].extra.fields.b: 1 != 2"]

@@ -48,6 +48,6 @@ def test_a_folder_that_is_given_stays_for_the_next_gateway(tmp_path):
 
 
 def test_nothing_of_the_environment_is_used(monkeypatch):
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-whoever-runs-the-tests")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-the-machine")
     with LiveGateway() as gateway:
         assert set(gateway.process.gateway.settings.providers) == {"demo"}

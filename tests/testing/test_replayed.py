@@ -19,7 +19,7 @@ def test_a_file_that_is_translated_as_it_was_passes(tmp_path: Path) -> None:
     assert replay(path).compared == replay(str(path)).compared == ["request", "answer"]
 
 
-def test_what_is_different_is_told_by_its_place(tmp_path: Path) -> None:
+def test_what_is_different_is_reported_by_its_place(tmp_path: Path) -> None:
     trace = recorded("anthropic", "openai-chat", conversation("anthropic"))
     attempt = trace.attempts[0]
     assert attempt.request is not None

@@ -94,9 +94,9 @@ class Writer:
         self.losses: list[Loss] = []
 
     def write(self, events: Iterable[Event]) -> bytes:
-        return wire(self.told(event) for event in events)
+        return wire(self.report(event) for event in events)
 
-    def told(self, event: Event) -> Event:
+    def report(self, event: Event) -> Event:
         """For a broken one to tell something else."""
         return event
 

@@ -24,11 +24,11 @@ def stream(*said: str, every: float = 1.0) -> TraceMessage:
 
 def causes(got: TraceMessage, came: TraceMessage) -> tuple[str, list[list[int]]]:
     target = TraceTarget(dialect="openai-chat", passthrough=True)
-    told = with_causes(got, came, "openai-chat", target, None)
-    return told.caused_by, [frame.causes for frame in told.frames]
+    reported = with_causes(got, came, "openai-chat", target, None)
+    return reported.caused_by, [frame.causes for frame in reported.frames]
 
 
-def test_what_is_told_already_or_has_nothing_beside_it_stays() -> None:
+def test_what_is_reported_already_or_has_nothing_beside_it_stays() -> None:
     target = TraceTarget(dialect="openai-chat")
     one = stream("a")
     known = TraceMessage(frames=one.frames, caused_by="events")
@@ -73,7 +73,7 @@ def test_a_keep_alive_is_of_nothing_and_times_are_those_of_the_last_read() -> No
             TraceFrame(2.0, "data: z\n\n"),
         ]
     )
-    told = TraceMessage(
+    reported = TraceMessage(
         frames=[
             TraceFrame(0.5, "data: one\n\n"),
             TraceFrame(1.5, "data: two\n\n"),
@@ -81,7 +81,7 @@ def test_a_keep_alive_is_of_nothing_and_times_are_those_of_the_last_read() -> No
             TraceFrame(2.5, "data: three\n\n"),
         ]
     )
-    assert causes(told, upstream) == ("times", [[], [0], [], [1, 2]])
+    assert causes(reported, upstream) == ("times", [[], [0], [], [1, 2]])
 
 
 @rows(

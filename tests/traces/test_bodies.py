@@ -44,10 +44,10 @@ def test_a_payload_is_the_body_or_its_pieces_in_their_order() -> None:
         (TraceMessage(body='["x"]'), "the answer: expected a JSON object"),
     ],
 )
-def test_what_is_no_document_is_told(message: TraceMessage | None, problem: str) -> None:
-    with pytest.raises(UnreadableBody) as told:
+def test_what_is_no_document_is_reported(message: TraceMessage | None, problem: str) -> None:
+    with pytest.raises(UnreadableBody) as reported:
         document(message, "the answer")
-    assert str(told.value).startswith(problem)
+    assert str(reported.value).startswith(problem)
 
 
 def test_an_object_alone_in_a_list_is_the_document() -> None:

@@ -1,4 +1,4 @@
-"""A stream that stops before its end is told as what came of it: its text so far, and no error nobody sent."""
+"""A stream that stops before its end is reported as what came of it: its text so far, and no error nobody sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Delta, Failure
 from wireglot.traces.again import amounted
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.bodies import payload
 from wireglot.traces.replay import replay
 from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
@@ -116,16 +116,19 @@ def test_a_client_that_left_is_shown_what_it_got_linked_and_replayed(target: str
         answer=cut(trace.answer, len(trace.answer.frames) // 2),
         attempts=[replace(attempt, answer=came)],
     )
-    told = with_told(left)
-    upstream = told.attempts[0].answer
+    reported = with_analysis(left)
+    upstream = reported.attempts[0].answer
     assert upstream is not None
-    assert told.answer.stops == upstream.stops == BEFORE_ITS_END
-    got, sent = said("anthropic", json.loads(told.answer.folded)), said(target, json.loads(upstream.folded))
+    assert reported.answer.stops == upstream.stops == BEFORE_ITS_END
+    got, sent = (
+        said("anthropic", json.loads(reported.answer.folded)),
+        said(target, json.loads(upstream.folded)),
+    )
     assert got
     assert sent.startswith(got)
-    assert told.attempts[0].answer_links
+    assert reported.attempts[0].answer_links
     again = replay(left)
-    assert again.is_same, again.told()
+    assert again.is_same, again.report()
     assert again.compared == ["request", "answer"]
     frames = [TraceFrame(each.ms, each.data.replace("one ", "no ")) for each in left.answer.frames]
     other = replay(replace(left, answer=replace(left.answer, frames=frames)))
@@ -135,15 +138,15 @@ def test_a_client_that_left_is_shown_what_it_got_linked_and_replayed(target: str
 @pytest.mark.parametrize("target", DIALECTS)
 def test_a_stream_that_the_upstream_broke_off_is_replayed(target: str) -> None:
     trace = streamed(target, "[[demo:text 40]] [[demo:cut]]")
-    told = with_told(trace)
-    upstream = told.attempts[0].answer
+    reported = with_analysis(trace)
+    upstream = reported.attempts[0].answer
     assert upstream is not None
     assert upstream.stops == BEFORE_ITS_END
     assert "error" not in json.loads(upstream.folded) or json.loads(upstream.folded)["error"] is None
-    assert told.answer.stops == WITH_AN_ERROR  # the gateway tells its client
-    got = json.loads(told.answer.folded)
+    assert reported.answer.stops == WITH_AN_ERROR  # the gateway tells its client
+    got = json.loads(reported.answer.folded)
     assert said("anthropic", got) == said(target, json.loads(upstream.folded)) != ""
     assert "ended before it was complete" in got["error"]["message"]
-    assert told.attempts[0].answer_links
+    assert reported.attempts[0].answer_links
     again = replay(trace)
-    assert again.is_same, again.told()
+    assert again.is_same, again.report()

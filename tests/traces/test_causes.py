@@ -16,7 +16,7 @@ from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Message as Turn
 from wireglot.ir.content import Text
 from wireglot.ir.request import Request, Tool
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.causes import is_keep_alive, units_of
 from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
 
@@ -76,7 +76,7 @@ def streamed(source: str, target: str, words: str = "[[demo:text 12]]") -> Trace
 
 @rows(("source", "target"), PAIRS)
 def test_every_word_is_of_the_event_that_brought_it(source: str, target: str) -> None:
-    trace = with_told(streamed(source, target))
+    trace = with_analysis(streamed(source, target))
     assert trace.answer.caused_by == "events"
     said = 0
     for frame in trace.answer.frames:
@@ -92,7 +92,7 @@ def test_every_word_is_of_the_event_that_brought_it(source: str, target: str) ->
 
 @rows(("source", "target"), PAIRS)
 def test_every_event_that_says_something_has_become_one(source: str, target: str) -> None:
-    trace = with_told(streamed(source, target, "[[demo:think]] [[demo:tools 2]]"))
+    trace = with_analysis(streamed(source, target, "[[demo:think]] [[demo:tools 2]]"))
     assert trace.answer.caused_by == "events"
     known = {number for frame in trace.answer.frames for number in frame.causes}
     for number, frame in enumerate(came(trace)):
@@ -104,8 +104,8 @@ def is_repeated(frame: TraceFrame) -> bool:
     return ".done" in frame.data or "response.completed" in frame.data
 
 
-def test_a_call_that_is_told_whole_is_of_all_its_pieces() -> None:
-    trace = with_told(streamed("gemini", "openai-chat", "[[demo:tool get_weather]]"))
+def test_a_call_that_is_reported_whole_is_of_all_its_pieces() -> None:
+    trace = with_analysis(streamed("gemini", "openai-chat", "[[demo:tool get_weather]]"))
     (call,) = (frame for frame in trace.answer.frames if "functionCall" in frame.data)
     pieces = [number for number, frame in enumerate(came(trace)) if '"tool_calls"' in frame.data]
     assert len(pieces) > 1
@@ -115,13 +115,13 @@ def test_a_call_that_is_told_whole_is_of_all_its_pieces() -> None:
 @rows(("source", "target"), PAIRS)
 def test_keep_alives_are_of_nothing_and_shift_nothing(source: str, target: str) -> None:
     trace = streamed(source, target)
-    plain = with_told(trace).answer.frames
+    plain = with_analysis(trace).answer.frames
     ping = TraceFrame(2.5, ": ping\n\n")
     frames = [each for frame in trace.answer.frames for each in (ping, frame)]
-    told = with_told(replace(trace, answer=replace(trace.answer, frames=frames))).answer
-    assert told.caused_by == "events"
-    assert [frame.causes for frame in told.frames[0::2]] == [[]] * len(plain)
-    assert [frame.causes for frame in told.frames[1::2]] == [frame.causes for frame in plain]
+    reported = with_analysis(replace(trace, answer=replace(trace.answer, frames=frames))).answer
+    assert reported.caused_by == "events"
+    assert [frame.causes for frame in reported.frames[0::2]] == [[]] * len(plain)
+    assert [frame.causes for frame in reported.frames[1::2]] == [frame.causes for frame in plain]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -130,21 +130,23 @@ def test_what_passes_through_is_of_itself(name: str) -> None:
     attempt = replace(
         trace.attempts[0], dialect=name, passthrough=True, request=trace.request, answer=trace.answer
     )
-    told = with_told(replace(trace, attempts=[attempt])).answer
-    assert told.caused_by == "events"
-    assert [frame.causes for frame in told.frames] == [[number] for number in range(len(told.frames))]
+    reported = with_analysis(replace(trace, attempts=[attempt])).answer
+    assert reported.caused_by == "events"
+    assert [frame.causes for frame in reported.frames] == [[number] for number in range(len(reported.frames))]
 
 
-def test_what_was_taken_out_or_mended_on_the_way_leaves_the_rest_as_it_is() -> None:
+def test_what_was_taken_out_or_repaired_on_the_way_leaves_the_rest_as_it_is() -> None:
     trace = streamed("openai-chat", "anthropic")
     attempt = replace(trace.attempts[0], dialect="openai-chat", passthrough=True, answer=trace.answer)
     frames = list(trace.answer.frames)
     frames[3] = replace(frames[3], data='data: {"mended": true}\n\n')
     del frames[-2]
-    told = with_told(replace(trace, answer=replace(trace.answer, frames=frames), attempts=[attempt])).answer
-    assert told.caused_by == "events"
+    reported = with_analysis(
+        replace(trace, answer=replace(trace.answer, frames=frames), attempts=[attempt])
+    ).answer
+    assert reported.caused_by == "events"
     numbers = [*range(len(frames) - 1), len(frames)]
-    assert [frame.causes for frame in told.frames] == [[number] for number in numbers]
+    assert [frame.causes for frame in reported.frames] == [[number] for number in numbers]
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 5000])
@@ -162,13 +164,13 @@ def test_an_array_in_pieces_is_of_the_pieces_that_its_elements_came_in(size: int
         trace.attempts[0], dialect="gemini", passthrough=True, answer=TraceMessage(status=200, frames=pieces)
     )
     answer = TraceMessage(status=200, frames=[*got, TraceFrame(9.5, "]")])
-    told = with_told(replace(trace, attempts=[attempt], answer=answer)).answer
-    assert told.caused_by == "events"
+    reported = with_analysis(replace(trace, attempts=[attempt], answer=answer)).answer
+    assert reported.caused_by == "events"
     expected = [
         list(range(begin // size, (begin + len(element) - 1) // size + 1))
         for begin, element in zip(begins, elements, strict=True)
     ]
-    assert [frame.causes for frame in told.frames[:-1]] == expected
+    assert [frame.causes for frame in reported.frames[:-1]] == expected
 
 
 def test_a_stream_that_broke_off_ends_in_an_event_of_the_gateways_own() -> None:
@@ -177,44 +179,48 @@ def test_a_stream_that_broke_off_ends_in_an_event_of_the_gateways_own() -> None:
     assert attempt.answer is not None
     broken = replace(attempt.answer, frames=attempt.answer.frames[:4])
     error = 'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"gone"}}\n\n'
-    keeps = with_told(trace).answer.frames
+    keeps = with_analysis(trace).answer.frames
     frames = [frame for frame in keeps if frame.causes and max(frame.causes) < 4]
     plain = [replace(frame, causes=[]) for frame in frames]
     answer = replace(trace.answer, frames=[*plain, TraceFrame(9.0, error)])
-    told = with_told(replace(trace, answer=answer, attempts=[replace(attempt, answer=broken)])).answer
-    assert [frame.causes for frame in told.frames[:-1]] == [frame.causes for frame in frames]
-    assert told.frames[-1].causes == []
+    reported = with_analysis(replace(trace, answer=answer, attempts=[replace(attempt, answer=broken)])).answer
+    assert [frame.causes for frame in reported.frames[:-1]] == [frame.causes for frame in frames]
+    assert reported.frames[-1].causes == []
 
 
-def test_what_is_not_the_same_translation_is_told_by_its_times() -> None:
+def test_what_is_not_the_same_translation_is_reported_by_its_times() -> None:
     trace = streamed("anthropic", "openai-chat")
     strange = [
         TraceFrame(float(number) + 0.5, f'data: {{"strange": "{number}"}}\n\n') for number in range(12)
     ]
     upstream = [TraceFrame(float(number // 2), frame.data) for number, frame in enumerate(came(trace))]
     attempt = replace(trace.attempts[0], answer=TraceMessage(status=200, frames=upstream))
-    told = with_told(replace(trace, answer=replace(trace.answer, frames=strange), attempts=[attempt])).answer
-    assert told.caused_by == "times"
-    assert [frame.causes for frame in told.frames[:3]] == [[0, 1], [2, 3], [4, 5]]
+    reported = with_analysis(
+        replace(trace, answer=replace(trace.answer, frames=strange), attempts=[attempt])
+    ).answer
+    assert reported.caused_by == "times"
+    assert [frame.causes for frame in reported.frames[:3]] == [[0, 1], [2, 3], [4, 5]]
 
 
-def test_a_client_that_left_is_told_as_far_as_it_got() -> None:
+def test_a_client_that_left_is_reported_as_far_as_it_got() -> None:
     trace = streamed("openai-responses", "gemini")
-    whole = with_told(trace).answer.frames
-    told = with_told(replace(trace, answer=replace(trace.answer, frames=trace.answer.frames[:7]))).answer
-    assert told.caused_by == "events"
-    assert told.frames == whole[:7]
+    whole = with_analysis(trace).answer.frames
+    reported = with_analysis(
+        replace(trace, answer=replace(trace.answer, frames=trace.answer.frames[:7]))
+    ).answer
+    assert reported.caused_by == "events"
+    assert reported.frames == whole[:7]
 
 
 def test_one_document_on_either_side_has_no_events_to_link() -> None:
     trace = streamed("anthropic", "gemini")
     whole = recorded("anthropic", "gemini", conversation("anthropic"))
-    for told in (
-        with_told(replace(trace, attempts=whole.attempts)),
-        with_told(replace(trace, answer=whole.answer)),
+    for reported in (
+        with_analysis(replace(trace, attempts=whole.attempts)),
+        with_analysis(replace(trace, answer=whole.answer)),
     ):
-        assert told.answer.caused_by == ""
-        assert not any(frame.causes for frame in told.answer.frames)
+        assert reported.answer.caused_by == ""
+        assert not any(frame.causes for frame in reported.answer.frames)
 
 
 @rows(

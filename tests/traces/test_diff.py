@@ -13,7 +13,7 @@ from wireglot.traces.trace import Link, TracedLoss
 
 
 @rows(
-    ("before", "after", "told"),
+    ("before", "after", "reported"),
     [
         ({"a": 1}, {"a": 1.0}, []),
         ({"a": 1}, {"a": True}, ["/a: 1 -> true"]),
@@ -27,8 +27,8 @@ from wireglot.traces.trace import Link, TracedLoss
         ({"a": ' {"b": 1}'}, {"a": "text"}, ['/a: " {\\"b\\": 1}" -> "text"']),
     ],
 )
-def test_differences_are_told_by_their_pointers(before: Any, after: Any, told: list[str]) -> None:
-    assert [str(each) for each in differences(before, after)] == told
+def test_differences_are_reported_by_their_pointers(before: Any, after: Any, reported: list[str]) -> None:
+    assert [str(each) for each in differences(before, after)] == reported
 
 
 @rows(

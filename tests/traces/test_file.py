@@ -12,13 +12,13 @@ from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.traces import file
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.file import BadTrace, read_trace, write_trace
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_what_is_written_is_read_again(packed: bool) -> None:
-    trace = with_told(recorded("anthropic", "gemini", conversation("anthropic"), stream=True))
+    trace = with_analysis(recorded("anthropic", "gemini", conversation("anthropic"), stream=True))
     data = write_trace(trace, packed=packed)
     assert read_trace(data) == trace
     assert write_trace(trace, packed=packed) == data

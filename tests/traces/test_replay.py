@@ -22,7 +22,7 @@ ASKED = ("And in Lima?", "[[demo:tool get_weather]]", "[[demo:think]]", "[[demo:
 def test_what_was_just_recorded_is_the_same_again(source: str, target: str, stream: bool, last: str) -> None:
     """R-DE-09"""
     again = replay(recorded(source, target, conversation(source, last), stream=stream))
-    assert again.told() == ""
+    assert again.report() == ""
     assert again.notes == []
     assert again.compared == ["request", "answer"]
     assert again.is_same
@@ -46,10 +46,10 @@ def test_a_request_that_went_otherwise_is_a_difference_at_its_place() -> None:
     assert [(each.before, each.after) for each in again.request] == [('"rain"', '"snow"')]
     assert again.request[0].pointer == "/messages/3/content"
     assert again.answer == []
-    assert again.told().startswith("upstream request /messages/3/content: ")
+    assert again.report().startswith("upstream request /messages/3/content: ")
 
 
-def test_an_answer_that_was_told_otherwise_is_a_difference_at_its_place() -> None:
+def test_an_answer_that_was_reported_otherwise_is_a_difference_at_its_place() -> None:
     trace = recorded("anthropic", "gemini", conversation("anthropic"))
     again = replay(changed(trace, "end_turn", "max_tokens", upstream=False))
     assert [str(each) for each in again.answer] == ['/stop_reason: "max_tokens" -> "end_turn"']
@@ -73,10 +73,10 @@ def test_what_the_gateway_puts_in_is_no_difference_and_a_note_names_it() -> None
     again = replay(replace(trace, attempts=[attempt]))
     assert again.is_same
     assert again.notes == ["taken as set by the gateway itself: stream_options"]
-    told = RecordedTarget(
+    reported = RecordedTarget(
         limits=None, stream=False, fields={"stream_options": {"include_usage": True}}
     ).written()
-    again = replay(replace(trace, attempts=[replace(attempt, limits=told)]))
+    again = replay(replace(trace, attempts=[replace(attempt, limits=reported)]))
     assert again.is_same
     assert again.notes == []
 

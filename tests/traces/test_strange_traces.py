@@ -12,7 +12,7 @@ from tests.tiers import rows
 from tests.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.replay import replay
 from wireglot.traces.trace import Attempt, Trace, TraceMessage
 
@@ -78,13 +78,13 @@ def spoilt(trace: Trace, chance: random.Random) -> Trace:
 @rows("stream", [False, True])
 @rows("target", NAMES)
 @rows("source", NAMES)
-def test_a_strange_trace_is_told_as_far_as_it_goes(source: str, target: str, stream: bool) -> None:
+def test_a_strange_trace_is_reported_as_far_as_it_goes(source: str, target: str, stream: bool) -> None:
     trace = recorded(source, target, conversation(source, "[[demo:tools 2]]"), stream=stream)
     for seed in range(12):
         strange = spoilt(trace, random.Random(f"{source} {target} {stream} {seed}"))
-        told = with_told(strange)
+        reported = with_analysis(strange)
         replay(strange)
-        lines = Shown(Page(), full=False).trace(told)  # type: ignore[arg-type]  # all that is asked of a stream
+        lines = Shown(Page(), full=False).trace(reported)  # type: ignore[arg-type]  # all that is asked of a stream
         assert all(len(line) <= 80 for line in lines)
-        if told.attempts[-1].links:
-            Shown(Page(), full=True).sides(told)  # type: ignore[arg-type]  # all that is asked of a stream
+        if reported.attempts[-1].links:
+            Shown(Page(), full=True).sides(reported)  # type: ignore[arg-type]  # all that is asked of a stream

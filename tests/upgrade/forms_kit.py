@@ -1,4 +1,4 @@
-"""What lies on disk, opened and without what is made up anew: the same for two runs of the same clients."""
+"""What lies on disk, opened and without what is made up again: the same for two runs of the same clients."""
 
 from __future__ import annotations
 
@@ -164,12 +164,12 @@ def as_older_ones_read(text: str) -> str:
 
 def _without_owner(text: str) -> str:
     try:
-        told = open_envelope(text)
+        reported = open_envelope(text)
     except msgspec.DecodeError:  # a summary: sealed otherwise
         return text
-    if told is None:
+    if reported is None:
         return text
-    fields, letters = told[:7], told[7:8]
+    fields, letters = reported[:7], reported[7:8]
     return f"envelope {[*fields, *(each for each in letters if each >= 0)]}"
 
 

@@ -18,12 +18,12 @@ import apsw
 import msgspec
 
 from tests.upgrade.forms_kit import without_later_fields
+from tools.lab.client_record import ClientRecord, Exchange, read_client_record
 from tools.lab.leave_behind import WORKERS, leave_behind, pack, unpack
 from tools.lab.link import Link, Reply
 from tools.lab.scenario import sent
 from tools.lab.scenario_config import UPSTREAM
 from tools.lab.served import Served
-from tools.lab.told import Exchange, Told, read_told
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "left_behind"
@@ -49,18 +49,20 @@ def _made_now() -> Path:
     """Once in a test process: it takes seconds."""
     folder = Path(tempfile.mkdtemp(prefix="wireglot-left-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    told = asyncio.run(leave_behind(folder / "lived"))
-    pack(folder / "lived", told, folder / "packed")
+    reported = asyncio.run(leave_behind(folder / "lived"))
+    pack(folder / "lived", reported, folder / "packed")
     return folder / "packed"
 
 
 class Restarted:
-    def __init__(self, folder: Path, told: Told, gateway: Served, upstream: ScriptedUpstream) -> None:
+    def __init__(
+        self, folder: Path, reported: ClientRecord, gateway: Served, upstream: ScriptedUpstream
+    ) -> None:
         self.folder = folder
-        self.told = told
+        self.reported = reported
         self.gateway = gateway
         self.upstream = upstream
-        self.shown = [self.repeat(each)[0] for each in told.fetched]
+        self.shown = [self.repeat(each)[0] for each in reported.fetched]
         """What is stored, before any test has gone on with it."""
 
     def ask(
@@ -73,7 +75,7 @@ class Restarted:
         *,
         key: str = "",
     ) -> Reply:
-        key = key or (self.told.admin if caller == "admin" else self.told.keys[caller])
+        key = key or (self.reported.admin if caller == "admin" else self.reported.keys[caller])
 
         async def asked() -> Reply:
             link = Link(self.gateway.port, key)
@@ -84,10 +86,10 @@ class Restarted:
 
         return asyncio.run(asked())
 
-    def repeat(self, told: Exchange) -> tuple[Reply, list[tuple[str, str]]]:
+    def repeat(self, reported: Exchange) -> tuple[Reply, list[tuple[str, str]]]:
         """The same request again, and what a provider got for it."""
         self.upstream.reset()
-        reply = self.ask(told.caller, told.method, told.path, told.body, told.headers)
+        reply = self.ask(reported.caller, reported.method, reported.path, reported.body, reported.headers)
         return reply, sent(self.upstream)
 
     def exported(self, kind: str) -> list[dict[str, Any]]:
@@ -105,7 +107,7 @@ def restarted(left: Path, folder: Path) -> Iterator[Restarted]:
         gateway = Served(folder, toml, workers=WORKERS)
         gateway.start()
         try:
-            yield Restarted(folder, read_told(left), gateway, upstream)
+            yield Restarted(folder, read_client_record(left), gateway, upstream)
         finally:
             gateway.kill()
 
@@ -125,7 +127,7 @@ def asked_for_state(body: str, before: str) -> str:
 
 
 def plain(text: str) -> str:
-    """An answer without what is made up anew for each, and without what newer versions tell besides: how fast
+    """An answer without what is made up again for each, and without what newer versions tell besides: how fast
     it was served, and in which words Anthropic's clients asked for the model."""
     text = _TIER.sub("", without_later_fields(_WITHHELD.sub("", text)))
     return _TIME.sub(r'"\1":0', _MADE_UP.sub(r"\1_", _ASKED_MODEL.sub(r"\1", text)))

@@ -16,9 +16,9 @@ import pytest
 
 from tests.upgrade import forms_kit
 from tests.upgrade.left_behind_kit import RELEASED, THIS_TREE, packed
+from tools.lab.client_record import ClientRecord, read_client_record
 from tools.lab.forms import open_envelope, open_sealed, read_database
 from tools.lab.leave_behind import unpack
-from tools.lab.told import Told, read_told
 
 _LATER = {"wireglot.db-kept"}
 """Of which the oldest versions know nothing: they leave it alone, and newer ones do not rely on it for long. So it
@@ -36,7 +36,7 @@ class Left:
     def __init__(self, packed: Path, folder: Path) -> None:
         unpack(packed, folder)
         self.folder = folder
-        self.told: Told = read_told(packed)
+        self.reported: ClientRecord = read_client_record(packed)
 
 
 @pytest.fixture(scope="module", params=RELEASED)
@@ -80,7 +80,7 @@ def test_usage_in_the_store_is_written_alike(old: Left, new: Left) -> None:
 
 def test_usage_in_the_journal_is_written_alike(old: Left, new: Left) -> None:
     before = forms_kit.journal(old.folder)
-    assert len(before) > len(old.told.requests)
+    assert len(before) > len(old.reported.requests)
     assert forms_kit.journal(new.folder) == before
 
 
@@ -91,7 +91,7 @@ def test_keys_are_written_alike(old: Left, new: Left) -> None:
 def test_envelopes_in_clients_histories_are_the_same_but_for_what_stands_behind(old: Left, new: Left) -> None:
     """Newer versions say for whom they sealed, who wrote a thought that nobody signed, and where they seal what
     older ones did not, how long the text was: behind all that those read."""
-    before, after = (_envelopes(left.told) for left in (old, new))
+    before, after = (_envelopes(left.reported) for left in (old, new))
     assert len(before) > 5
     assert {fields[:7] for fields in after} >= {*before}
     assert all(len(fields) == 7 for fields in before)
@@ -116,9 +116,9 @@ def test_the_places_of_files_are_the_same(old: Left, new: Left) -> None:
     assert _places(new.folder) - later == _places(old.folder)
 
 
-def _envelopes(told: Told) -> set[tuple[Any, ...]]:
+def _envelopes(reported: ClientRecord) -> set[tuple[Any, ...]]:
     texts: set[str] = set()
-    for exchange in told.again:
+    for exchange in reported.again:
         texts |= set(_texts(exchange.body)) | set(_texts(exchange.json()))
     sealed = (text for text in texts if text.startswith("V0cx") and not _is_summary(text))
     return {_hashable(open_envelope(text) or []) for text in sealed}
@@ -129,7 +129,7 @@ def _hashable(fields: list[Any]) -> tuple[Any, ...]:
 
 
 def _summary(left: Left) -> str:
-    exchange = next(each for each in left.told.again if each.name == "a summary is opened")
+    exchange = next(each for each in left.reported.again if each.name == "a summary is opened")
     item = next(item for item in exchange.body["input"] if item.get("type") == "compaction")
     raw = base64.b64decode(item["encrypted_content"])
     assert raw.startswith(b"WG1")

@@ -25,12 +25,12 @@ from tests.upgrade.left_behind_kit import (
     restarted,
 )
 from tests.waiting import wait_until
+from tools.lab.client_record import read_client_record
 from tools.lab.forms import read_database
 from tools.lab.leave_behind import unpack
 from tools.lab.scenario import sent
 from tools.lab.scenario_config import CHAT, CLAUDE
 from tools.lab.served import Served
-from tools.lab.told import read_told
 from wireglot.testing.live_gateway import LiveGateway
 
 _TOKENS = ("input", "cache_read", "cache_write", "cache_write_long", "tool_prompt", "output", "reasoning")
@@ -49,37 +49,37 @@ def now(left: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restar
 
 
 def test_what_was_stored_is_shown_as_it_was(now: Restarted) -> None:
-    assert len(now.told.fetched) > 10
-    for told, reply in zip(now.told.fetched, now.shown, strict=True):
-        shown, before = (as_older_ones_read(text) for text in (reply.body.decode(), told.answer))
-        assert (told.name, reply.status, shown) == (told.name, told.status, before)
+    assert len(now.reported.fetched) > 10
+    for reported, reply in zip(now.reported.fetched, now.shown, strict=True):
+        shown, before = (as_older_ones_read(text) for text in (reply.body.decode(), reported.answer))
+        assert (reported.name, reply.status, shown) == (reported.name, reported.status, before)
 
 
 def test_what_builds_on_it_has_the_same_answer(now: Restarted) -> None:
     """Chains, references, sealed envelopes in clients' histories, the vault, a summary: all of it is opened, and
     a provider behind the gateway gets the same bytes under the same key."""
-    assert len(now.told.again) > 20
-    for told in now.told.again:
-        reply, sent = now.repeat(told)
+    assert len(now.reported.again) > 20
+    for reported in now.reported.again:
+        reply, sent = now.repeat(reported)
         losses = reply.headers.get("x-wireglot-losses", "")
-        assert (told.name, reply.status) == (told.name, told.status)
-        assert sorted(losses.split(",")) == sorted(told.losses.split(",")), told.name
-        assert plain(reply.body.decode()) == plain(told.answer), told.name
-        assert [key for key, _ in sent] == [key for key, _ in told.sent], told.name
-        for (_, body), (_, before) in zip(sent, told.sent, strict=True):
-            assert asked_for_state(body, before) == before, told.name
+        assert (reported.name, reply.status) == (reported.name, reported.status)
+        assert sorted(losses.split(",")) == sorted(reported.losses.split(",")), reported.name
+        assert plain(reply.body.decode()) == plain(reported.answer), reported.name
+        assert [key for key, _ in sent] == [key for key, _ in reported.sent], reported.name
+        for (_, body), (_, before) in zip(sent, reported.sent, strict=True):
+            assert asked_for_state(body, before) == before, reported.name
 
 
 def test_an_idempotent_answer_is_given_again_byte_for_byte(now: Restarted) -> None:
-    assert now.told.replayed
-    for told in now.told.replayed:
-        reply, sent = now.repeat(told)
+    assert now.reported.replayed
+    for reported in now.reported.replayed:
+        reply, sent = now.repeat(reported)
         assert reply.headers.get("idempotent-replayed") == "true"
-        assert (reply.status, reply.body.decode(), sent) == (told.status, told.answer, [])
+        assert (reply.status, reply.body.decode(), sent) == (reported.status, reported.answer, [])
 
 
 def test_a_chain_of_responses_goes_on(now: Restarted) -> None:
-    last = now.told.goes_on["response"]
+    last = now.reported.goes_on["response"]
     now.upstream.reset()
     body = {"model": CLAUDE, "input": "Who am I?", "previous_response_id": last}
     reply = now.ask("ada", "POST", "/v1/responses", body)
@@ -91,7 +91,7 @@ def test_a_chain_of_responses_goes_on(now: Restarted) -> None:
 
 
 def test_a_conversation_goes_on(now: Restarted) -> None:
-    id = now.told.goes_on["conversation"]
+    id = now.reported.goes_on["conversation"]
     path = f"/v1/conversations/{id}/items?order=asc&limit=100"
     before = now.ask("ada", "GET", path).json()["data"]
     now.upstream.reset()
@@ -105,7 +105,7 @@ def test_a_conversation_goes_on(now: Restarted) -> None:
 
 
 def test_a_session_of_five_dialects_goes_on(now: Restarted) -> None:
-    session = {"x-wireglot-session": now.told.goes_on["session"]}
+    session = {"x-wireglot-session": now.reported.goes_on["session"]}
     now.upstream.reset()
     body = {"model": CHAT, "messages": [{"role": "user", "content": "And in yours?"}]}
     assert now.ask("ada", "POST", "/v1/chat/completions", body, session).status == 200
@@ -115,41 +115,43 @@ def test_a_session_of_five_dialects_goes_on(now: Restarted) -> None:
 
 
 def test_keys_open_what_they_opened(now: Restarted) -> None:
-    for caller in now.told.keys:
+    for caller in now.reported.keys:
         assert now.ask(caller, "GET", "/v1/models").status == 200, caller
-    assert set(now.told.shut) == {"leaver", "renewed"}
-    for caller, key in now.told.shut.items():
+    assert set(now.reported.shut) == {"leaver", "renewed"}
+    for caller, key in now.reported.shut.items():
         assert now.ask(caller, "GET", "/v1/models", key=key).status == 401, caller
 
 
 def test_a_spent_budget_is_spent(now: Restarted) -> None:
-    assert now.told.refused
-    for told in now.told.refused:
-        reply, sent = now.repeat(told)
-        assert (reply.status, sent) == (told.status, [])
-        assert reply.json()["error"]["code"] == told.json()["error"]["code"] == "insufficient_quota"
+    assert now.reported.refused
+    for reported in now.reported.refused:
+        reply, sent = now.repeat(reported)
+        assert (reply.status, sent) == (reported.status, [])
+        assert reply.json()["error"]["code"] == reported.json()["error"]["code"] == "insufficient_quota"
 
 
 def test_the_journal_holds_what_the_store_has_not_got(left: Path, tmp_path: Path) -> None:
     """Otherwise the next test would prove nothing."""
     unpack(left, tmp_path)
-    told = read_told(left)
+    reported = read_client_record(left)
     stored = {
         row["id"]: row["outcome"]
         for row in read_database(tmp_path / "wireglot" / "wireglot.db").tables["usage"]
     }
-    assert told.unapplied
-    assert not set(told.unapplied) & set(stored)
-    assert {id for id, outcome in stored.items() if outcome} >= set(told.requests) - set(told.unapplied)
+    assert reported.unapplied
+    assert not set(reported.unapplied) & set(stored)
+    assert {id for id, outcome in stored.items() if outcome} >= set(reported.requests) - set(
+        reported.unapplied
+    )
 
 
 def test_every_acknowledged_request_is_one_row_of_usage(now: Restarted) -> None:
-    wait_until(lambda: _crashed(now) == now.told.crashed)
+    wait_until(lambda: _crashed(now) == now.reported.crashed)
     rows = now.exported("usage")
     count = Counter(row["id"] for row in rows)
     assert set(count.values()) == {1}
     by_id = {row["id"]: row for row in rows}
-    for id, account in now.told.requests.items():
+    for id, account in now.reported.requests.items():
         row = by_id[id]
         assert (row["caller"], row["dialect"], row["outcome"]) == (account.caller, account.dialect, "ok")
         if account.tokens >= 0:
@@ -157,8 +159,8 @@ def test_every_acknowledged_request_is_one_row_of_usage(now: Restarted) -> None:
     assert not [row for row in rows if not row.get("outcome")]
 
 
-def test_usage_is_told_by_the_command_and_the_page(now: Restarted) -> None:
-    wait_until(lambda: _crashed(now) == now.told.crashed)
+def test_usage_is_reported_by_the_command_and_the_page(now: Restarted) -> None:
+    wait_until(lambda: _crashed(now) == now.reported.crashed)
     spent: Counter[str] = Counter()
     requests: Counter[str] = Counter()
     for row in now.exported("usage"):
@@ -170,9 +172,9 @@ def test_usage_is_told_by_the_command_and_the_page(now: Restarted) -> None:
         )
     )
     page = now.ask("admin", "GET", "/v1/admin/usage?group_by=key&start=2020-01-01").json()
-    for told in (command, page):
-        assert {row["key"]: row["total_tokens"] for row in told["data"]} == spent
-        assert {row["key"]: row["requests"] for row in told["data"]} == requests
+    for reported in (command, page):
+        assert {row["key"]: row["total_tokens"] for row in reported["data"]} == spent
+        assert {row["key"]: row["requests"] for row in reported["data"]} == requests
 
 
 def test_what_is_exported_can_be_imported(now: Restarted, tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_what_is_exported_can_be_imported(now: Restarted, tmp_path: Path) -> Non
 
 def test_the_configuration_means_what_it_meant(now: Restarted, left: Path, tmp_path: Path) -> None:
     toml = (left / "wireglot.toml").read_text(encoding="utf-8")
-    assert Served(tmp_path, toml).run("config", "check", "wireglot.toml") == now.told.config_check
+    assert Served(tmp_path, toml).run("config", "check", "wireglot.toml") == now.reported.config_check
 
 
 def test_the_database_is_sound(now: Restarted) -> None:
@@ -201,15 +203,15 @@ def test_the_database_is_sound(now: Restarted) -> None:
     connection.close(True)
 
 
-def test_a_background_response_that_nobody_works_on_is_told_failed(left: Path, tmp_path: Path) -> None:
+def test_a_background_response_that_nobody_works_on_is_reported_failed(left: Path, tmp_path: Path) -> None:
     unpack(left, tmp_path)
-    told = read_told(left)
+    reported = read_client_record(left)
     with LiveGateway((tmp_path / "wireglot.toml").read_text(encoding="utf-8"), folder=tmp_path) as gateway:
         background = gateway.process.state.background
         background.lease = background.grace = 0.0  # nobody else is there that could be slow
         request = Request(
-            f"{gateway.url}/v1/responses/{told.unfinished}",
-            headers={"authorization": f"Bearer {told.keys['left']}"},
+            f"{gateway.url}/v1/responses/{reported.unfinished}",
+            headers={"authorization": f"Bearer {reported.keys['left']}"},
         )
         with urlopen(request) as answer:
             response = msgspec.json.decode(answer.read())

@@ -57,7 +57,7 @@ def test_amazons_own_example_is_read() -> None:
     assert message({}, b"{'foo':'bar'}") == NO_HEADERS
 
 
-def test_headers_of_every_kind_are_stepped_over_and_those_that_are_text_are_told() -> None:
+def test_headers_of_every_kind_are_stepped_over_and_those_that_are_text_are_reported() -> None:
     assert read([framed(EVERY_KIND, b"x")]) == [StreamMessage({"content-type": "application/json"}, b"x")]
 
 
@@ -124,7 +124,7 @@ def test_lengths_up_to_the_limits_are_waited_for() -> None:
         EventStreamDecoder(MAX_MESSAGE).feed(prelude(MAX_MESSAGE + 1, most))
 
 
-def test_messages_before_a_bad_one_come_out_and_then_it_is_told() -> None:
+def test_messages_before_a_bad_one_come_out_and_then_it_is_reported() -> None:
     good, bad = message(CHUNK, b"1"), bytearray(message(CHUNK, b"2"))
     bad[-1] ^= 1
     for pieces in every_cut(good + bytes(bad)):
@@ -143,7 +143,7 @@ def test_messages_before_a_bad_one_come_out_and_then_it_is_told() -> None:
             decoder.close()
 
 
-def test_a_stream_cut_inside_a_message_is_told() -> None:
+def test_a_stream_cut_inside_a_message_is_reported() -> None:
     whole = message(CHUNK, b"{}")
     for end in range(1, len(whole)):
         decoder = EventStreamDecoder(MAX_MESSAGE)
@@ -174,7 +174,7 @@ def test_headers_that_cannot_be_read_are_a_bad_frame(headers: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_garbage_is_told_and_nothing_else(data: bytes) -> None:
+def test_garbage_is_reported_and_nothing_else(data: bytes) -> None:
     for pieces in every_cut(data):
         try:
             read(pieces)

@@ -156,7 +156,7 @@ def test_half_a_surrogate_pair_is_never_written(text, broken):
     """R-DD-15"""
     value = {broken: [text, (broken, 1)]}
     written = encode(value)
-    assert decode(written) == {json.mend_text(broken): [text, [json.mend_text(broken), 1]]}
+    assert decode(written) == {json.repair_text(broken): [text, [json.repair_text(broken), 1]]}
     assert decode(standard_json.dumps(value)) == decode(written)
 
 

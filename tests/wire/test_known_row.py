@@ -57,7 +57,7 @@ def test_another_turn_on_the_way_knows_nothing() -> None:
     assert row(memory, values).reached("k") == (16, "found"), "several begin alike"
 
 
-def test_what_is_made_anew_each_time_at_the_beginning_must_say_the_same() -> None:
+def test_what_is_made_again_each_time_at_the_beginning_must_say_the_same() -> None:
     memory = Memory(MOST)
     values = turns(memory, 20)
     row(memory, [["system"], *values]).settle("k", "found")

@@ -149,7 +149,7 @@ def test_what_was_made_is_made_once_for_each_key() -> None:
     assert len(memory._known[id(value)].made) == _MAX_MADE
 
 
-def test_a_scope_is_told_by_all_of_it() -> None:
+def test_a_scope_is_reported_by_all_of_it() -> None:
     memory = Memory(_MOST)
     assert memory.scope("a", 1) == memory.scope("a", 1) != memory.scope("a", 2)
     first = memory.scope("a", 1)
@@ -203,7 +203,7 @@ def test_nothing_at_all_is_not_shared() -> None:
 
 
 class _Made:
-    """Something of which can be told whether it is there."""
+    """Something of which one can see whether it is there."""
 
 
 def test_what_is_forgotten_is_freed_at_once() -> None:
@@ -235,7 +235,7 @@ def test_a_row_of_any_length_is_forgotten() -> None:
     assert memory.held == len(memory._known) == 0
 
 
-def test_what_is_made_anew_takes_the_place_of_what_was_made_before() -> None:
+def test_what_is_made_again_takes_the_place_of_what_was_made_before() -> None:
     memory = Memory(_MOST)
     value = memory.decode(b"[1]")
     memory.keep(value, "k", "x", 1000, shared=["x"])
@@ -254,7 +254,7 @@ def test_what_is_made_anew_takes_the_place_of_what_was_made_before() -> None:
 
 
 def test_what_gives_way_takes_along_what_became_known_with_it() -> None:
-    """An agent that drops its oldest turns has every other one read anew, each time."""
+    """An agent that drops its oldest turns has every other one read again, each time."""
     memory = Memory(16 * _MOST)
     value = memory.decode(encode([_LONG]))
     for number in range(1000):
@@ -268,20 +268,20 @@ def test_what_gives_way_takes_along_what_became_known_with_it() -> None:
     assert memory.held == len(memory._known) == 0
 
 
-def test_whoever_counts_is_told_of_every_change() -> None:
-    told: list[int] = []
-    memory = Memory(100_000, counted=told.append)
+def test_anyone_who_counts_is_informed_of_every_change() -> None:
+    reported: list[int] = []
+    memory = Memory(100_000, counted=reported.append)
     for number in range(60):
         value = memory.decode(encode([number, _LONG]))
         memory.keep(value, "k", "x", 10, shared=[number])
         memory.share((number,), value)
-        assert sum(told) == memory.held
+        assert sum(reported) == memory.held
     memory.decode(encode([59, _LONG]), 10)
-    assert sum(told) == memory.held > 0
+    assert sum(reported) == memory.held > 0
     memory.retire()
-    assert sum(told) == memory.held == 0
+    assert sum(reported) == memory.held == 0
     assert not memory.is_known(memory.decode(b"[1]")), "it has retired"
-    assert sum(told) == memory.held == 0
+    assert sum(reported) == memory.held == 0
 
 
 def test_what_another_thread_has_forgotten_is_kept_by_nobody() -> None:

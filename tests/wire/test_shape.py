@@ -19,17 +19,17 @@ _values = st.lists(st.tuples(_plain, _plain, st.integers(0).map(lambda n: b"%d" 
 
 
 @given(_values)
-def test_the_values_of_frames_of_one_shape_are_found(told):
-    frames = [_FRAME % values for values in told]
+def test_the_values_of_frames_of_one_shape_are_found(reported):
+    frames = [_FRAME % values for values in reported]
     shape = Shape(_FRAME % (b"one", b"two", b"3"), _VARYING)
-    assert shape.values(b"".join(frames)).split(b"\n") == [value for values in told for value in values]
-    assert [shape.filled(list(values)) for values in told] == frames
+    assert shape.values(b"".join(frames)).split(b"\n") == [value for values in reported for value in values]
+    assert [shape.filled(list(values)) for values in reported] == frames
 
 
 @given(st.lists(_plain, min_size=1, max_size=3))
-def test_the_values_of_frames_with_one_each_are_found(told):
+def test_the_values_of_frames_with_one_each_are_found(reported):
     shape = Shape(_ONE % b"one", _VARYING)
-    assert shape.values(b"".join(_ONE % value for value in told)).split(b"\n") == told
+    assert shape.values(b"".join(_ONE % value for value in reported)).split(b"\n") == reported
 
 
 @rows(

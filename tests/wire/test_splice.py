@@ -107,7 +107,7 @@ def test_an_outline_replaces_as_a_splice_does(separators, pairs, ascii_only):
         b'{"model":"a longer one","model":[]}',
     ],
 )
-def test_a_key_that_stands_twice_is_told_however_it_is_written(body):
+def test_a_key_that_stands_twice_is_reported_however_it_is_written(body):
     assert Outline(body).repeated == ["model"]
 
 

@@ -26,7 +26,7 @@ _REASONS = {429: b"Too Many Requests", 500: b"Internal Server Error", 503: b"Ser
 
 
 class Plan(NamedTuple):
-    """How to answer, told by the model's name: `mock-c200-g20` is a stream of 200 events, 20 ms apart."""
+    """How to answer, reported by the model's name: `mock-c200-g20` is a stream of 200 events, 20 ms apart."""
 
     chunks: int = 200
     gap: int = 0

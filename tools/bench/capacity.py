@@ -245,11 +245,11 @@ def _plans(made: list[Plan]) -> Section:
     return Section("", "", ["concurrent streams", *(f"{one.streams:,}" for one in made)], rows)
 
 
-def _assumed(told: Costs, traffic: Traffic, machine: Machine) -> str:
+def _assumed(costs: Costs, traffic: Traffic, machine: Machine) -> str:
     return (
         f"A stream of {traffic.seconds:g} s with {traffic.events:g} events a second of "
-        f"{traffic.event_bytes:g} bytes; {told.request:,.0f} us a request, {told.event:.1f} us an event, "
-        f"{told.stream_kib:.0f} KiB a stream. Machines of {machine.cores} cores, {machine.memory_gib:g} GiB "
+        f"{traffic.event_bytes:g} bytes; {costs.request:,.0f} us a request, {costs.event:.1f} us an event, "
+        f"{costs.stream_kib:.0f} KiB a stream. Machines of {machine.cores} cores, {machine.memory_gib:g} GiB "
         f"and {machine.network_gbit:g} Gbit/s, at most {machine.utilisation:.0%} busy; {machine.addresses} "
         "addresses of providers."
     )
@@ -262,9 +262,9 @@ def sections(results: Results, traffic: Traffic, machine: Machine) -> list[Secti
         ("Cross streams of keys with limits", True, True),
         ("Same-dialect streams", False, False),
     ):
-        told = costs(results, cross=cross, limited=limited)
-        table = _plans([plan(streams, told, traffic, machine) for streams in PLANS])
-        found.append(table._replace(title=title, note=_assumed(told, traffic, machine)))
+        reported = costs(results, cross=cross, limited=limited)
+        table = _plans([plan(streams, reported, traffic, machine) for streams in PLANS])
+        found.append(table._replace(title=title, note=_assumed(reported, traffic, machine)))
     return found
 
 
@@ -274,18 +274,18 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the tables into this page, too")
     for name, value in {**Traffic()._asdict(), **Machine()._asdict()}.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
-    told = parser.parse_args(argv)
-    traffic = Traffic(**{name: getattr(told, name) for name in Traffic._fields})
-    machine = Machine(**{name: getattr(told, name) for name in Machine._fields})
-    results = read(told.source)
+    arguments = parser.parse_args(argv)
+    traffic = Traffic(**{name: getattr(arguments, name) for name in Traffic._fields})
+    machine = Machine(**{name: getattr(arguments, name) for name in Machine._fields})
+    results = read(arguments.source)
     try:
         found = sections(results, traffic, machine)
     except (Missing, queueing.Overloaded) as fault:
         raise SystemExit(f"capacity: {fault}") from None
     print(tables.as_text(setting.sentence(results.setting), found))
-    if told.write:
+    if arguments.write:
         text = tables.as_markdown(setting.sentence(results.setting), found)
-        page.write(told.write, text, page.CAPACITY)
+        page.write(arguments.write, text, page.CAPACITY)
 
 
 if __name__ == "__main__":

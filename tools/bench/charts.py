@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tools.bench.report import HEADLINES
 from tools.bench.results import BASE, OURS, Results
 from tools.bench.scenarios import BY_KEY, GROWING_GOAL, SMALL
-from tools.bench.standing import Ratio, Untold
+from tools.bench.standing import Ratio, Undocumented
 
 _WIDTH = 800
 _LABELS = 310
@@ -82,11 +82,11 @@ def bars(title: str, rows: Sequence[Bar], *, logarithmic: bool = False) -> str:
         parts.append(_line(place(row.low), middle, place(row.high), middle, "range"))
         if row.goal is not None:
             parts.append(_line(place(row.goal), top + 1, place(row.goal), top + _ROW - 1, "goal"))
-        told = max(place(row.high), end)
+        reported = max(place(row.high), end)
         # A goal just behind the bar would stand in the midst of the number.
-        if row.goal is not None and told - 4 < place(row.goal) < told + _NUMBER:
-            told = place(row.goal)
-        parts.append(_text(told + 6, middle + 4, _number(row.value)))
+        if row.goal is not None and reported - 4 < place(row.goal) < reported + _NUMBER:
+            reported = place(row.goal)
+        parts.append(_text(reported + 6, middle + 4, _number(row.value)))
     return _svg(title, bottom + 28, parts)
 
 
@@ -196,7 +196,7 @@ def peers(results: Results) -> str | None:
     return bars("Processor time, nginx = 1", rows, logarithmic=True) if rows else None
 
 
-def _bar(label: str, found: Ratio | Untold, goal: float | None, color: int = 0) -> Bar | None:
+def _bar(label: str, found: Ratio | Undocumented, goal: float | None, color: int = 0) -> Bar | None:
     return Bar(label, *found, goal, color) if isinstance(found, Ratio) else None
 
 

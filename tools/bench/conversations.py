@@ -1,7 +1,7 @@
 """Many conversations by turns: what it is worth to remember them, on one worker and on two.
 
 An agent's next turn meets the process that remembers the last one only if it has not forgotten it for the
-turns of others, and only if it is the same process: who connects anew is given to any worker.
+turns of others, and only if it is the same process: who connects again is given to any worker.
 """
 
 from __future__ import annotations

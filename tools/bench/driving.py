@@ -41,7 +41,7 @@ class Driver(NamedTuple):
             command += ["-H", header]
         command = processes.pinned(command, self.core)
         if tools.exact:
-            return _told(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), seconds + warm)
+            return _reported(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), seconds + warm)
         return self._watched(command, target.pid or self.upstream, seconds, warm)
 
     def _body(self, target: Target, scenario: Scenario) -> Path:
@@ -58,7 +58,7 @@ class Driver(NamedTuple):
         began, meter = time.monotonic(), processes.Meter(pid)
         time.sleep(max(seconds - 3 * _LAG_SECONDS, seconds / 2))
         spent, span = meter.spent(), time.monotonic() - began
-        figures = _told(process, seconds + warm)
+        figures = _reported(process, seconds + warm)
         figures["cpu_s"] = spent
         for cost, rate in (("cpu_us_req", "rps"), ("cpu_us_ev", "events_s")):
             if figures.get(rate):
@@ -66,7 +66,7 @@ class Driver(NamedTuple):
         return figures
 
 
-def _told(process: subprocess.Popen[str], lasts: float) -> Figures:
+def _reported(process: subprocess.Popen[str], lasts: float) -> Figures:
     try:
         out, _ = process.communicate(timeout=lasts + 60)
         figures: Figures = json.loads(out)

@@ -3,7 +3,7 @@
 Wireglot runs as it is run, with client keys, usage accounting, log lines; nginx forwards the same requests.
 Both stand on one core, the mock upstream and the load generator on another, and take turns in every round:
 who else uses the machine disturbs both alike. Processor time is read from the clocks of the server's
-processes and is what the goals are about; a ratio is the median of those of the rounds, told with their
+processes and is what the goals are about; a ratio is the median of those of the rounds, reported with their
 range, and only where enough was measured (standing.py).
 """
 
@@ -59,15 +59,15 @@ class Bench:
 
     def __init__(
         self,
-        told: argparse.Namespace,
+        arguments: argparse.Namespace,
         directory: Path,
         results: Results,
         peers: Sequence[targets.Target] = (),
     ) -> None:
-        self.told = told
+        self.arguments = arguments
         self.directory = directory
         self.results = results
-        self.tools = toolbox.choose(told.tools, directory)
+        self.tools = toolbox.choose(arguments.tools, directory)
         self.tool_core, self.server_core = processes.cores()
         self.upstream = processes.free_port()
         self._upstream = processes.start(
@@ -77,7 +77,7 @@ class Bench:
             raise SystemExit("bench: the mock upstream did not start")
         self.driver = Driver(self.tools, toolbox.own(), self._upstream.pid, directory, self.tool_core)
         self.direct = targets.Target("direct", [], self.upstream, directory / "direct.log")
-        self.wireglot = targets.wireglot(told.command, self.upstream, directory)
+        self.wireglot = targets.wireglot(arguments.command, self.upstream, directory)
         self.nginx = targets.nginx(self.upstream, directory)
         self.servers: list[targets.Target] = [*([self.nginx] if self.nginx else []), self.wireglot, *peers]
 
@@ -110,18 +110,18 @@ class Bench:
     def measure(self, scenarios: Iterable[Scenario]) -> None:
         """All of them in every round, so that those that are held against one another are near in time."""
         open_ones = [scenario for scenario in scenarios if self._is_open(scenario)]
-        for turn in range(self.told.rounds):
+        for turn in range(self.arguments.rounds):
             for scenario in open_ones:
                 self._round(scenario, turn)
             self.save()
 
     def _is_open(self, scenario: Scenario) -> bool:
         """Whether it is wanted, and not there from an earlier run that is resumed."""
-        if not wanted(scenario, self.told.only):
+        if not wanted(scenario, self.arguments.only):
             return False
         done = self.results.runs.get(scenario.key, {})
         needed = [server.name for server in self._measured(scenario)]
-        if all(len(done.get(name, ())) >= self.told.rounds for name in needed):
+        if all(len(done.get(name, ())) >= self.arguments.rounds for name in needed):
             return False
         self.results.runs[scenario.key] = {name: [] for name in needed}
         return True
@@ -140,8 +140,8 @@ class Bench:
             if scenario.fresh:
                 self._started(target)
                 idle = target.memory().pss
-            seconds = max(self.told.seconds, scenario.seconds)
-            warm = scenario.seconds if scenario.connections >= _CROWD_CONNECTIONS else self.told.warm
+            seconds = max(self.arguments.seconds, scenario.seconds)
+            warm = scenario.seconds if scenario.connections >= _CROWD_CONNECTIONS else self.arguments.warm
             figures = self.driver.drive(target, scenario, seconds, warm)
             if scenario.fresh and "pss_mb" in figures:
                 figures["kib_stream"] = (figures["pss_mb"] - idle) * 1024 / scenario.connections
@@ -149,7 +149,7 @@ class Bench:
             _tell(scenario, target.name, figures)
 
     def grow(self) -> None:
-        for turn in range(self.told.rounds):
+        for turn in range(self.arguments.rounds):
             for server in self.servers if turn % 2 == 0 else reversed(self.servers):
                 figures = growing.drive(server)
                 self.results.growing.setdefault(server.name, []).append(figures)
@@ -164,12 +164,12 @@ class Bench:
                 directory = self.directory / f"memory-{kind}-{workers}"
                 directory.mkdir(exist_ok=True)
                 servers[kind] = targets.wireglot(
-                    self.told.command, self.upstream, directory, workers=workers, limits=limits
+                    self.arguments.command, self.upstream, directory, workers=workers, limits=limits
                 )
                 servers[kind].start(None)
             try:
                 for crowd in (one for one in conversations.CROWDS if one.workers == workers):
-                    for turn in range(self.told.rounds):
+                    for turn in range(self.arguments.rounds):
                         self._remember(crowd, servers if turn % 2 == 0 else dict(reversed(servers.items())))
             finally:
                 for server in servers.values():
@@ -179,11 +179,11 @@ class Bench:
         for kind, server in servers.items():
             figures = conversations.drive(server, crowd)
             self.results.conversations.setdefault(crowd.key, {}).setdefault(kind, []).append(figures)
-            told = f"{figures['cpu_us']:8.1f} us a turn, {figures['err']} failed"
-            _say(crowd.key, conversations.TITLES[kind], f"  {told}")
+            text = f"{figures['cpu_us']:8.1f} us a turn, {figures['err']} failed"
+            _say(crowd.key, conversations.TITLES[kind], f"  {text}")
 
     def stand_by(self) -> None:
-        for turn in range(self.told.rounds):
+        for turn in range(self.arguments.rounds):
             for server in self.servers:
                 figures = bystanders.drive(server, int(time.time() * 10) % 1_000_000)
                 self.results.bystanders.setdefault(server.name, []).append(figures)
@@ -195,12 +195,12 @@ class Bench:
         for workers in (1, 2):
             directory = self.directory / f"workers-{workers}"
             directory.mkdir(exist_ok=True)
-            target = targets.wireglot(self.told.command, self.upstream, directory, workers=workers)
+            target = targets.wireglot(self.arguments.command, self.upstream, directory, workers=workers)
             target.start(None)
             try:
                 for scenario in WORKERS:
-                    for _ in range(self.told.rounds):
-                        figures = driver.drive(target, scenario, self.told.seconds, self.told.warm)
+                    for _ in range(self.arguments.rounds):
+                        figures = driver.drive(target, scenario, self.arguments.seconds, self.arguments.warm)
                         rounds = self.results.workers.setdefault(scenario.key, {})
                         rounds.setdefault(str(workers), []).append(figures)
                         _tell(scenario, f"{workers} workers", figures)
@@ -213,15 +213,15 @@ class Bench:
             return
         directory = self.directory / "stores"
         directory.mkdir(exist_ok=True)
-        self.results.stores = store_calls.drive(self.told.command, self.upstream, directory)
+        self.results.stores = store_calls.drive(self.arguments.command, self.upstream, directory)
         for kind, figures in self.results.stores.items():
-            told = ", ".join(f"{name} {value:.2f}" for name, value in figures.items() if "cpu" not in name)
-            _say("stores", kind, told)
+            text = ", ".join(f"{name} {value:.2f}" for name, value in figures.items() if "cpu" not in name)
+            _say("stores", kind, text)
 
     def save(self) -> None:
-        if self.told.json:
-            self.told.json.parent.mkdir(parents=True, exist_ok=True)
-            self.told.json.write_text(self.results.as_json(), encoding="utf-8")
+        if self.arguments.json:
+            self.arguments.json.parent.mkdir(parents=True, exist_ok=True)
+            self.arguments.json.write_text(self.results.as_json(), encoding="utf-8")
 
 
 def wanted(scenario: Scenario, only: Sequence[str]) -> bool:
@@ -245,7 +245,7 @@ def options(
     parser: argparse.ArgumentParser, argv: list[str] | None = None, *, seconds: float = 1.5
 ) -> argparse.Namespace:
     """Those that a run beside peers has, too."""
-    parser.add_argument("--rounds", type=int, default=3, help="below three no ratio is told")
+    parser.add_argument("--rounds", type=int, default=3, help="below three no ratio is reported")
     parser.add_argument("--seconds", type=float, default=seconds, help="of each measurement, at least")
     parser.add_argument("--only", help="families, scenarios or extras, with commas between: A,D-ac,growing")
     parser.add_argument(
@@ -261,27 +261,29 @@ def options(
     parser.add_argument(
         "--from", dest="source", metavar="FILE", type=Path, help="measure nothing, report these"
     )
-    told = parser.parse_args(argv)
-    if told.resume and not told.json:
+    reported = parser.parse_args(argv)
+    if reported.resume and not reported.json:
         parser.error("--resume needs --json, the file to go on with")
-    told.only = told.only.split(",") if told.only else []
-    told.command = told.command.split() if told.command else [str(Path(sys.executable).with_name("wireglot"))]
-    return told
+    reported.only = reported.only.split(",") if reported.only else []
+    reported.command = (
+        reported.command.split() if reported.command else [str(Path(sys.executable).with_name("wireglot"))]
+    )
+    return reported
 
 
-def _plan(told: argparse.Namespace) -> tuple[list[list[Scenario]], Sequence[str]]:
+def _plan(arguments: argparse.Namespace) -> tuple[list[list[Scenario]], Sequence[str]]:
     """The scenarios in groups that are measured round by round, and the extras."""
-    if told.quick:
-        return [QUICK], told.only or QUICK_EXTRAS
-    return [PACED, SMALL, LARGE, FIRST_SEEN, LONE, UNPACED, TOOLS, CROWDS], told.only or EXTRAS
+    if arguments.quick:
+        return [QUICK], arguments.only or QUICK_EXTRAS
+    return [PACED, SMALL, LARGE, FIRST_SEEN, LONE, UNPACED, TOOLS, CROWDS], arguments.only or EXTRAS
 
 
-def run(told: argparse.Namespace, directory: Path, results: Results) -> None:
-    bench = Bench(told, directory, results)
+def run(arguments: argparse.Namespace, directory: Path, results: Results) -> None:
+    bench = Bench(arguments, directory, results)
     results.setting = setting.read(bench.tools.title, pinned=bench.server_core is not None)
-    groups, extras = _plan(told)
+    groups, extras = _plan(arguments)
     try:
-        bench.start(told.starts if "start" in extras and not results.starts else 1)
+        bench.start(arguments.starts if "start" in extras and not results.starts else 1)
         for group in groups:
             bench.measure(group)
         pieces = (
@@ -301,30 +303,30 @@ def run(told: argparse.Namespace, directory: Path, results: Results) -> None:
     bench.save()
 
 
-def measured(told: argparse.Namespace) -> Results:
-    """What is told in a file, or measured now."""
-    if told.source:
-        return read(told.source)
-    results = read(told.json) if told.resume and told.json.exists() else Results()
+def measured(arguments: argparse.Namespace) -> Results:
+    """What is reported in a file, or measured now."""
+    if arguments.source:
+        return read(arguments.source)
+    results = read(arguments.json) if arguments.resume and arguments.json.exists() else Results()
     with tempfile.TemporaryDirectory(prefix="wireglot-bench-") as temporary:
-        directory = told.keep or Path(temporary)
+        directory = arguments.keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        run(told, directory.resolve(), results)
+        run(arguments, directory.resolve(), results)
     return results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the gateway beside nginx.")
     parser.add_argument("--quick", action="store_true", help="a few scenarios, in under four minutes")
-    told = options(parser)
-    told.starts = 3 if told.quick else 5
-    told.warm = 0.3
-    results = measured(told)
+    reported = options(parser)
+    reported.starts = 3 if reported.quick else 5
+    reported.warm = 0.3
+    results = measured(reported)
     sections = report.sections(results)
     print(tables.as_text(setting.sentence(results.setting), sections))
-    if told.write:
-        drawn = charts.write(results, told.write.parent / "figures")
-        page.write(told.write, tables.as_markdown(setting.sentence(results.setting), sections, drawn))
+    if reported.write:
+        drawn = charts.write(results, reported.write.parent / "figures")
+        page.write(reported.write, tables.as_markdown(setting.sentence(results.setting), sections, drawn))
     if failed := results.failures():
         raise SystemExit(f"bench: nothing succeeded in {', '.join(failed)}")
 

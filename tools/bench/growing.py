@@ -17,7 +17,7 @@ from tools.bench.targets import Target
 TURNS = 100
 FIRST_BYTES, LAST_BYTES = 10_000, 1_000_000
 CONVERSATIONS = 3
-"""Of one round: nginx needs that many for a cost that can be told."""
+"""Of one round: nginx needs that many for a cost that can be stated."""
 _MODEL = "mine/mock"
 _SETTLES_SECONDS = 0.003
 """What a server does after its answer belongs to that answer."""

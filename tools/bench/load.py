@@ -262,21 +262,23 @@ def main() -> None:
     parser.add_argument("-m", dest="mock", type=int, default=0)
     parser.add_argument("-v", dest="varied", default="")
     parser.add_argument("-r", dest="rate", type=float, default=0.0)
-    told = parser.parse_args()
-    url = urlsplit(told.url)
-    body = told.body.read_bytes()
+    arguments = parser.parse_args()
+    url = urlsplit(arguments.url)
+    body = arguments.body.read_bytes()
     path = url.path + (f"?{url.query}" if url.query else "")
     lines = [f"POST {path} HTTP/1.1", f"host: {url.netloc}", "content-type: application/json", "accept: */*"]
-    lines += [*told.headers, f"content-length: {len(body)}", "", ""]
+    lines += [*arguments.headers, f"content-length: {len(body)}", "", ""]
     request = "\r\n".join(lines).encode() + body
     load = Load(
         (url.hostname or "", url.port or 80),
         request,
-        stream=told.stream,
-        varied=told.varied.encode(),
-        rate=told.rate,
+        stream=arguments.stream,
+        varied=arguments.varied.encode(),
+        rate=arguments.rate,
     )
-    figures = measure(load, told.connections, told.seconds, told.warm, told.server, told.mock)
+    figures = measure(
+        load, arguments.connections, arguments.seconds, arguments.warm, arguments.server, arguments.mock
+    )
     print(msgspec.json.encode(figures).decode())
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.bench import charts, gateway, page, recipe, setting, tables
 from tools.bench.results import BASE, OURS, Results, read
 from tools.bench.scenarios import BY_KEY, Scenario
-from tools.bench.standing import Untold
+from tools.bench.standing import Undocumented
 from tools.bench.tables import Section, number
 
 SCENARIOS = [BY_KEY[key] for key in ("P-cc", "DP-ac", "A-cc", "B-cc", "D-ac", "DB-ac")]
@@ -36,7 +36,7 @@ def sections(results: Results) -> list[Section]:
             rounds = results.rounds(scenario, server)
             if rounds and not any(figures["ok"] for figures in rounds):
                 reasons.append(f"{scenario.key}, {server}: no request was answered in the time.")
-            elif rounds and isinstance(found, Untold):
+            elif rounds and isinstance(found, Undocumented):
                 reasons.append(f"{scenario.key}, {server}: {found.what}: {found.why}.")
             failed = sum(figures["err"] for figures in rounds)
             if failed:
@@ -67,16 +67,16 @@ def _memory(results: Results, server: str) -> list[str]:
     return [number(idle.get(name)) for name in ("rss", "pss")]
 
 
-def run(told: argparse.Namespace, directory: Path, results: Results) -> None:
-    recipes = [recipe.read(recipe.find(name)) for name in told.recipe]
-    made = [(one, recipe.install(one, told.cache)) for one in recipes]
-    bench = gateway.Bench(told, directory, results)
+def run(arguments: argparse.Namespace, directory: Path, results: Results) -> None:
+    recipes = [recipe.read(recipe.find(name)) for name in arguments.recipe]
+    made = [(one, recipe.install(one, arguments.cache)) for one in recipes]
+    bench = gateway.Bench(arguments, directory, results)
     bench.servers += [recipe.Peer(one, venv, bench.upstream, directory) for one, venv in made]
     results.setting = setting.read(bench.tools.title, pinned=bench.server_core is not None)
     for one, venv in made:
         results.setting["versions"][one.name] = recipe.version(one, venv)
     try:
-        bench.start(told.starts)
+        bench.start(arguments.starts)
         bench.measure(SCENARIOS)
     finally:
         with suppress(KeyboardInterrupt):
@@ -92,31 +92,31 @@ def _options() -> argparse.Namespace:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wireglot-bench"
     parser.add_argument("--cache", type=Path, default=cache, help="where their environments are kept")
     # Some need many milliseconds for a request.
-    told = gateway.options(parser, seconds=4.0)
-    told.recipe = told.recipe or list(DEFAULT)
-    told.starts, told.warm = 2, 1.0
-    return told
+    reported = gateway.options(parser, seconds=4.0)
+    reported.recipe = reported.recipe or list(DEFAULT)
+    reported.starts, reported.warm = 2, 1.0
+    return reported
 
 
 def main() -> None:
-    told = _options()
-    if told.source:
-        results = read(told.source)
+    arguments = _options()
+    if arguments.source:
+        results = read(arguments.source)
     else:
-        results = read(told.json) if told.resume and told.json.exists() else Results()
+        results = read(arguments.json) if arguments.resume and arguments.json.exists() else Results()
         with tempfile.TemporaryDirectory(prefix="wireglot-peers-") as temporary:
-            directory = told.keep or Path(temporary)
+            directory = arguments.keep or Path(temporary)
             directory.mkdir(parents=True, exist_ok=True)
             try:
-                run(told, directory.resolve(), results)
+                run(arguments, directory.resolve(), results)
             except recipe.BadRecipe as fault:
                 raise SystemExit(f"bench-peers: {fault}") from None
     found = sections(results)
     print(tables.as_text(setting.sentence(results.setting), found))
-    if told.write:
-        drawn = charts.write_peers(results, told.write.parent / "figures")
+    if arguments.write:
+        drawn = charts.write_peers(results, arguments.write.parent / "figures")
         text = tables.as_markdown(setting.sentence(results.setting), found, drawn)
-        page.write(told.write, text, page.PEERS)
+        page.write(arguments.write, text, page.PEERS)
     if failed := [name for name in results.failures() if OURS in name]:
         raise SystemExit(f"bench-peers: nothing succeeded in {', '.join(failed)}")
 

@@ -1,8 +1,8 @@
 """Queues: how long work waits for a worker that is partly busy. Textbook formulas, nothing of ours.
 
-A worker is one event loop: it does one thing after the other, whoever asked for it, so it is a queue with one
-server. Work comes from many clients that know nothing of one another, so it comes at random (Poisson).
-"""
+A worker is one event loop: it does one thing after the other, no matter who asked for it, so it is a queue
+with one server. Work comes from many clients that know nothing of one another, so it comes at random
+(Poisson)."""
 
 from __future__ import annotations
 

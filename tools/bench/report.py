@@ -30,7 +30,7 @@ from tools.bench.scenarios import (
     WORKERS_GOAL,
     Scenario,
 )
-from tools.bench.standing import LEAST_ROUNDS, Ratio, Untold, spread
+from tools.bench.standing import LEAST_ROUNDS, Ratio, Undocumented, spread
 from tools.bench.tables import NONE, Section, number
 
 _CORES_FOR_TWO = 4
@@ -161,12 +161,12 @@ def _growing(results: Results) -> Section:
         costs = [number(turns[turn]) for turns in middles.values()]
         rows.append([str(turn + 1), number(sizes[turn] / 1000), *costs])
     lines = {server: growing.line(sizes, turns) for server, turns in middles.items()}
-    told = "; ".join(
+    text = "; ".join(
         f"{server} {one.base_us:,.0f} us and {one.us_per_kb:.2f} us a KB" for server, one in lines.items()
     )
     note = (
         f"An Anthropic client and a Chat upstream, {_span()}: each turn sends the whole history and two "
-        f"messages more. Processor time of a turn. As a straight line over its size: {told}."
+        f"messages more. Processor time of a turn. As a straight line over its size: {text}."
     )
     return Section("Growing conversation", note, header, rows, "growing")
 
@@ -357,19 +357,19 @@ def _stores(results: Results) -> Section:
     ]
     rows = []
     for kind in store_calls.KINDS:
-        told = results.stores.get(kind.name)
-        if told is None:
+        reported = results.stores.get(kind.name)
+        if reported is None:
             continue
         rows.append(
             [
                 kind.title,
-                f"{told['transactions']:.2f}",
-                f"{told['rows']:.2f}",
-                number(told["wal_bytes"]),
-                number(told["postgres_cpu"] * 1e6),
-                f"{told['redis_commands']:.2f}",
-                number(told["redis_cpu"] * 1e6),
-                f"{told['err']:.0f}",
+                f"{reported['transactions']:.2f}",
+                f"{reported['rows']:.2f}",
+                number(reported["wal_bytes"]),
+                number(reported["postgres_cpu"] * 1e6),
+                f"{reported['redis_commands']:.2f}",
+                number(reported["redis_cpu"] * 1e6),
+                f"{reported['err']:.0f}",
             ]
         )
     note = (
@@ -418,9 +418,9 @@ def _milliseconds(results: Results, scenario: Scenario, server: str, name: str) 
     return number(value / 1000) if value is not None else NONE
 
 
-def _of_rounds(values: list[float]) -> Ratio | Untold:
+def _of_rounds(values: list[float]) -> Ratio | Undocumented:
     if len(values) < LEAST_ROUNDS:
-        return Untold(NONE, f"{len(values)} of {LEAST_ROUNDS} rounds")
+        return Undocumented(NONE, f"{len(values)} of {LEAST_ROUNDS} rounds")
     return spread(values)
 
 
@@ -441,13 +441,15 @@ def _verdict(value: float, goal: float) -> str:
     return "reached" if value <= goal else "missed"
 
 
-def _at_least(found: Ratio | Untold, goal: float) -> str:
+def _at_least(found: Ratio | Undocumented, goal: float) -> str:
     return ("reached" if found.value >= goal else "missed") if isinstance(found, Ratio) else ""
 
 
-def _reason(title: str, found: Ratio | Untold) -> list[str]:
+def _reason(title: str, found: Ratio | Undocumented) -> list[str]:
     return (
-        [f"{title}: {found.what}: {found.why}."] if isinstance(found, Untold) and found.what != NONE else []
+        [f"{title}: {found.what}: {found.why}."]
+        if isinstance(found, Undocumented) and found.what != NONE
+        else []
     )
 
 

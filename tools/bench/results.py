@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.bench.scenarios import BY_KEY, Scenario
-from tools.bench.standing import Ratio, Reading, Untold, ratio
+from tools.bench.standing import Ratio, Reading, Undocumented, ratio
 
 Figures = dict[str, Any]
 
@@ -17,17 +17,17 @@ OURS, BASE = "wireglot", "nginx"
 class Results:
     """`runs[scenario][server]` and the like hold a list, a round each."""
 
-    def __init__(self, told: Figures | None = None) -> None:
-        told = told or {}
-        self.setting: Figures = told.get("setting", {})
-        self.runs: dict[str, dict[str, list[Figures]]] = told.get("runs", {})
-        self.growing: dict[str, list[Figures]] = told.get("growing", {})
-        self.bystanders: dict[str, list[Figures]] = told.get("bystanders", {})
-        self.conversations: dict[str, dict[str, list[Figures]]] = told.get("conversations", {})
-        self.workers: dict[str, dict[str, list[Figures]]] = told.get("workers", {})
-        self.stores: dict[str, Figures] = told.get("stores", {})
-        self.starts: dict[str, list[float]] = told.get("starts", {})
-        self.idle: dict[str, Figures] = told.get("idle", {})
+    def __init__(self, reported: Figures | None = None) -> None:
+        reported = reported or {}
+        self.setting: Figures = reported.get("setting", {})
+        self.runs: dict[str, dict[str, list[Figures]]] = reported.get("runs", {})
+        self.growing: dict[str, list[Figures]] = reported.get("growing", {})
+        self.bystanders: dict[str, list[Figures]] = reported.get("bystanders", {})
+        self.conversations: dict[str, dict[str, list[Figures]]] = reported.get("conversations", {})
+        self.workers: dict[str, dict[str, list[Figures]]] = reported.get("workers", {})
+        self.stores: dict[str, Figures] = reported.get("stores", {})
+        self.starts: dict[str, list[float]] = reported.get("starts", {})
+        self.idle: dict[str, Figures] = reported.get("idle", {})
 
     def as_json(self) -> str:
         return json.dumps(vars(self), indent=1) + "\n"
@@ -48,14 +48,14 @@ class Results:
             if scenario.cost in figures and figures["ok"]
         ]
 
-    def ratio(self, scenario: Scenario, server: str = OURS) -> Ratio | Untold:
+    def ratio(self, scenario: Scenario, server: str = OURS) -> Ratio | Undocumented:
         return ratio(self.readings(scenario, server), self.readings(scenario, BASE))
 
-    def growing_ratio(self) -> Ratio | Untold:
+    def growing_ratio(self) -> Ratio | Undocumented:
         """Of whole conversations: processor time of all their turns."""
         return ratio(self._conversations(OURS), self._conversations(BASE))
 
-    def remembering(self, crowd: str) -> Ratio | Untold:
+    def remembering(self, crowd: str) -> Ratio | Undocumented:
         """Of a crowd of conversations: what a turn costs with the memory to what it costs without."""
         on, off = (
             [Reading(figures["cpu_us"], figures["cpu_s"], figures["ok"]) for figures in rounds]

@@ -81,7 +81,7 @@ class Scenario(NamedTuple):
     direct: bool = False
     """The mock upstream is measured alone, too."""
     fresh: bool = False
-    """The servers are started anew before each measurement, for the memory it takes."""
+    """The servers are started again before each measurement, for the memory it takes."""
     seconds: float = 0.0
     """How long at least it is measured."""
     out_of_step: bool = False

@@ -67,8 +67,8 @@ def _nginx() -> str:
 
 def _commit() -> str:
     """Of the tree that is measured; `+` where it has changes that are in none."""
-    told = [_git("rev-parse", "--short", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")]
-    return (told[0] or "unknown") + ("+" if told[1] else "")
+    reported = [_git("rev-parse", "--short", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")]
+    return (reported[0] or "unknown") + ("+" if reported[1] else "")
 
 
 def _git(*words: str) -> str:

@@ -39,8 +39,8 @@ class Sample(NamedTuple):
 
 
 class Soak:
-    def __init__(self, told: argparse.Namespace, directory: Path) -> None:
-        self.told = told
+    def __init__(self, arguments: argparse.Namespace, directory: Path) -> None:
+        self.arguments = arguments
         self.tally: Counter[str] = Counter()
         self.odd: list[str] = []
         self.samples: list[Sample] = []
@@ -48,7 +48,7 @@ class Soak:
         upstream = processes.free_port()
         self._upstream = processes.start([*toolbox.own().upstream, str(upstream)], directory / "upstream.log")
         processes.answers(upstream, 10)
-        self.target = targets.wireglot(told.command, upstream, directory, _faulty_providers(upstream))
+        self.target = targets.wireglot(arguments.command, upstream, directory, _faulty_providers(upstream))
 
     def close(self) -> None:
         self.target.stop()
@@ -56,15 +56,16 @@ class Soak:
 
     async def run(self) -> tuple[Sample, Sample]:
         """A warm-up, a look while all is quiet, the long run, and the same look again."""
-        await self._traffic(self.told.warm)
+        await self._traffic(self.arguments.warm)
         before = await self._quiet()
         self.samples.clear()
-        await self._traffic(self.told.minutes * 60)
+        await self._traffic(self.arguments.minutes * 60)
         return before, await self._quiet()
 
     async def _traffic(self, seconds: float) -> None:
         stopped = asyncio.Event()
-        chances = [random.Random(f"{self.told.seed} {number}") for number in range(self.told.clients)]
+        seed, count = self.arguments.seed, self.arguments.clients
+        chances = [random.Random(f"{seed} {number}") for number in range(count)]
         clients = [Client(self.target.port, chance, self.tally, self.odd) for chance in chances]
         async with asyncio.TaskGroup() as group:
             for client in clients:
@@ -76,7 +77,7 @@ class Soak:
         end = time.monotonic() + seconds
         reload = time.monotonic() + seconds / 4
         while (left := end - time.monotonic()) > 0:
-            await asyncio.sleep(min(self.told.every, left))
+            await asyncio.sleep(min(self.arguments.every, left))
             await self._sample()
             if time.monotonic() > reload:
                 reload += seconds / 4
@@ -117,11 +118,11 @@ class Soak:
 
 def verdict(soak: Soak, before: Sample, after: Sample) -> list[str]:
     """What is wrong, nothing if all is well."""
-    told = soak.told
+    arguments = soak.arguments
     found = [f"wrong answer: {line}" for line in soak.odd]
     if after.in_flight:
         found.append(f"{after.in_flight:.0f} requests are still in flight")
-    if after.files > before.files + told.files:
+    if after.files > before.files + arguments.files:
         found.append(f"open files grew from {before.files} to {after.files}")
     if after.tasks > before.tasks:
         found.append(f"tasks grew from {before.tasks:.0f} to {after.tasks:.0f}")
@@ -130,7 +131,7 @@ def verdict(soak: Soak, before: Sample, after: Sample) -> list[str]:
     first, last = (
         median(sample.rss for sample in part) for part in (soak.samples[:fifth], soak.samples[-fifth:])
     )
-    bound = max(first * told.growth / 100, told.slack)
+    bound = max(first * arguments.growth / 100, arguments.slack)
     print(f"memory: {first:.1f} MiB in the first fifth, {last:.1f} MiB in the last; bound +{bound:.1f} MiB")
     if last > first + bound:
         found.append(f"memory grew from {first:.1f} to {last:.1f} MiB")
@@ -156,17 +157,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--command", help="how wireglot is run, instead of the one beside this Python")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="where configurations and logs stay behind")
-    told = parser.parse_args()
-    told.command = told.command.split() if told.command else [str(Path(sys.executable).with_name("wireglot"))]
-    return told
+    reported = parser.parse_args()
+    reported.command = (
+        reported.command.split() if reported.command else [str(Path(sys.executable).with_name("wireglot"))]
+    )
+    return reported
 
 
 def main() -> None:
-    told = _options()
+    arguments = _options()
     with tempfile.TemporaryDirectory(prefix="wireglot-soak-") as temporary:
-        directory = told.keep or Path(temporary)
+        directory = arguments.keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        soak = Soak(told, directory.resolve())
+        soak = Soak(arguments, directory.resolve())
         try:
             soak.target.start(None)
             before, after = asyncio.run(soak.run())

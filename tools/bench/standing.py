@@ -46,7 +46,7 @@ class Ratio(NamedTuple):
         return "reached" if self.value <= goal else "missed"
 
 
-class Untold(NamedTuple):
+class Undocumented(NamedTuple):
     """No ratio, and why."""
 
     what: str
@@ -59,30 +59,32 @@ class Untold(NamedTuple):
         return ""
 
 
-def ratio(ours: Sequence[Reading], theirs: Sequence[Reading], base: str = "nginx") -> Ratio | Untold:
+def ratio(ours: Sequence[Reading], theirs: Sequence[Reading], base: str = "nginx") -> Ratio | Undocumented:
     """Ours to theirs, round by round; or why it would say nothing."""
     pairs = list(zip(ours, theirs, strict=False))
     if not pairs:
-        return Untold("-", f"there is no {base} beside it")
+        return Undocumented("-", f"there is no {base} beside it")
     if len(pairs) < LEAST_ROUNDS:
-        return Untold(TOO_SHORT, f"{len(pairs)} of {LEAST_ROUNDS} rounds")
+        return Undocumented(TOO_SHORT, f"{len(pairs)} of {LEAST_ROUNDS} rounds")
     for name, readings in (("wireglot", ours), (base, theirs)):
         least = min(reading.cpu_seconds for reading in readings)
         if least < LEAST_CPU_SECONDS:
-            told = f"{name} took {least * 1000:.0f} ms of processor time in a round"
-            return Untold(TOO_SHORT, f"{told}, {LEAST_CPU_SECONDS * 1000:.0f} ms are needed")
+            text = f"{name} took {least * 1000:.0f} ms of processor time in a round"
+            return Undocumented(TOO_SHORT, f"{text}, {LEAST_CPU_SECONDS * 1000:.0f} ms are needed")
         fewest = min(reading.finished for reading in readings)
         if fewest < LEAST_FINISHED:
-            return Untold(TOO_SHORT, f"{name} finished {fewest} in a round, {LEAST_FINISHED} are needed")
+            return Undocumented(
+                TOO_SHORT, f"{name} finished {fewest} in a round, {LEAST_FINISHED} are needed"
+            )
     return spread([one.cost / other.cost for one, other in pairs])
 
 
-def spread(values: Sequence[float]) -> Ratio | Untold:
+def spread(values: Sequence[float]) -> Ratio | Undocumented:
     """The median of figures of rounds, if they agree."""
     middle = median(values)
     low, high = min(values), max(values)
     if high - low > MAX_SPREAD * abs(middle):
-        return Untold(TOO_UNEVEN, f"the rounds say {_short(low)} to {_short(high)}")
+        return Undocumented(TOO_UNEVEN, f"the rounds say {_short(low)} to {_short(high)}")
     return Ratio(middle, low, high)
 
 

@@ -117,9 +117,11 @@ def _counters(postgres: PostgresServer, redis: RedisServer) -> Counters:
     assert redis.process is not None
     # The clocks first: asking costs, too.
     clocks = [_cpu(postgres.process.pid), _cpu(redis.process.pid)]
-    told: dict[str, Any] = asyncio.run(_postgres(postgres.url))
+    reported: dict[str, Any] = asyncio.run(_postgres(postgres.url))
     commands = asyncio.run(_redis(redis.url))
-    return Counters(time.monotonic(), told["transactions"], told["rows"], told["wal"], commands, *clocks)
+    return Counters(
+        time.monotonic(), reported["transactions"], reported["rows"], reported["wal"], commands, *clocks
+    )
 
 
 def _cpu(pid: int) -> float:
@@ -147,12 +149,12 @@ async def _redis(url: str) -> int:
 
     client = Redis.from_url(url)
     try:
-        told = await client.info("commandstats")
+        reported = await client.info("commandstats")
     finally:
         await client.aclose()
     own = ("info", "hello", "client", "auth", "select", "ping")
     return sum(
         stats["calls"]
-        for name, stats in told.items()
+        for name, stats in reported.items()
         if name.removeprefix("cmdstat_").split("|")[0] not in own
     )

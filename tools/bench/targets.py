@@ -123,7 +123,7 @@ def wireglot(
     config.chmod(0o600)  # it names a key, and Wireglot would remark on it
     # Nobody's own settings or provider keys take part.
     own = [name for name in os.environ if name.startswith("WIREGLOT_") or name.endswith("_API_KEY")]
-    # Whoever measures is not always root, and looks at its memory and files.
+    # Anyone who measures is not always root, and looks at its memory and files.
     seen = "WIREGLOT_DEBUGGABLE=1"
     argv = ["env", *(f"-u{name}" for name in own), seen, *command, "serve", "--config", str(config)]
     return Target("wireglot", argv, port, directory / "wireglot.log")

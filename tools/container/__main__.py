@@ -37,18 +37,18 @@ def main() -> int:
     parser.add_argument(
         "--built", type=Path, help=argparse.SUPPRESS
     )  # what was built before it went on alone
-    told = parser.parse_args()
-    engine = None if told.without_engine or told.built else _engine()
+    arguments = parser.parse_args()
+    engine = None if arguments.without_engine or arguments.built else _engine()
     try:
         if engine:
             _by_engine(engine)
         elif missing := _missing():
             print(f"no container engine here, and without one this needs {missing}", file=sys.stderr)
             return 2
-        elif told.built is None:
+        elif arguments.built is None:
             return _in_a_root()
         else:
-            _try(told.built)
+            _try(arguments.built)
     except (AssertionError, RuntimeError) as problem:
         print(f"does not hold: {problem}", file=sys.stderr)
         return 1

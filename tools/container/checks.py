@@ -1,4 +1,4 @@
-"""What must hold of a container: it starts read-only as nobody, answers keys, and keeps what it was told."""
+"""What must hold of a container: it starts read-only as nobody, answers keys, and keeps what it was given."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(box: Box, say: Callable[[str], None]) -> None:
     box.start({})
     box.wait_until_healthy()
     assert box.ask("GET", kept, key=key).body["id"] == stored.body["id"]
-    say("ends in good order when it is told to, and the next one has its keys and responses")
+    say("ends in good order when it is asked to, and the next one has its keys and responses")
 
     assert box.end(signal.SIGKILL) != 0
     box.start({"WIREGLOT_WORKERS": "2"})

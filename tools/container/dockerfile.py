@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 DONE_IN_ORDER: Final = frozenset({"ENV", "WORKDIR", "RUN", "COPY", "USER"})
-_TOLD: Final = frozenset({"VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"})
+_REPORTED: Final = frozenset({"VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"})
 
 
 class Unreadable(ValueError):
@@ -106,7 +106,7 @@ def parse(text: str) -> list[Stage]:
             stages.append(Stage(base.strip(), alias.strip()))
         elif not stages:
             raise Unreadable(f"{line}: before any FROM")
-        elif name in DONE_IN_ORDER | _TOLD:
+        elif name in DONE_IN_ORDER | _REPORTED:
             stages[-1].instructions.append(Instruction(name, value, flags))
         else:
             raise Unreadable(f"{line}: {name} is not carried out without an engine")

@@ -114,25 +114,34 @@ def _running(command: Sequence[str], log: Path, answers: Callable[[], bool], **r
 @contextlib.contextmanager
 def _postgres(service: Mapping[str, Any], work: Path, network: Network) -> Iterator[None]:
     """As the image does it: the database and its user by the names of the variables."""
-    told = service["environment"]
+    reported = service["environment"]
     binaries = find_postgres()
     assert binaries is not None
     owner = pwd.getpwnam("postgres")
     as_owner = ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
     folder, secret = work / "postgres", work / "postgres.password"
     folder.mkdir()
-    secret.write_text(told["POSTGRES_PASSWORD"], encoding="utf-8")
+    secret.write_text(reported["POSTGRES_PASSWORD"], encoding="utf-8")
     for place in (folder, secret):
         os.chown(place, owner.pw_uid, owner.pw_gid)
     data = folder / "data"
-    made = ["--auth=scram-sha-256", f"--username={told['POSTGRES_USER']}", f"--pwfile={secret}", "--no-sync"]
+    made = [
+        "--auth=scram-sha-256",
+        f"--username={reported['POSTGRES_USER']}",
+        f"--pwfile={secret}",
+        "--no-sync",
+    ]
     subprocess.run(
         [*as_owner, str(binaries / "initdb"), f"--pgdata={data}", *made], check=True, capture_output=True
     )
     with (data / "pg_hba.conf").open("a", encoding="utf-8") as access:
         access.write("host all all 0.0.0.0/0 scram-sha-256\n")
     address = network.addresses["postgres"]
-    asked = {"PGPASSWORD": told["POSTGRES_PASSWORD"], "PGUSER": told["POSTGRES_USER"], "PGHOST": address}
+    asked = {
+        "PGPASSWORD": reported["POSTGRES_PASSWORD"],
+        "PGUSER": reported["POSTGRES_USER"],
+        "PGHOST": address,
+    }
 
     def psql(database: str, statement: str) -> bool:
         words = [str(binaries / "psql"), "--no-psqlrc", "--dbname", database, "--command", statement]
@@ -144,7 +153,7 @@ def _postgres(service: Mapping[str, Any], work: Path, network: Network) -> Itera
     server = [str(binaries / "postgres"), "-D", str(data), "-h", "0.0.0.0", "-k", str(folder)]
     there = [*network.joining("postgres"), *as_owner, *server]
     with _running(there, work / "postgres.log", lambda: psql("postgres", "select 1")):
-        assert psql("postgres", f"create database {told['POSTGRES_DB']}")
+        assert psql("postgres", f"create database {reported['POSTGRES_DB']}")
         yield
 
 

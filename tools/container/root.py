@@ -53,12 +53,14 @@ def python_for(base: str) -> tuple[Path, str]:
     names = [f"python{asked[1]}", *map(str, sorted(_pyenv().glob(f"{asked[1]}.*/bin/python{asked[1]}")))]
     for name in (*names, sys.executable):
         found = shutil.which(name)
-        told = found and subprocess.run(
+        reported = found and subprocess.run(
             [found, "-c", "import sys; print(sys.base_prefix, '%d.%d' % sys.version_info[:2], sep='\\n')"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if told and told.returncode == 0:  # a shim of pyenv exists for versions that are not switched on
-            prefix, version = told.stdout.split()
+        if (
+            reported and reported.returncode == 0
+        ):  # a shim of pyenv exists for versions that are not switched on
+            prefix, version = reported.stdout.split()
             return Path(prefix), version
     raise Unreadable(f"FROM {base}: no Python here")
 

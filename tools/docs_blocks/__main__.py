@@ -40,7 +40,7 @@ class Runner:
     def results(self, page: str, *, whole: bool) -> Iterator[Result]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and its status is told below
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and its status is reported below
             self._process.stdin.write(json.dumps([page, "whole" if whole else "quick"]) + "\n")
             self._process.stdin.flush()
         for line in self._process.stdout:
@@ -80,17 +80,17 @@ def main() -> int:
         "--quick", action="store_true", help="without what is marked `whole`, as in `make test`"
     )
     parser.add_argument("--list", action="store_true", help="only tell which blocks are not run, and why")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     texts = pages()
-    unknown = set(told.pages) - texts.keys()
+    unknown = set(arguments.pages) - texts.keys()
     if unknown:
         parser.error(f"no such page: {', '.join(sorted(unknown))}")
     try:
-        found = {page: blocks_of(page, texts[page]) for page in told.pages or texts}
+        found = {page: blocks_of(page, texts[page]) for page in arguments.pages or texts}
     except BadPage as problem:
         print(problem, file=sys.stderr)
         return 1
-    if told.list:
+    if arguments.list:
         _list([block for blocks in found.values() for block in blocks])
         return 0
     if not can_be_alone():
@@ -99,7 +99,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    return _run({page: blocks for page, blocks in found.items() if blocks}, whole=not told.quick)
+    return _run({page: blocks for page, blocks in found.items() if blocks}, whole=not arguments.quick)
 
 
 def _list(found: list[Block]) -> None:
@@ -122,8 +122,8 @@ def _run(found: dict[str, list[Block]], *, whole: bool) -> int:
                 print(f"{result.page}:{result.line}: {result.language or 'plain'} block\n{result.detail}\n")
             elif result.state == "left out" and result.detail != "whole":
                 print(f"{result.page}:{result.line}: left out: {result.detail}")
-        told = ", ".join(f"{count} {state}" for state, count in sorted(here.items()))
-        print(f"{page}: {told} ({time.monotonic() - begun:.1f} s)", flush=True)
+        text = ", ".join(f"{count} {state}" for state, count in sorted(here.items()))
+        print(f"{page}: {text} ({time.monotonic() - begun:.1f} s)", flush=True)
         counts += here
     print(
         f"{counts.total()} blocks: "

@@ -22,7 +22,7 @@ MADE_UP: Final = "made-up-0123456789abcdef"
 
 
 class BadPage(Exception):
-    """A comment above a block that nobody understands, or a block that cannot be told from text."""
+    """A comment above a block that nobody understands, or a block that cannot be distinguished from text."""
 
 
 @dataclass(frozen=True)

@@ -169,10 +169,10 @@ def unit(text: str, folder: Path) -> str:
     path.write_text(
         re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE), encoding="utf-8"
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False
     )
-    about = [line for line in told.stderr.splitlines() if path.name in line]
+    about = [line for line in reported.stderr.splitlines() if path.name in line]
     if about:
         raise Failed("\n".join(about))
     return ""
@@ -210,6 +210,6 @@ def diagram(text: str) -> None:
 
 
 def _asked(*command: str) -> None:
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    if told.returncode:
-        raise Failed(told.stdout + told.stderr)
+    reported = subprocess.run(command, capture_output=True, text=True, check=False)
+    if reported.returncode:
+        raise Failed(reported.stdout + reported.stderr)

@@ -24,7 +24,7 @@ from wireglot.gateway.config.environment import CONFIG_FILE
 
 _BLOCK_SECONDS: Final = 300
 _START_SECONDS: Final = 60
-_TOLD_SECONDS: Final = 10
+_REPORTED_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.02
 _URL: Final = re.compile(r"https?://([\w.-]+):(\d+)")
 _SERVES: Final = re.compile(r"(?:^|[\s/])wireglot (?:\S+ )*?serve\b(?!.*--help)")
@@ -137,8 +137,8 @@ class Desk:
         printed = self._output.read_text(encoding="utf-8", errors="replace").replace(str(self.home), "~")
         self.printed += printed.replace(str(self._place / "work"), ".")
         if (status != 0) is not fails:
-            told = "ended well, but the page says that it fails" if fails else f"exit status {status}"
-            raise Failed(f"{told}\n{self.printed}")
+            text = "ended well, but the page says that it fails" if fails else f"exit status {status}"
+            raise Failed(f"{text}\n{self.printed}")
 
     def _status(self, command: list[str]) -> int:
         """Into a file and not a pipe: what a command leaves in the background would hold a pipe open."""
@@ -177,7 +177,7 @@ class Desk:
 
     def wait_gateway_printed(self, enough: Callable[[str], bool]) -> None:
         """It tells of a request a moment after it was answered."""
-        until = time.monotonic() + _TOLD_SECONDS
+        until = time.monotonic() + _REPORTED_SECONDS
         while not enough(self.gateway_printed()) and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
 

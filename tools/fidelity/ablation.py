@@ -51,7 +51,7 @@ class Silent(NamedTuple):
 
 
 def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silent]:
-    """Every field of the case that `target` neither gets nor is told to miss."""
+    """Every field of the case that `target` neither gets nor is asked to miss."""
     if kind == "streams":
         yield from _silent_in_stream(case, target)
         return
@@ -61,12 +61,12 @@ def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silen
     whole = translate(case, case.body, target)
     if whole is _FAILED or (kind == "responses" and _is_error(whole, target)):
         return
-    told = _told_whole(whole)
-    seen: dict[tuple[str, str], bool] = {}  # a field with such a value -> whether it was told to be missing
+    reported = _reported_whole(whole)
+    seen: dict[tuple[str, str], bool] = {}  # a field with such a value -> whether it was reported as missing
     declared: list[Place] = []
     for place, value in _fields(case.body, answers=kind == "responses"):
         path = spelled(place)
-        if any(place[: len(outer)] == outer for outer in declared) or not told.isdisjoint(place[:-1]):
+        if any(place[: len(outer)] == outer for outer in declared) or not reported.isdisjoint(place[:-1]):
             continue
         if isinstance(place[-1], int):
             if _is_declared(whole, translate(case, _without(case.body, place), target)):
@@ -90,7 +90,7 @@ def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silen
             declared.append(place)
             if (
                 _says_something(value)
-                and all(  # else told once for all
+                and all(  # else reported once for all
                     translate(case, _changed_any(case.body, path, change), target) == whole
                     for change in _changes(value)
                 )
@@ -100,18 +100,18 @@ def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silen
 
 
 def _is_error(outcome: Outcome, target: DialectName) -> bool:
-    """Whether the answer could not be told at all: the client is told so instead."""
+    """Whether the answer could not be reported at all: that is reported instead."""
     return isinstance(outcome[0], bytes) and dialect(target).parse_error(decode(outcome[0])) is not None
 
 
-def _told_whole(outcome: Outcome) -> set[str]:
-    """Names of fields that were told to be missing with all that is in them."""
-    told = set()
+def _reported_whole(outcome: Outcome) -> set[str]:
+    """Names of fields that were reported as missing with all that is in them."""
+    reported = set()
     for loss in outcome[1]:
         if loss.action == "dropped" and loss.detail.endswith(" only"):
             name, colon, _ = loss.detail.partition(":")
-            told.add(name if colon else loss.path.rpartition(".")[2])
-    return told
+            reported.add(name if colon else loss.path.rpartition(".")[2])
+    return reported
 
 
 def _has_fields(place: Place, value: Any) -> bool:
@@ -142,13 +142,15 @@ def _increase(value: Any) -> Any:
 
 
 def _is_declared(whole: Outcome, without: Outcome) -> bool:
-    """Whether an element was told to be missing: the output is the same, or replaced by a note."""
+    """Whether an element was reported as missing: the output is the same, or replaced by a note."""
     if without[0] == whole[0]:
         return True
     if without is _FAILED:
         return False
-    told, left = (Counter((loss.feature, loss.action) for loss in outcome[1]) for outcome in (whole, without))
-    return any(feature in _WHOLE or (feature, action) == _NO_TOOL for feature, action in told - left)
+    reported, left = (
+        Counter((loss.feature, loss.action) for loss in outcome[1]) for outcome in (whole, without)
+    )
+    return any(feature in _WHOLE or (feature, action) == _NO_TOOL for feature, action in reported - left)
 
 
 def is_ignored(name: str, kind: Kind, path: str, value: Any, target: str) -> Ignored | None:
@@ -248,18 +250,18 @@ def _silent_in_stream(case: Case, target: DialectName) -> Iterator[Silent]:
     whole = _streamed(case, frames, target)
     if whole is _FAILED:
         return
-    told = " ".join(loss.detail for loss in whole[1])
-    told_whole = _told_whole(whole)
+    text = " ".join(loss.detail for loss in whole[1])
+    reported_whole = _reported_whole(whole)
     places: dict[tuple[str, str], tuple[Place, Any]] = {}
     for frame in frames:
         if isinstance(frame, dict):
             for place, value in _fields(frame, answers=True):
-                if not isinstance(place[-1], int) and not _is_within_told(frame, place, told):
+                if not isinstance(place[-1], int) and not _is_within_reported(frame, place, text):
                     places.setdefault(_field_of_any(place), (place, value))
     declared: list[str] = []
     for field, (place, value) in places.items():
         path = spelled(place)
-        if path.startswith(tuple(declared)) or not told_whole.isdisjoint(place[:-1]):
+        if path.startswith(tuple(declared)) or not reported_whole.isdisjoint(place[:-1]):
             continue
         ignored = is_ignored(case.dialect, "streams", path, value, target)
         if ignored is not None:
@@ -282,16 +284,18 @@ def _silent_in_stream(case: Case, target: DialectName) -> Iterator[Silent]:
             declared += (f"{path}.", f"{path}[")
 
 
-def _is_within_told(frame: dict[str, Any], place: Place, told: str) -> bool:
+def _is_within_reported(frame: dict[str, Any], place: Place, reported: str) -> bool:
     """Whether the field belongs to a block or an event that was declared by its name."""
     value: Any = frame
     for step in place[:-1]:
         kind = value.get("type") if isinstance(value, dict) else None
-        if (isinstance(kind, str) and kind in told) or (isinstance(step, str) and f"{step} of" in told):
+        if (isinstance(kind, str) and kind in reported) or (
+            isinstance(step, str) and f"{step} of" in reported
+        ):
             return True
         value = value[step]
     kind = value.get("type") if isinstance(value, dict) else None
-    return isinstance(kind, str) and kind in told
+    return isinstance(kind, str) and kind in reported
 
 
 def _field_of_any(place: Place) -> tuple[str, str]:
@@ -361,7 +365,7 @@ def _event_line(case: Case, frame: dict[str, Any]) -> bytes:
 
 
 def _kind_of(value: Any) -> str:
-    """Switches and words of a list are told apart by their value, everything else by its type."""
+    """Switches and words of a list are distinguished by their value, everything else by its type."""
     if value is None or isinstance(value, bool | dict | list) or value in (0, ""):
         return repr(value) if not isinstance(value, dict | list) else type(value).__name__
     if isinstance(value, str) and len(value) <= 24 and " " not in value:

@@ -83,7 +83,7 @@ def measure(folder: Path, limit: int = 0) -> Figures:
                     silent.append(found)
                 if kind == "requests":
                     direction, kept = title(case.dialect, target), kept_in_requests
-                else:  # told by the client, as in the matrix
+                else:  # reported by the client, as in the matrix
                     direction, kept = title(target, case.dialect), kept_in_answers
                 losses = _losses(case, kind, dialect_name(target))
                 spared = avoidable_losses(losses, kept[direction], case.body or NOTHING)
@@ -166,7 +166,7 @@ def main() -> None:
 def _print_trips(name: str, found: RoundTrips) -> None:
     print(
         f"{name:25} {_share(found.same + found.needed, found.trips)}: {found.same} the same, "
-        f"{found.needed} told and necessary, {sum(found.avoidable.values())} told and not, "
+        f"{found.needed} reported and necessary, {sum(found.avoidable.values())} reported and not, "
         f"{len(found.unsaid)} silent"
     )
 

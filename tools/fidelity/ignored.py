@@ -64,7 +64,7 @@ IGNORED: Final[tuple[Ignored, ...]] = (
     ),
     Ignored("padding, and prices on keep-alives", ("*obfuscation", "p", "cost"), kind="answers"),
     Ignored(
-        "sums and parts of counts that are told themselves",
+        "sums and parts of counts that are reported themselves",
         (
             "*total_tokens", "usageMetadata.totalTokenCount", "*usage.cache_creation*",
             "*prompt_cache_*_tokens",
@@ -153,24 +153,24 @@ IGNORED: Final[tuple[Ignored, ...]] = (
         values=("auto", "disabled", False, "wav", {"type": "object", "properties": {}}, {}),
     ),
     Ignored(
-        "told with the set of tools that it belongs to",
+        "reported with the set of tools that it belongs to",
         ("mcp_servers", "input[].tools[]*.defer_loading"),
         kind="requests",
     ),
     Ignored("measurements of the cloud between us and the model", ("amazon-bedrock-*",), kind="answers"),
     Ignored("no arguments, as everybody says them", ("*arguments",), values=("{}", "null")),
     Ignored("always asked for", ("include",), values=(["reasoning.encrypted_content"],)),
-    Ignored("spelling of a token that is told", ("*.bytes", "*.tokenId", "*logprobs.content[].id",
+    Ignored("spelling of a token that is reported", ("*.bytes", "*.tokenId", "*logprobs.content[].id",
         "*top_logprobs[].id"), kind="answers"),
     Ignored(
-        "what a server's own tool was given, told with its block",
+        "what a server's own tool was given, reported with its block",
         ("delta.partial_json", "delta.content", "delta.encrypted_content", "delta.more",
          "*annotations[].file*"),
         kind="answers",
     ),
     Ignored("no signature but Google's word for none", ("*thoughtSignature",), values=_BYPASSES),
     Ignored(
-        "one of several sides of a citation that are told as one loss",
+        "one of several sides of a citation that are reported as one loss",
         ("*startIndex", "*start_index", "*end_index", "*segment.text", "*publicationDate"),
         kind="answers",
     ),
@@ -189,7 +189,7 @@ class Elsewhere(NamedTuple):
     path: str
     target: str
     holds: Callable[[Any, Iterable[Loss]], bool]
-    """Of the document (the frames of a stream), and of what was told to be lost."""
+    """Of the document (the frames of a stream), and of what was reported as lost."""
 
 
 def _allows_every_function(request: Any, _losses: Iterable[Loss]) -> bool:
@@ -205,7 +205,7 @@ def _allows_every_function(request: Any, _losses: Iterable[Loss]) -> bool:
 
 
 def _loads_every_deferred_tool(request: Any, losses: Iterable[Loss]) -> bool:
-    """Whether blocks of the conversation have added all deferred tools, each told to stand in front."""
+    """Whether blocks of the conversation have added all deferred tools, each asked to stand in front."""
     blocks = [
         block
         for message in request["messages"]
@@ -214,12 +214,12 @@ def _loads_every_deferred_tool(request: Any, losses: Iterable[Loss]) -> bool:
         if block.get("type") == "tool_addition"
     ]
     deferred = {tool["name"] for tool in request["tools"] if tool.get("defer_loading")}
-    told = [loss for loss in losses if loss.feature == "tool.position"]
-    return deferred <= {block["tool"].get("name") for block in blocks} and len(told) >= len(blocks)
+    reported = [loss for loss in losses if loss.feature == "tool.position"]
+    return deferred <= {block["tool"].get("name") for block in blocks} and len(reported) >= len(blocks)
 
 
 def _leaves_out_every_call(frames: Any, losses: Iterable[Loss]) -> bool:
-    """Whether every call of the stream was told to be left out, as its token limit has cut it."""
+    """Whether every call of the stream was reported as left out, as its token limit has cut it."""
     opened = [
         frame
         for frame in frames

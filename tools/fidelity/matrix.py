@@ -126,7 +126,7 @@ def grade_response(probe: ResponseProbe, client: str, upstream: str) -> Grade:
     if probe.look(source.parse_response(body, _CONTEXT)) != wanted:
         return "n/a"
     rendered = crossed_response(body, upstream, client)
-    if target.parse_error(rendered.value) is not None:  # no answer to act on, and the client is told so
+    if target.parse_error(rendered.value) is not None:  # no answer to act on, and the client is informed
         return "refused"
     parsed = opened(target.parse_response(rendered.value, _CONTEXT))
     return _grade(probe.look(parsed) == wanted, rendered.losses, probe.features)

@@ -60,7 +60,7 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
         ("cache_marker",),
         ("kept as long as this server likes, not short",),
     ),
-    Necessary("all tools to choose from were lost, and told", ("tool_choice",), ("no tools are offered",)),
+    Necessary("all tools to choose from were lost (reported)", ("tool_choice",), ("no tools are offered",)),
     Necessary("VALIDATED: auto, which is sent, and Gemini's own check", ("tool_choice",), ("gemini only",)),
     Necessary(
         "the catalog knows that this model refuses it",
@@ -87,7 +87,7 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
         ("not signed by this provider",),
     ),
     Necessary(
-        "a request that stores nothing brings reasoning back encrypted only, and this answer told it bare",
+        "a request that stores nothing brings reasoning back encrypted only, and this answer had it bare",
         ("reasoning.text", "reasoning.signature"),
         ("its encrypted content was not kept",),
         brought_no_state,

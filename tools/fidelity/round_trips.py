@@ -43,7 +43,7 @@ class RoundTrips(NamedTuple):
     trips: int
     same: int
     needed: int
-    """Different, and told so, in what the client's dialect has no place for."""
+    """Different, and reported so, in what the client's dialect has no place for."""
     avoidable: Counter[str]
     unsaid: list[str]
 

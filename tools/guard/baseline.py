@@ -16,7 +16,7 @@ DIRECTORY = Path(__file__).with_name("baselines")
 C_LIBRARIES = ("msgspec",)
 """What the core calls that is not Python: another version takes other counts."""
 TOLERANCE = 0.05
-"""Of a recorded count of instructions; where it comes from is told in the Makefile."""
+"""Of a recorded count of instructions; where it comes from is reported in the Makefile."""
 OTHER_TOLERANCES = {"calls, ": 0.03, "files, ": 0.03, "gateway, an event": 0.15}
 """By how a name begins. Calls and files depend on our code and Python's version only. An event in the gateway
 is the difference of two streams, and costs less where a busy machine has it read together with the next."""
@@ -39,10 +39,10 @@ def key() -> Key:
     }
 
 
-def processor(told: Path = Path("/proc/cpuinfo")) -> str:
+def processor(reported: Path = Path("/proc/cpuinfo")) -> str:
     """Which one it is: the C library copies and searches with other instructions on others."""
     try:
-        lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = reported.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.processor()
     first: dict[str, str] = {}

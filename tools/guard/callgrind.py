@@ -66,10 +66,10 @@ def count(paths: list[HotPath], arguments: list[str]) -> dict[str, int]:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             raise NotCounted(f"valgrind ended with status {done.returncode}:\n{done.stderr[-2000:]}")
-        return told_counts(paths, [total(path) for path in parts(directory)])
+        return format_counts(paths, [total(path) for path in parts(directory)])
 
 
-def told_counts(paths: list[HotPath], totals: list[int]) -> dict[str, int]:
+def format_counts(paths: list[HotPath], totals: list[int]) -> dict[str, int]:
     """`totals` of all counts in order: what led to a path, then the path, again and again, then the rest."""
     if len(totals) != 2 * len(paths):
         raise NotCounted(f"expected {2 * len(paths)} counts of {len(paths)} paths, got {len(totals)}")

@@ -1,7 +1,7 @@
 """What is counted of the core alone: one event, of every pair of dialects. Whole requests: see gateway.py.
 
-`python -m tools.guard.hot_paths` runs them all under valgrind's callgrind, which is told to begin a new count
-at every call of `getppid`: nothing else here calls it. Each path is run a few times first, so that the
+`python -m tools.guard.hot_paths` runs them all under valgrind's callgrind, which is asked to begin a new
+count at every call of `getppid`: nothing else here calls it. Each path is run a few times first, so that the
 interpreter has specialised its code and all tables are made; what is prepared for a run is not counted.
 """
 
@@ -95,7 +95,7 @@ def _stream(name: DialectName, kind: str, events: int) -> list[bytes]:
 
 def run(paths: Iterator[HotPath]) -> None:
     """One count for everything up to a path's own runs, and one for these."""
-    # A collection in the midst of a run would be counted to whoever was there.
+    # A collection in the midst of a run would be counted to the one that was there.
     gc.disable()
     for path in paths:
         for turn in range(path.warm):

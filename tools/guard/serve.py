@@ -70,7 +70,7 @@ class HeldLoop(uvloop.Loop):
 
 
 def hold_timers() -> None:
-    """Let every event loop from now on be one that is told when its timers run out."""
+    """Let every event loop from now on be one that is reported when its timers run out."""
 
     def new_loop() -> HeldLoop:
         loop = HeldLoop()

@@ -1,4 +1,4 @@
-"""The OpenAPI document: the routes, with what is told about each of them."""
+"""The OpenAPI document: the routes, with what is reported about each of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tools.http_api.operations import OPERATIONS, TAGS, Told
+from tools.http_api.operations import OPERATIONS, TAGS, Operation
 from tools.http_api.routes import Served, served
 from tools.http_api.schemas import LOSS_POLICIES, schemas
 from tools.http_api.shapes import listed, ref, text
@@ -71,7 +71,7 @@ _OAUTH: Final = ("login.metadata", "login.device_authorization", "login.token", 
 _PAGE: Final = {"content": {"text/html": {"schema": text()}}}
 
 
-class Untold(Exception):
+class Undocumented(Exception):
     """A route without a row, or a row without a route."""
 
 
@@ -81,9 +81,9 @@ def document() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     used: set[str] = set()
     for route in routes:
-        told = OPERATIONS[route.dialect, route.operation, route.verb]
+        reported = OPERATIONS[route.dialect, route.operation, route.verb]
         item = paths.setdefault(route.path, _path_item(route))
-        item[route.method.lower()] = _operation(route, told, _fresh_id(told.id, route, used))
+        item[route.method.lower()] = _operation(route, reported, _fresh_id(reported.id, route, used))
     return {
         "openapi": "3.1.0",
         "info": {
@@ -115,10 +115,10 @@ def document() -> dict[str, Any]:
 
 def _check(routes: list[Served]) -> None:
     found = {(route.dialect, route.operation, route.verb) for route in routes}
-    problems = [f"{' '.join(name)}: served, told nowhere" for name in sorted(found - OPERATIONS.keys())]
-    problems += [f"{' '.join(name)}: told, served nowhere" for name in sorted(OPERATIONS.keys() - found)]
+    problems = [f"{' '.join(name)}: served, reported nowhere" for name in sorted(found - OPERATIONS.keys())]
+    problems += [f"{' '.join(name)}: reported, served nowhere" for name in sorted(OPERATIONS.keys() - found)]
     if problems:
-        raise Untold("\n".join(problems))
+        raise Undocumented("\n".join(problems))
 
 
 def _fresh_id(id: str, route: Served, used: set[str]) -> str:
@@ -147,19 +147,19 @@ def _path_parameter(name: str, route: Served) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _operation(route: Served, told: Told, id: str) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": id, "tags": [told.tag], "summary": told.summary}
-    if told.about:
-        operation["description"] = told.about
-    if told.vendor:
-        operation["externalDocs"] = {"url": told.vendor, "description": "the vendor's reference"}
-    parameters = [*told.query, *_header_references(route)]
+def _operation(route: Served, reported: Operation, id: str) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": id, "tags": [reported.tag], "summary": reported.summary}
+    if reported.about:
+        operation["description"] = reported.about
+    if reported.vendor:
+        operation["externalDocs"] = {"url": reported.vendor, "description": "the vendor's reference"}
+    parameters = [*reported.query, *_header_references(route)]
     if parameters:
         operation["parameters"] = parameters
-    body = _request_body(route, told)
+    body = _request_body(route, reported)
     if body is not None:
         operation["requestBody"] = body
-    operation["responses"] = _responses(route, told)
+    operation["responses"] = _responses(route, reported)
     security = _security(route)
     if security is not None:
         operation["security"] = security
@@ -169,11 +169,11 @@ def _operation(route: Served, told: Told, id: str) -> dict[str, Any]:
 # Requests.
 
 
-def _request_body(route: Served, told: Told) -> dict[str, Any] | None:
-    if told.body:
-        required = bool(schemas()[told.body].get("required"))
+def _request_body(route: Served, reported: Operation) -> dict[str, Any] | None:
+    if reported.body:
+        required = bool(schemas()[reported.body].get("required"))
         kind = _FORM if route.operation == "login" else _JSON
-        return {"required": required, "content": {kind: {"schema": ref(told.body)}}}
+        return {"required": required, "content": {kind: {"schema": ref(reported.body)}}}
     if route.method != "POST":
         return None
     if route.operation == "login":
@@ -237,9 +237,9 @@ def _header_references(route: Served) -> list[dict[str, Any]]:
 # Answers.
 
 
-def _responses(route: Served, told: Told) -> dict[str, Any]:
+def _responses(route: Served, reported: Operation) -> dict[str, Any]:
     errors = {"$ref": f"#/components/responses/{_error_name(route)}"}
-    found: dict[str, Any] = {str(told.status): _good(route, told)}
+    found: dict[str, Any] = {str(reported.status): _good(route, reported)}
     if route.operation == "ready":
         return {**found, "503": {**found["200"], "description": "send requests elsewhere"}}
     if route.operation in ("health", "stub"):
@@ -256,18 +256,18 @@ def _responses(route: Served, told: Told) -> dict[str, Any]:
     return {**found, "4XX": errors, "5XX": errors}
 
 
-def _good(route: Served, told: Told) -> dict[str, Any]:
-    good: dict[str, Any] = {"description": "done" if told.status == 201 else "the answer"}
-    if route.method == "HEAD" or told.status == 303:
+def _good(route: Served, reported: Operation) -> dict[str, Any]:
+    good: dict[str, Any] = {"description": "done" if reported.status == 201 else "the answer"}
+    if route.method == "HEAD" or reported.status == 303:
         return good
-    good["content"] = dict(_contents(route, told))
+    good["content"] = dict(_contents(route, reported))
     names = _answer_headers(route)
     if names:
         good["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
     return good
 
 
-def _contents(route: Served, told: Told) -> Iterator[tuple[str, dict[str, Any]]]:
+def _contents(route: Served, reported: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
     anything: dict[str, Any] = {"type": "object", "additionalProperties": True}
     if route.operation == "metrics":
         yield CONTENT_TYPE.partition(";")[0], {"schema": text()}
@@ -281,14 +281,14 @@ def _contents(route: Served, told: Told) -> Iterator[tuple[str, dict[str, Any]]]
     if route.verb == "asset":
         yield "*/*", {"schema": text()}
         return
-    if told.answer:
-        yield _JSON, {"schema": ref(told.answer)}
+    if reported.answer:
+        yield _JSON, {"schema": ref(reported.answer)}
         return
     if route.verb == "dashboard":
         yield "text/csv", {"schema": text()}
     in_array = route.operation == "generate" and route.verb == "streamGenerateContent"
     yield _JSON, {"schema": listed(anything) if in_array else anything}
-    if (route.operation == "generate" or told.id == "getResponse") and route.verb != "generateContent":
+    if (route.operation == "generate" or reported.id == "getResponse") and route.verb != "generateContent":
         yield _EVENTS, {"schema": text("events as the dialect has them")}
 
 
@@ -321,7 +321,7 @@ def _error_responses() -> dict[str, Any]:
     }
     anyone = {"anyOf": [ref(name) for name in dict.fromkeys(_ERRORS.values())]}
     found["CallersError"] = {
-        "description": "an error in the dialect of whoever asks, by its headers, or else in OpenAI's",
+        "description": "an error in the dialect of the one that asks, by its headers, or else in OpenAI's",
         "headers": headers,
         "content": {_JSON: {"schema": anyone}},
     }
@@ -332,8 +332,8 @@ def _example(shape: str) -> dict[str, Any]:
     """A client key at its limit, as the first dialect of that shape tells it."""
     name = next(name for name, each in _ERRORS.items() if each == shape)
     error = RequestError("rate", "too many requests: 60 a minute", retry_after=3).error
-    told = msgspec.structs.replace(error, request_id="req_0123456789abcdef01234567")
-    rendered: dict[str, Any] = dialect(name).render_error(told, Context()).value
+    reported = msgspec.structs.replace(error, request_id="req_0123456789abcdef01234567")
+    rendered: dict[str, Any] = dialect(name).render_error(reported, Context()).value
     return rendered
 
 

@@ -17,7 +17,7 @@ from wireglot.gateway.state.ledger.report import DEFAULT_GROUPS, DEFAULT_START, 
 Query = tuple[dict[str, Any], ...]
 
 
-class Told(msgspec.Struct, frozen=True):
+class Operation(msgspec.Struct, frozen=True):
     """`body` and `answer` name schemas; "": none, or the vendor's, whose reference is `vendor`."""
 
     id: str
@@ -82,7 +82,7 @@ _QUERIES: Final[dict[str, Query]] = {
     "getAllUsage": (*_USAGE, _parameter("key", text(), "only this client key")),
     "listExchanges": (
         _parameter("limit", whole(minimum=1, maximum=1000, default=100), "how many"),
-        _parameter("before", text(), "the id that a page before told as `next`"),
+        _parameter("before", text(), "the id that a page before reported as `next`"),
         _parameter("client", text(), "only this program: `claude-code`"),
         _parameter("dialect", text(), "only clients of this dialect"),
         _parameter("model", text(), "as asked for, as answered, or `provider/model`"),
@@ -110,7 +110,7 @@ _QUERIES: Final[dict[str, Query]] = {
         _parameter("from", text(default="1h"), "unix seconds, YYYY-MM-DD (UTC), or a time ago: 90m, 12h"),
         _parameter("to", text(), "the same"),
         _parameter("step", whole(minimum=1), "seconds of a step"),
-        _parameter("by", text(enum=["model", "provider", "key"], default="model"), "what is told apart"),
+        _parameter("by", text(enum=["model", "provider", "key"], default="model"), "what is distinguished"),
         _parameter("model", text(), "only this one"),
         _parameter("provider", text(), "only this one"),
         _parameter("key", text(), "only this client key"),
@@ -121,8 +121,8 @@ _QUERIES: Final[dict[str, Query]] = {
 
 _PARTS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).values()
 TAGS: Final[dict[str, str]] = {part["title"]: part["about"] for part in _PARTS}
-OPERATIONS: Final[dict[tuple[str, str, str], Told]] = {
-    tuple(fields.pop("route")): Told(id, part["title"], query=_QUERIES.get(id, ()), **fields)
+OPERATIONS: Final[dict[tuple[str, str, str], Operation]] = {
+    tuple(fields.pop("route")): Operation(id, part["title"], query=_QUERIES.get(id, ()), **fields)
     for part in _PARTS
     for id, fields in part["operations"].items()
 }

@@ -19,7 +19,7 @@ _SHOWN: Final = {
     "Operations": ("Readiness", "Root"),
     "Gemini, simplified": ("SimpleRequest",),
 }
-"""Schemas whose fields are told below the paths of a tag."""
+"""Schemas whose fields are reported below the paths of a tag."""
 _MEANINGS: Final[dict[ErrorClass, str]] = {
     "bad": "a request that cannot be understood, or would lose what it must not",
     "auth": "no key, or a wrong one",
@@ -32,7 +32,7 @@ _MEANINGS: Final[dict[ErrorClass, str]] = {
     "shed": "the gateway is full, or going down",
     "internal": "a bug of ours",
     "upstream_bad": "the provider answered what cannot be read",
-    "upstream_down": "no connection to the provider, or it is given a rest",
+    "upstream_down": "no connection to the provider, or its circuit breaker is open",
     "upstream_timeout": "the provider did not answer in time",
     "upstream_auth": "the provider does not take the gateway's own key",
 }
@@ -117,7 +117,7 @@ def _headers(named: dict[str, tuple[dict[str, Any], str]]) -> str:
 
 
 def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
-    """A table of the paths; those that only begin otherwise are told below it."""
+    """A table of the paths; those that only begin otherwise are reported below it."""
     rows: list[tuple[str, str]] = []
     vendors: dict[str, None] = {}
     roots: dict[str, list[str]] = {}
@@ -159,11 +159,11 @@ def _versions(item: dict[str, Any]) -> str | None:
 
 
 def _what(operation: dict[str, Any]) -> str:
-    told: str = operation["summary"]
+    reported: str = operation["summary"]
     if operation.get("description"):
-        told = f"{told}. {operation['description'].rstrip('.')}"
+        reported = f"{reported}. {operation['description'].rstrip('.')}"
     query = [each["name"] for each in operation.get("parameters", ()) if each.get("in") == "query"]
-    return f"{told}; `?{'`, `?'.join(query)}`" if query else told
+    return f"{reported}; `?{'`, `?'.join(query)}`" if query else reported
 
 
 def _statuses() -> str:

@@ -44,7 +44,7 @@ class Served(msgspec.Struct, frozen=True):
     versions: tuple[str, ...] = ()
     """What `{version}` stands for."""
     dialects: tuple[str, ...] = ()
-    """In whose shapes it is told, where the caller decides."""
+    """In whose shapes it is reported, where the caller decides."""
 
     def full_paths(self) -> list[str]:
         """Without roots and versions to choose from."""

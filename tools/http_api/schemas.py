@@ -115,7 +115,7 @@ def _keys() -> dict[str, Schema]:
     return {
         "Key": fields(key, about="A client key as people may see it: without the key."),
         "NewKey": fields(
-            {**key, "key": text(f"the key itself, told this once; it begins with `{PREFIX}`")},
+            {**key, "key": text(f"the key itself, reported this once; it begins with `{PREFIX}`")},
             about="A client key that was just made.",
         ),
         "KeyList": fields({"object": {"const": "list"}, "data": listed(ref("Key"))}),
@@ -354,7 +354,7 @@ def _condition() -> dict[str, Schema]:
             {
                 "name": {"const": "wireglot"},
                 "version": text(),
-                "help": text("for whoever opens it in a browser"),
+                "help": text("for anyone who opens it in a browser"),
                 "endpoints": {
                     "type": "object",
                     "description": "`METHOD /path`, by dialect",

@@ -5,7 +5,7 @@
 Each asks and goes away at a random moment, with a FIN or a reset: while it is queued (more clients than may
 be answered at once), while a refused attempt backs off, before a silent provider, in the middle of a stream,
 or from a response in the background, which goes on without it. The provider must be left at once, nothing of
-the request stay behind, and the books have one row for every request that was told its id.
+the request stay behind, and the books have one row for every request that was given its id.
 """
 
 from __future__ import annotations
@@ -140,27 +140,27 @@ class Client:
             self._left.ids[rest.partition(b"\r\n")[0].decode()] = f"{kind} {got[9:12].decode()}"
 
 
-async def trial(told: argparse.Namespace, folder: Path, left: Left) -> None:
+async def trial(arguments: argparse.Namespace, folder: Path, left: Left) -> None:
     upstream = PatientUpstream()
     port = await upstream.start()
-    served = Served(folder, _CONFIG.format(port=port, at_once=max(told.clients // 2, 1)))
+    served = Served(folder, _CONFIG.format(port=port, at_once=max(arguments.clients // 2, 1)))
     await asyncio.to_thread(served.start)
     path, body = question("openai-chat", "patient/any", f"leave-quick-{secrets.token_hex(8)}")
     await Link(served.port).ask("POST", path, body)
     await asyncio.sleep(_QUIET_SECONDS)
     files = processes.open_files([served.pid])
     before = await asyncio.to_thread(gauges, served.port)
-    remaining = iter(range(told.aborts))
+    remaining = iter(range(arguments.aborts))
 
     async def work(number: int) -> None:
-        client = Client(served.port, upstream, random.Random(f"{told.seed} {number}"), left)
+        client = Client(served.port, upstream, random.Random(f"{arguments.seed} {number}"), left)
         for count in remaining:
             await client.leave()
             if count % 1000 == 999:
                 print(f"{count + 1:,} left, {len(left.problems)} problems", flush=True)
 
     async with asyncio.TaskGroup() as group:
-        for number in range(told.clients):
+        for number in range(arguments.clients):
             group.create_task(work(number))
     while upstream.busy:  # what runs in the background
         await asyncio.sleep(0.1)
@@ -203,11 +203,11 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=150, help="at once; half of them are queued")
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
-    run = Run("aborts", f"{told.aborts:,} clients leave at random points", seed=told.seed)
+    arguments = parser.parse_args()
+    run = Run("aborts", f"{arguments.aborts:,} clients leave at random points", seed=arguments.seed)
     left = Left()
     with tempfile.TemporaryDirectory(prefix="aborts-") as work:
-        asyncio.run(trial(told, Path(work), left))
+        asyncio.run(trial(arguments, Path(work), left))
     run.tell(left.problems)
     run.counts.update(sorted(left.tally.items()))
     run.counts["left while it was at it, and noticed"] = len(left.seconds)
@@ -219,7 +219,7 @@ def main() -> int:
     run.figure("the slowest, in seconds", demanded="at most 3", measured=worst, holds=worst <= 3)
     found = len(left.problems)
     run.figure("left behind, lost or doubled", demanded="0", measured=found, holds=found == 0)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

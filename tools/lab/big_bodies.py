@@ -2,8 +2,8 @@
 
     python -m tools.lab.big_bodies [--only "20,000 tool turns"] [--out PATH]
 
-How long others wait while nothing else happens is told beside it: that is the machine. A wait over the limit
-is tried twice more: one that does not come again was the machine's too.
+How long others wait while nothing else happens is reported beside it: that is the machine. A wait over the
+limit is tried twice more: one that does not come again was the machine's too.
 """
 
 from __future__ import annotations

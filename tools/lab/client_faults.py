@@ -51,36 +51,36 @@ FAULTS: Final = (
 class Seen(NamedTuple):
     outcome: Outcome
     failed: int
-    """How many failures the provider told."""
+    """How many failures the provider reported."""
     requests: int
 
 
 @contextmanager
 def failing(fault: Fault) -> Iterator[tuple[ScriptedUpstream, list[int]]]:
     """A provider that fails so often, and a list as long as it has failed."""
-    told: list[int] = []
+    reported: list[int] = []
     lock = threading.Lock()
 
     def decide(request: Recorded) -> Behaviour | None:
         with lock:
-            if request.method != "POST" or _COUNTS.search(request.path) or len(told) >= fault.times:
+            if request.method != "POST" or _COUNTS.search(request.path) or len(reported) >= fault.times:
                 return None
-            told.append(len(told))
+            reported.append(len(reported))
             return fault.behaviour
 
     with ScriptedUpstream(decide=decide) as upstream:
-        yield upstream, told
+        yield upstream, reported
 
 
 def one(client: Client, fault: Fault, dialect: str, *, direct: bool) -> Seen:
-    with failing(fault) as (upstream, told), tempfile.TemporaryDirectory() as place:
+    with failing(fault) as (upstream, reported), tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with (
             _before(upstream, dialect, folder, direct) as (base, key),
             Seat(base, key, folder, dialect) as seat,
         ):
             outcome = seat.run(client.launch(seat), finals=client.finals, timeout=_PATIENCE_SECONDS)
-        return Seen(outcome, len(told), len(upstream.requests))
+        return Seen(outcome, len(reported), len(upstream.requests))
 
 
 @contextmanager

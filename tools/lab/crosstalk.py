@@ -239,20 +239,21 @@ def config(port: int, keys: list[str], server: str = 'log = "off"\n') -> str:
     return "".join(tables)
 
 
-async def _trial(told: argparse.Namespace, folder: Path, progress: Progress) -> None:
+async def _trial(arguments: argparse.Namespace, folder: Path, progress: Progress) -> None:
     upstream = MarkingUpstream()
-    keys = [f"key-{secrets.token_hex(16)}" for _ in range(told.callers)]
-    served = Served(folder, config(await upstream.start(), keys), workers=told.workers)
+    keys = [f"key-{secrets.token_hex(16)}" for _ in range(arguments.callers)]
+    served = Served(folder, config(await upstream.start(), keys), workers=arguments.workers)
     await asyncio.to_thread(served.start)
     try:
         pieces = {
-            str(begin): min(_PIECE, told.exchanges - begin) for begin in range(0, told.exchanges, _PIECE)
+            str(begin): min(_PIECE, arguments.exchanges - begin)
+            for begin in range(0, arguments.exchanges, _PIECE)
         }
         for piece in progress.left(pieces):
             world = World(progress.counts, progress.problems, pieces[piece])
             async with asyncio.TaskGroup() as group:
                 for number, key in enumerate(keys):
-                    chance = Random(f"{told.seed} {piece} {number}")
+                    chance = Random(f"{arguments.seed} {piece} {number}")
                     group.create_task(Caller([served.port], number, key, world, chance).run())
             progress.counts["exchanges"] += pieces[piece]
             print(
@@ -277,16 +278,20 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1, help="processes of the gateway")
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
-    run = Run("crosstalk", f"{told.exchanges:,} exchanges of {told.callers} callers", seed=told.seed)
-    options = f"{told.exchanges} {told.callers} {told.workers} {told.seed}"
-    progress = Progress("crosstalk", options, told.out)
+    arguments = parser.parse_args()
+    run = Run(
+        "crosstalk", f"{arguments.exchanges:,} exchanges of {arguments.callers} callers", seed=arguments.seed
+    )
+    options = f"{arguments.exchanges} {arguments.callers} {arguments.workers} {arguments.seed}"
+    progress = Progress("crosstalk", options, arguments.out)
     with tempfile.TemporaryDirectory(prefix="crosstalk-") as work:
-        run_loop(_trial(told, Path(work), progress))
+        run_loop(_trial(arguments, Path(work), progress))
     run.tell(progress.problems)
     run.counts.update(sorted(progress.counts.items()))
     done, foreign = progress.counts["exchanges"], progress.counts["foreign marks"]
-    run.figure("exchanges", demanded=f"{told.exchanges}", measured=done, holds=done >= told.exchanges)
+    run.figure(
+        "exchanges", demanded=f"{arguments.exchanges}", measured=done, holds=done >= arguments.exchanges
+    )
     run.figure("values of another exchange or caller", demanded="0", measured=foreign, holds=foreign == 0)
     others = len(progress.problems) - foreign
     run.figure(
@@ -296,7 +301,7 @@ def main() -> int:
         holds=others == 0,
     )
     progress.end()
-    return run.write(told.out, seconds=progress.seconds)
+    return run.write(arguments.out, seconds=progress.seconds)
 
 
 if __name__ == "__main__":

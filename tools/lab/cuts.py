@@ -135,7 +135,7 @@ class Bench:
 
 
 def _said(answer: Response) -> list[tuple[str, ...]]:
-    """What reads a person or a tool; ids are made anew for each answer."""
+    """What reads a person or a tool; ids are made again for each answer."""
     fields = ("text", "name", "arguments")
     parts = [
         (type(part).__name__, *(str(getattr(part, each, "")) for each in fields)) for part in answer.content
@@ -163,7 +163,7 @@ def _config(port: int) -> str:
     return "".join(tables)
 
 
-async def _run(told: argparse.Namespace, progress: Progress) -> None:
+async def _run(arguments: argparse.Namespace, progress: Progress) -> None:
     folder = Path("tests/fixtures")
     streams: list[tuple[DialectName, bytes]] = []
     for source, name in _STREAMS:
@@ -178,16 +178,18 @@ async def _run(told: argparse.Namespace, progress: Progress) -> None:
         pieces = {
             f"{number} {client}": (number, client)
             for number, client in product(range(len(streams)), CLIENTS)
-            if told.only in ("", client)
+            if arguments.only in ("", client)
         }
         try:
             for piece in progress.left(pieces):
                 number, client = pieces[piece]
                 places = range(
-                    random.Random(piece).randrange(told.every), len(streams[number][1]) + 1, told.every
+                    random.Random(piece).randrange(arguments.every),
+                    len(streams[number][1]) + 1,
+                    arguments.every,
                 )
                 cuts = [Cut(number, at, way) for at in places for way in WAYS]
-                await bench.piece(client, cuts, told.clients)
+                await bench.piece(client, cuts, arguments.clients)
                 print(f"{piece}: {dict(progress.counts)}, {len(progress.problems)} wrong", flush=True)
         finally:
             await asyncio.to_thread(served.stop)
@@ -200,20 +202,20 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=48, help="at once")
     parser.add_argument("--only", default="", help="one dialect of the client")
     add_options(parser)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     run = Run("cuts", "the provider's connection cut at every byte of 16 streams, in three ways, 4 clients")
-    progress = Progress("cuts", f"{told.every} {told.only}", told.out)
-    asyncio.run(_run(told, progress))
+    progress = Progress("cuts", f"{arguments.every} {arguments.only}", arguments.out)
+    asyncio.run(_run(arguments, progress))
     run.tell(progress.problems)
     run.counts.update(progress.counts)
-    run.unfinished = told.every > 1 or bool(told.only)
+    run.unfinished = arguments.every > 1 or bool(arguments.only)
     for name, word in (("clients left hanging", "hangs"), ("invented ends", "an end that nobody sent")):
         found = sum(word in problem for problem in progress.problems)
         run.figure(name, demanded="0", measured=found, holds=found == 0)
     wrong = len(progress.problems)
-    run.figure("cuts told wrongly, of all kinds", demanded="0", measured=wrong, holds=wrong == 0)
+    run.figure("cuts reported wrongly, of all kinds", demanded="0", measured=wrong, holds=wrong == 0)
     progress.end()
-    return run.write(told.out, seconds=progress.seconds)
+    return run.write(arguments.out, seconds=progress.seconds)
 
 
 if __name__ == "__main__":

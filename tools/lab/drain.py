@@ -3,9 +3,9 @@
     python -m tools.lab.drain [--streams 500] [--deadline 20] [--workers 1] [--seed 1]
 
 Streams of every dialect of a client are open, each with one second up to the deadline still to go, and some
-with more. The gateway is told to end. Those that end before the deadline must be whole, the others get their
-dialect's error; who comes anew is refused or told to come back; the process ends by itself; every request has
-one row in the books that says how it went.
+with more. The gateway is asked to end. Those that end before the deadline must be whole, the others get their
+dialect's error; who comes again is refused or asked to come back; the process ends by itself; every request
+has one row in the books that says how it went.
 """
 
 from __future__ import annotations
@@ -43,21 +43,23 @@ class Drained:
         self.requests: list[str] = []
 
 
-async def trial(told: argparse.Namespace, folder: Path, drained: Drained) -> float:
+async def trial(arguments: argparse.Namespace, folder: Path, drained: Drained) -> float:
     """The seconds from the signal to the end of the process."""
     upstream = PacedUpstream()
     upstream.goes_on.clear()
     port = await upstream.start()
-    limits = f"[limits]\ndrain = {told.deadline}\nrequests_per_key = 0\n"
-    served = Served(folder, f'[server]\nlog = "json"\n{limits}{config(port)}', workers=told.workers)
+    limits = f"[limits]\ndrain = {arguments.deadline}\nrequests_per_key = 0\n"
+    served = Served(folder, f'[server]\nlog = "json"\n{limits}{config(port)}', workers=arguments.workers)
     await asyncio.to_thread(served.start)
-    chance = random.Random(told.seed)
+    chance = random.Random(arguments.seed)
     tasks = []
-    for number in range(told.streams):
+    for number in range(arguments.streams):
         late = chance.random() < _LATE_SHARE
-        seconds = told.deadline * 3 if late else chance.uniform(1.0, told.deadline - _MARGIN_SECONDS)
+        seconds = (
+            arguments.deadline * 3 if late else chance.uniform(1.0, arguments.deadline - _MARGIN_SECONDS)
+        )
         tasks.append(asyncio.create_task(_stream(served.port, number, seconds, late, drained)))
-    while upstream.open < told.streams:
+    while upstream.open < arguments.streams:
         await asyncio.sleep(0.05)
         if any(task.done() for task in tasks):
             raise RuntimeError(f"a stream ended before it went on: {drained.problems[:1]}")
@@ -66,14 +68,14 @@ async def trial(told: argparse.Namespace, folder: Path, drained: Drained) -> flo
     os.kill(served.pid, signal.SIGTERM)
     upstream.goes_on.set()
     newcomers = asyncio.create_task(_newcomers(served.port, drained))
-    status = await asyncio.to_thread(_ended, served, told.deadline + 30)
+    status = await asyncio.to_thread(_ended, served, arguments.deadline + 30)
     took = time.monotonic() - began
     newcomers.cancel()
     await asyncio.gather(*tasks)
     await upstream.stop()
     if status != 0:
         drained.problems.append(f"it ended with status {status}")
-    await _books(folder, told.streams, drained)
+    await _books(folder, arguments.streams, drained)
     return took
 
 
@@ -90,7 +92,7 @@ async def _stream(port: int, number: int, seconds: float, late: bool, drained: D
     whole, said = answer(client, reply.body) if reply.status == 200 else (False, "")
     if whole and said != text(words):
         drained.problems.append(f"stream {number} ({client}): words are missing or came twice")
-    kind = ("late" if late else "in time") + (", whole" if whole else ", told")
+    kind = ("late" if late else "in time") + (", whole" if whole else ", reported")
     drained.tally[kind] += 1
     if not late and not whole:
         drained.problems.append(f"stream {number} ({client}, {seconds:.0f} s): lost, {reply.body[-200:]!r}")
@@ -106,7 +108,7 @@ async def _newcomers(port: int, drained: Drained) -> None:
         except OSError:
             drained.tally["newcomers refused"] += 1
         else:
-            drained.tally[f"newcomers told {reply.status}"] += 1
+            drained.tally[f"newcomers reported {reply.status}"] += 1
         await asyncio.sleep(0.2)
 
 
@@ -139,18 +141,18 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
-    run = Run("drain", f"SIGTERM with {told.streams} open streams", seed=told.seed)
+    arguments = parser.parse_args()
+    run = Run("drain", f"SIGTERM with {arguments.streams} open streams", seed=arguments.seed)
     drained = Drained()
     with tempfile.TemporaryDirectory(prefix="drain-") as work:
-        took = asyncio.run(trial(told, Path(work), drained))
+        took = asyncio.run(trial(arguments, Path(work), drained))
     run.tell(drained.problems)
     run.counts.update(sorted(drained.tally.items()))
     lost = len(drained.problems)
     run.figure("lost, wrong or not in the books", demanded="0", measured=lost, holds=lost == 0)
-    over = round(took - told.deadline, 1)
+    over = round(took - arguments.deadline, 1)
     run.figure("seconds from the deadline to the end", demanded="at most 2", measured=over, holds=over <= 2)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

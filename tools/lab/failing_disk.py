@@ -28,7 +28,7 @@ _BROKEN: Final = {
 
 
 class Trouble:
-    """Counts operations, and says which fail. Before `arm` and after `mend` none does."""
+    """Counts operations, and says which fail. Before `arm` and after `repair` none does."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
@@ -42,7 +42,7 @@ class Trouble:
         with self._lock:
             self._at, self._way, self._count = at, way, 0
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         with self._lock:
             self._way = None
 
@@ -127,7 +127,7 @@ def _refused(operation: str, way: Way) -> apsw.Error:
     if way.startswith("full"):
         return apsw.FullError("a disk that is full, for the trial")
     problem: Any = apsw.IOError("a disk that fails, for the trial")
-    problem.extendedresult = _BROKEN[operation]  # which is what SQLite is told
+    problem.extendedresult = _BROKEN[operation]  # which is what SQLite is given
     return cast(apsw.Error, problem)
 
 

@@ -98,7 +98,7 @@ class Outcome:
         self.restarted = 0
 
 
-async def trial(name: str, told: argparse.Namespace, folder: Path, outcome: Outcome) -> None:
+async def trial(name: str, arguments: argparse.Namespace, folder: Path, outcome: Outcome) -> None:
     with ExitStack() as stack:
         servers = await asyncio.to_thread(CASES[name], stack)
         toml = _CONFIG.format(store=servers.store, shared=servers.shared)
@@ -108,16 +108,18 @@ async def trial(name: str, told: argparse.Namespace, folder: Path, outcome: Outc
             stack.callback(gateway.kill)
         acknowledged = Acknowledged()
         clients = [
-            Client(gateways[n % _GATEWAYS].port, n, random.Random(f"{told.seed} {name} {n}"), acknowledged)
-            for n in range(told.clients)
+            Client(
+                gateways[n % _GATEWAYS].port, n, random.Random(f"{arguments.seed} {name} {n}"), acknowledged
+            )
+            for n in range(arguments.clients)
         ]
         stopped = asyncio.Event()
         tasks = [asyncio.create_task(client.run(stopped)) for client in clients]
-        await asyncio.sleep(told.seconds)
+        await asyncio.sleep(arguments.seconds)
         before = len(acknowledged.responses)
         await asyncio.to_thread(servers.happens)
         during = len(acknowledged.responses)
-        await asyncio.sleep(told.seconds)
+        await asyncio.sleep(arguments.seconds)
         stopped.set()
         await asyncio.gather(*tasks)
         if len(acknowledged.responses) == during:
@@ -148,24 +150,24 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(CASES), help="by commas")
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     run = Run(
         "failover",
         "TLS to PostgreSQL and Redis; the primary dies, a replica is promoted; PgBouncer in transaction mode",
-        seed=told.seed,
+        seed=arguments.seed,
     )
     outcome = Outcome()
-    for name in told.only.split(","):
+    for name in arguments.only.split(","):
         print(name, flush=True)
         with tempfile.TemporaryDirectory(prefix="failover-") as folder:
-            asyncio.run(trial(name, told, Path(folder), outcome))
+            asyncio.run(trial(name, arguments, Path(folder), outcome))
     run.tell(outcome.problems)
     run.counts.update(outcome.counts)
     lost = len(outcome.problems)
     run.figure("acknowledged and lost, doubled or wrong", demanded="0", measured=lost, holds=lost == 0)
     again = outcome.restarted
     run.figure("gateways that had to be started again", demanded="0", measured=again, holds=again == 0)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

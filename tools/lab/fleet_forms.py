@@ -55,8 +55,8 @@ async def redis_forms(url: str) -> list[str]:
         async for key in client.scan_iter(count=1000):
             if b":lock:" in key:
                 continue
-            told: Any = await client.type(key)
-            kind = told.decode()
+            reported: Any = await client.type(key)
+            kind = reported.decode()
             ends = "ends" if await client.pttl(key) > 0 else "stays"
             held = await _held(client, key, kind)
             found |= {f"{_plain(key)} {kind} {ends} {each}" for each in held}

@@ -5,7 +5,7 @@
 Machines on one PostgreSQL and one Redis. The callers of `crosstalk` use all of them by chance: all pairs of
 dialects, whole and streamed, clients that leave, providers that fail, chained responses, sessions, tool calls
 whose reasoning is kept, questions for what is another's. Beside them streams that say a word every half
-second, and now and then a large body and a reload at every machine, whose waits are told apart. Memory is
+second, and now and then a large body and a reload at every machine, whose waits are distinguished. Memory is
 compared after a warm-up: what is kept for a while is filled first, then a tenth of the time passes. In the
 end, with all clients gone, no request may be in flight and no task or file be there that was not before.
 """
@@ -88,16 +88,16 @@ class Machine:
 
 
 class Soak:
-    def __init__(self, told: argparse.Namespace) -> None:
-        self.told = told
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
         self.held = streams.Held()
         self.machines: list[Machine] = []
         self.before: list[Left] = []
         self.after: list[Left] = []
-        self._keys = [f"key-{secrets.token_hex(16)}" for _ in range(told.callers)]
-        self._world = World(self.counts, self.problems, _ENDLESS, told.pause_seconds)
+        self._keys = [f"key-{secrets.token_hex(16)}" for _ in range(arguments.callers)]
+        self._world = World(self.counts, self.problems, _ENDLESS, arguments.pause_seconds)
         self._numbers = count()
 
     async def run(self, folder: Path) -> None:
@@ -110,7 +110,7 @@ class Soak:
             toml = config(await marking.start(), self._keys, server)
             toml += paced_upstream.config(await paced.start())
             environ = {"WIREGLOT_STORE": postgres.url, "WIREGLOT_SHARED": redis.url}
-            for number in range(self.told.machines):
+            for number in range(self.arguments.machines):
                 machine = Machine(Served(folder / f"machine-{number}", toml, environ=environ))
                 await asyncio.to_thread(machine.start)
                 self.machines.append(machine)
@@ -134,10 +134,10 @@ class Soak:
         ports = [machine.served.port for machine in self.machines]
         async with asyncio.TaskGroup() as group:
             for number, key in enumerate(self._keys):
-                chance = Random(f"{self.told.seed} {number}")
+                chance = Random(f"{self.arguments.seed} {number}")
                 group.create_task(Caller(ports, number, key, self._world, chance).run())
-            end = time.monotonic() + self.told.minutes * 60
-            for number in range(self.told.streams):
+            end = time.monotonic() + self.arguments.minutes * 60
+            for number in range(self.arguments.streams):
                 group.create_task(self._read_on(ports[number % len(ports)], end))
             await self._watch(end)
             self._world.end()
@@ -152,7 +152,7 @@ class Soak:
 
     async def _watch(self, end: float) -> None:
         began = time.monotonic()
-        warm = began + self.told.minutes * 6  # a tenth
+        warm = began + self.arguments.minutes * 6  # a tenth
         for number in count(1):
             await asyncio.sleep(min(_SAMPLE_SECONDS, max(end - time.monotonic(), 0)))
             for machine in self.machines:
@@ -239,14 +239,16 @@ def main() -> int:
     parser.add_argument("--pause-seconds", type=float, default=2.0, help="of a caller between two exchanges")
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
-    what = f"{told.minutes:g} minutes of mixed traffic on {told.machines} machines with PostgreSQL and Redis"
-    run = Run("fleet_soak", what, seed=told.seed)
-    soak = Soak(told)
+    arguments = parser.parse_args()
+    what = (
+        f"{arguments.minutes:g} minutes of mixed traffic, {arguments.machines} machines, PostgreSQL and Redis"
+    )
+    run = Run("fleet_soak", what, seed=arguments.seed)
+    soak = Soak(arguments)
     with tempfile.TemporaryDirectory(prefix="fleet-soak-") as work:
         run_loop(soak.run(Path(work)))
     _judge(run, soak)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

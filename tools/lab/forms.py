@@ -1,7 +1,7 @@
 """A reader of what a gateway writes to disk, apart from the gateway's own.
 
 It knows the forms as they were first released, and takes nothing from the package. A version that writes
-something else shows here, before its neighbours in a rolling upgrade find out, or whoever goes back to the
+something else shows here, before its neighbours in a rolling upgrade find out, or anyone who goes back to the
 version before it.
 """
 

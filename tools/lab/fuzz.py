@@ -72,20 +72,24 @@ def main() -> int:
     parser.add_argument("--only", default="", help=f"of {', '.join(_TARGETS)}")
     parser.add_argument("--processes", type=int, default=min(4, os.cpu_count() or 1))
     add_options(parser)
-    told = parser.parse_args()
-    names = told.only.split(",") if told.only else list(_TARGETS)
+    arguments = parser.parse_args()
+    names = arguments.only.split(",") if arguments.only else list(_TARGETS)
     if unknown := set(names) - set(_TARGETS):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
-    run = Run("fuzz", f"{told.inputs:,} inputs for each of {', '.join(names)}", seed=told.seed)
-    progress = Progress("fuzz", f"{told.inputs} {told.seed} {told.only} {told.processes}", told.out)
-    folder = Path(told.out) if told.out and Path(told.out).suffix != ".json" else FOLDER
+    run = Run("fuzz", f"{arguments.inputs:,} inputs for each of {', '.join(names)}", seed=arguments.seed)
+    progress = Progress(
+        "fuzz", f"{arguments.inputs} {arguments.seed} {arguments.only} {arguments.processes}", arguments.out
+    )
+    folder = Path(arguments.out) if arguments.out and Path(arguments.out).suffix != ".json" else FOLDER
     corpus = folder / "fuzz.corpus"
-    _run(told, names, corpus, progress)
+    _run(arguments, names, corpus, progress)
     run.counts.update(sorted(progress.counts.items()))
     run.tell(progress.problems)
     for name in names:
         tried = progress.counts[f"{name}: inputs"]
-        run.figure(f"{name}: inputs", demanded=f"{told.inputs}", measured=tried, holds=tried >= told.inputs)
+        run.figure(
+            f"{name}: inputs", demanded=f"{arguments.inputs}", measured=tried, holds=tried >= arguments.inputs
+        )
     hangs = sum("Hang:" in problem for problem in progress.problems)
     run.figure("hangs", demanded="0", measured=hangs, holds=hangs == 0)
     wrong = sum(progress.counts[f"{name}: wrong"] for name in names)
@@ -96,23 +100,23 @@ def main() -> int:
         holds=wrong == 0 and not progress.problems,
     )
     progress.end()
-    return run.write(told.out, seconds=progress.seconds)
+    return run.write(arguments.out, seconds=progress.seconds)
 
 
-def _run(told: argparse.Namespace, names: list[str], corpus: Path, progress: Progress) -> None:
-    pieces = _pieces(names, told.inputs)
+def _run(arguments: argparse.Namespace, names: list[str], corpus: Path, progress: Progress) -> None:
+    pieces = _pieces(names, arguments.inputs)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(told.processes, mp_context=context, initializer=guard) as pool:
+    with ProcessPoolExecutor(arguments.processes, mp_context=context, initializer=guard) as pool:
         for piece in progress.left(pieces):
             name, count = pieces[piece]
             shares = [
                 (
                     name,
                     corpus,
-                    count // told.processes + (number < count % told.processes),
-                    f"{told.seed} {piece} {number}",
+                    count // arguments.processes + (number < count % arguments.processes),
+                    f"{arguments.seed} {piece} {number}",
                 )
-                for number in range(told.processes)
+                for number in range(arguments.processes)
             ]
             for counts, problems in pool.map(_share, *zip(*shares, strict=True)):
                 progress.counts.update({f"{name}: {outcome}": many for outcome, many in counts.items()})

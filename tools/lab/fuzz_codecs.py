@@ -34,9 +34,9 @@ _DIALECTS: Final[dict[str, DialectName]] = {str(name): name for name in NAMES}
 _QUOTED: Final = re.compile(rb'"([a-z_A-Z]{2,24})"')
 
 
-_MAX_TOLD_DEPTH: Final = MAX_DEPTH + 16
+_MAX_REPORTED_DEPTH: Final = MAX_DEPTH + 16
 """Dialects put the same thing at different depths, Code Assist in an envelope: what may just be read may be
-told a few levels deeper."""
+reported a few levels deeper."""
 
 
 class _Still:
@@ -118,7 +118,7 @@ class JsonBodies(_Still):
         """What we ask in another dialect is a request of it."""
         if source != target:
             try:
-                dialect(target).parse_request(decode(sent, _MAX_TOLD_DEPTH), Context())
+                dialect(target).parse_request(decode(sent, _MAX_REPORTED_DEPTH), Context())
             except ClientFault as fault:
                 raise Found(f"for {target} it is no request: {fault}: {sent[:300]!r}") from None
 
@@ -128,28 +128,28 @@ class JsonBodies(_Still):
                 dialect(source).surface.glance(data)
         try:
             for target in chance.sample(NAMES, 2):
-                told = encode(translate_response(data, source=source, target=target, status=status).value)
-                self._told_again(told, data, (source, target), status)
+                reported = encode(translate_response(data, source=source, target=target, status=status).value)
+                self._reported_again(reported, data, (source, target), status)
         except UpstreamFault as fault:
             names_a_place(fault)
             return "refused"
         return "translated"
 
-    def _told_again(
-        self, told: bytes, data: bytes, names: tuple[DialectName, DialectName], status: int
+    def _reported_again(
+        self, reported: bytes, data: bytes, names: tuple[DialectName, DialectName], status: int
     ) -> None:
         """An error stays one; an answer can be read, and to clients of its own dialect it is no error."""
         source, target = names
         failed = dialect(source).parse_error(decode(data), status) is not None
-        body = decode(told, _MAX_TOLD_DEPTH)
+        body = decode(reported, _MAX_REPORTED_DEPTH)
         fails = dialect(target).parse_error(body, status) is not None
         if (failed and not fails) or (fails and not failed and source == target):
-            raise Found(f"for {target} it {'is an' if fails else 'is no'} error: {told[:300]!r}")
+            raise Found(f"for {target} it {'is an' if fails else 'is no'} error: {reported[:300]!r}")
         if not fails:
             try:
                 dialect(target).parse_response(body, Context())
             except UpstreamFault as fault:
-                raise Found(f"for {target} it is no answer: {fault}: {told[:300]!r}") from None
+                raise Found(f"for {target} it is no answer: {fault}: {reported[:300]!r}") from None
 
 
 class Streams(_Still):
@@ -303,7 +303,7 @@ class Envelopes(_Still):
 
     def __init__(self) -> None:
         self._opens: dict[bytes, str] = {}
-        """The bytes that were sealed, and for whom ("": for whoever brings them)."""
+        """The bytes that were sealed, and for whom ("": for anyone who brings them)."""
         self._seeds: list[Input] = []
         for number in range(60):
             for owner, secret in (

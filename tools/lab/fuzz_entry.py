@@ -158,8 +158,8 @@ class _Gateway:
 
     def judged(self, line: _Line) -> str:
         if self._reports:
-            told, self._reports = self._reports, []
-            raise Found("; ".join(told))
+            reported, self._reports = self._reports, []
+            raise Found("; ".join(reported))
         for status in line.statuses:
             if status >= 500 and status != _VERSION_NOT_SPOKEN:
                 raise Found(f"{status}: {self._last_words()}")
@@ -169,8 +169,8 @@ class _Gateway:
         """What the log says of an error that the answer keeps to itself."""
         self._log.seek(max(0, self._log.tell() - _TAIL_BYTES))
         lines = self._log.read().splitlines()
-        told = [line for line in lines if b'"level":"error"' in line or b"traceback" in line]
-        return b"\n".join(told[-2:] or lines[-2:]).decode()
+        reported = [line for line in lines if b'"level":"error"' in line or b"traceback" in line]
+        return b"\n".join(reported[-2:] or lines[-2:]).decode()
 
 
 def _request(method: str, path: str, body: bytes = b"", *headers: str, key: str = _KEYS["b"]) -> bytes:

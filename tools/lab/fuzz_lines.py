@@ -24,7 +24,7 @@ class Lines:
         self.known = 0
         self._left: dict[int, set[int]] = {}
         self._codes: list[CodeType] = []
-        """They are told apart by address, so none of them may go."""
+        """They are distinguished by address, so none of them may go."""
 
     def watched(self, work: Callable[[], T]) -> T:
         sys.settrace(self._entered)

@@ -148,7 +148,7 @@ class Fuzzer:
             outcome = judged()
         except (Exception, Hang) as problem:  # whatever it is, it is what was looked for
             if len(problems) < _MAX_PROBLEMS:
-                problems.append(_told(given, problem))
+                problems.append(_reported(given, problem))
             _write(self._folder.with_name(f"{self._folder.name}.wrong"), given)
             outcome = "wrong"
             if isinstance(problem, Hang):
@@ -210,7 +210,7 @@ def _hangs(number: int, frame: FrameType | None) -> None:
     raise Hang("too much work") if number == signal.SIGVTALRM else Silence("nothing happens")
 
 
-def _told(given: Input, problem: BaseException) -> str:
+def _reported(given: Input, problem: BaseException) -> str:
     places = [f"{Path(at.filename).name}:{at.lineno}" for at in traceback.extract_tb(problem.__traceback__)]
     said = str(problem)[:3000]
     return (

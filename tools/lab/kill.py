@@ -7,8 +7,8 @@ Clients store responses and chain them, hold sessions and ask plain questions, w
 kill (SIGKILL to the whole process group, at a random moment) the gateway is started again on the same data,
 with the next of the orders in which a record reaches the disk (`[store] sync`). In the end every acknowledged
 response must be there with its text, every session have all its acknowledged turns, and every acknowledged
-request exactly one row of usage that says ok, with the numbers the client was told; no row may be open, and
-the database be sound. Exit status 1 otherwise, or where it took longer than two seconds to come back.
+request exactly one row of usage that says ok, with the numbers the client was sent; no row may be open,
+and the database be sound. Exit status 1 otherwise, or where it took longer than two seconds to come back.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Acknowledged:
 class Client:
     """One after the other: a stored response (perhaps chained), a turn of a session, a plain question."""
 
-    def __init__(self, port: int, number: int, chance: random.Random, told: Acknowledged) -> None:
+    def __init__(self, port: int, number: int, chance: random.Random, reported: Acknowledged) -> None:
         self._link = Link(port)
         self._chance = chance
-        self._told = told
+        self._reported = reported
         self._last = ""
         self._session = f"session-{number}"
         self._doubtful = False
@@ -68,7 +68,7 @@ class Client:
             try:
                 await self._once()
             except (OSError, asyncio.IncompleteReadError):
-                self._told.broken += 1
+                self._reported.broken += 1
                 self._doubtful = True
                 await asyncio.sleep(0.02)
         self._link.close()
@@ -93,9 +93,9 @@ class Client:
         usage = response["usage"]
         self._account(reply, usage["input_tokens"], usage["output_tokens"])
         if not response["store"]:
-            self._told.unstored += 1
+            self._reported.unstored += 1
             return
-        self._told.responses[response["id"]] = nonce
+        self._reported.responses[response["id"]] = nonce
         self._last = response["id"]
 
     async def _turn(self, nonce: str, model: str, stream: bool) -> None:
@@ -113,9 +113,9 @@ class Client:
         cached = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
         self._account(reply, usage["input_tokens"] + sum(cached), usage["output_tokens"])
         if "storage" in reply.headers.get("x-wireglot-losses", ""):
-            self._told.unstored += 1
+            self._reported.unstored += 1
         else:
-            self._told.sessions.setdefault(self._session, []).append(nonce)
+            self._reported.sessions.setdefault(self._session, []).append(nonce)
 
     async def _plain(self, nonce: str, model: str, stream: bool) -> None:
         message = {"role": "user", "content": f"[[demo:echo]] {nonce}"}
@@ -139,13 +139,13 @@ class Client:
     def _ok(self, reply: Reply) -> bool:
         if reply.status == 200:
             return True
-        self._told.refused[f"{reply.status} {reply.body[:120]!r}"] = (
-            self._told.refused.get(f"{reply.status} {reply.body[:120]!r}", 0) + 1
+        self._reported.refused[f"{reply.status} {reply.body[:120]!r}"] = (
+            self._reported.refused.get(f"{reply.status} {reply.body[:120]!r}", 0) + 1
         )
         return False
 
     def _account(self, reply: Reply, tokens_in: int, tokens_out: int) -> None:
-        self._told.requests[reply.headers["x-wireglot-request-id"]] = (tokens_in, tokens_out)
+        self._reported.requests[reply.headers["x-wireglot-request-id"]] = (tokens_in, tokens_out)
 
 
 def _completed(stream: bytes) -> Any:
@@ -155,20 +155,20 @@ def _completed(stream: bytes) -> Any:
     return None
 
 
-async def trial(told: argparse.Namespace, folder: Path, run: Run) -> list[str]:
-    chance = random.Random(told.seed)
-    orders = _ORDERS if told.sync == "each" else (told.sync,)
-    gateway = Served(folder, _CONFIG.format(orders[0]), workers=told.workers)
+async def trial(arguments: argparse.Namespace, folder: Path, run: Run) -> list[str]:
+    chance = random.Random(arguments.seed)
+    orders = _ORDERS if arguments.sync == "each" else (arguments.sync,)
+    gateway = Served(folder, _CONFIG.format(orders[0]), workers=arguments.workers)
     acknowledged = Acknowledged()
     starts = [gateway.start()]
     stopped = asyncio.Event()
     clients = [
-        Client(gateway.port, number, random.Random(f"{told.seed} {number}"), acknowledged)
-        for number in range(told.clients)
+        Client(gateway.port, number, random.Random(f"{arguments.seed} {number}"), acknowledged)
+        for number in range(arguments.clients)
     ]
     tasks = [asyncio.create_task(client.run(stopped)) for client in clients]
     began = time.monotonic()
-    for number in range(told.kills):
+    for number in range(arguments.kills):
         await asyncio.sleep(chance.uniform(0.05, 0.8))
         await asyncio.to_thread(gateway.kill)
         gateway.configure(_CONFIG.format(orders[(number + 1) % len(orders)]))
@@ -186,7 +186,7 @@ async def trial(told: argparse.Namespace, folder: Path, run: Run) -> list[str]:
     await asyncio.to_thread(gateway.stop)
     problems += await _look_inside(folder, acknowledged)
     print(
-        f"{told.kills} kills: {len(acknowledged.requests):,} requests, "
+        f"{arguments.kills} kills: {len(acknowledged.requests):,} requests, "
         f"{len(acknowledged.responses):,} stored responses and "
         f"{sum(map(len, acknowledged.sessions.values())):,} turns of {len(acknowledged.sessions)} sessions "
         f"acknowledged; {acknowledged.broken:,} answers broken off; started again in "
@@ -195,7 +195,7 @@ async def trial(told: argparse.Namespace, folder: Path, run: Run) -> list[str]:
     for what, times in acknowledged.refused.items():
         print(f"refused {times} times: {what}")
     run.counts |= {
-        "kills": told.kills,
+        "kills": arguments.kills,
         "acknowledged requests": len(acknowledged.requests),
         "acknowledged responses": len(acknowledged.responses),
         "acknowledged turns": sum(map(len, acknowledged.sessions.values())),
@@ -219,27 +219,27 @@ def _raise_first(tasks: list[asyncio.Task[None]]) -> None:
             task.result()
 
 
-async def look(gateway: Served, told: Acknowledged) -> list[str]:
+async def look(gateway: Served, reported: Acknowledged) -> list[str]:
     """Ask for everything back."""
     problems: list[str] = []
     links = [Link(gateway.port) for _ in range(_GET)]
-    ids = list(told.responses)
+    ids = list(reported.responses)
 
     async def look(link: Link, mine: list[str]) -> None:
         for identifier in mine:
             reply = await link.ask("GET", f"/v1/responses/{identifier}")
-            if reply.status != 200 or told.responses[identifier].encode() not in reply.body:
+            if reply.status != 200 or reported.responses[identifier].encode() not in reply.body:
                 problems.append(f"response {identifier}: {reply.status} {reply.body[:120]!r}")
 
     await asyncio.gather(*(look(link, ids[number::_GET]) for number, link in enumerate(links)))
-    for session, nonces in told.sessions.items():
+    for session, nonces in reported.sessions.items():
         reply = await links[0].ask("GET", f"/v1/sessions/{session}?limit=100000")
         missing = [nonce for nonce in nonces if nonce.encode() not in reply.body]
         problems += [f"session {session}: {nonce} is not there ({reply.status})" for nonce in missing]
     return problems
 
 
-async def _look_inside(folder: Path, told: Acknowledged) -> list[str]:
+async def _look_inside(folder: Path, reported: Acknowledged) -> list[str]:
     """The books, and whether the file is sound."""
     import apsw
 
@@ -247,7 +247,7 @@ async def _look_inside(folder: Path, told: Acknowledged) -> list[str]:
     engine = await open_engine(f"sqlite://{path}")
     rows = await engine.ledger.rows(UsageQuery(), limit=10_000_000)
     await engine.close()
-    problems = look_at_rows(rows, told)
+    problems = look_at_rows(rows, reported)
     with apsw.Connection(str(path)) as database:
         sound = database.execute("PRAGMA integrity_check").fetchall()
     if sound != [("ok",)]:
@@ -255,8 +255,8 @@ async def _look_inside(folder: Path, told: Acknowledged) -> list[str]:
     return problems
 
 
-def look_at_rows(rows: list[UsageRow], told: Acknowledged) -> list[str]:
-    """Every acknowledged request once, with the numbers that its client was told, and none open."""
+def look_at_rows(rows: list[UsageRow], reported: Acknowledged) -> list[str]:
+    """Every acknowledged request once, with the numbers that its client was sent, and none open."""
     problems: list[str] = []
     by_id: dict[str, UsageRow] = {}
     outcomes: dict[str, int] = {}
@@ -265,7 +265,7 @@ def look_at_rows(rows: list[UsageRow], told: Acknowledged) -> list[str]:
             problems.append(f"usage {row.id} is there twice")
         by_id[row.id] = row
         outcomes[row.outcome or "open"] = outcomes.get(row.outcome or "open", 0) + 1
-    for identifier, (tokens_in, tokens_out) in told.requests.items():
+    for identifier, (tokens_in, tokens_out) in reported.requests.items():
         mine = by_id.get(identifier)
         if mine is None:
             problems.append(f"usage {identifier} is lost")
@@ -273,7 +273,7 @@ def look_at_rows(rows: list[UsageRow], told: Acknowledged) -> list[str]:
             problems.append(f"usage {identifier} says {mine.outcome or 'open'}")
         elif (mine.total, mine.total_output) != (tokens_in + tokens_out, tokens_out):
             problems.append(
-                f"usage {identifier}: {mine.total} tokens, the client was told {tokens_in + tokens_out}"
+                f"usage {identifier}: {mine.total} tokens, the client was sent {tokens_in + tokens_out}"
             )
     if outcomes.get("open"):
         problems.append(f"{outcomes['open']} rows are still open")
@@ -290,16 +290,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="DIR", help="where the data stays behind")
     add_options(parser)
-    told = parser.parse_args()
-    run = Run("kill", f"{told.kills} x kill -9 under load, SQLite", seed=told.seed)
+    arguments = parser.parse_args()
+    run = Run("kill", f"{arguments.kills} x kill -9 under load, SQLite", seed=arguments.seed)
     with tempfile.TemporaryDirectory(prefix="wireglot-kill-") as temporary:
-        problems = asyncio.run(trial(told, (told.keep or Path(temporary)).resolve(), run))
+        problems = asyncio.run(trial(arguments, (arguments.keep or Path(temporary)).resolve(), run))
     run.tell(problems)
     doubled = sum("twice" in problem for problem in problems)
     lost = len(problems) - doubled
     run.figure("acknowledged and lost, or wrong", demanded="0", measured=lost, holds=lost == 0)
     run.figure("doubled", demanded="0", measured=doubled, holds=doubled == 0)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

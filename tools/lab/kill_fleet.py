@@ -37,8 +37,8 @@ class KillTrial(Trial):
         self.starts: list[float] = []
 
     @property
-    def told(self) -> Acknowledged:
-        return self._told
+    def report(self) -> Acknowledged:
+        return self._reported
 
     async def run(self) -> None:
         chance = random.Random(self._options.seed)
@@ -47,7 +47,7 @@ class KillTrial(Trial):
             await fleet.start(f"machine-{number}", _VERSION)
         keys = [(await fleet.new_key(fleet.of(_VERSION)))[1] for _ in range(self._options.callers)]
         callers = [
-            Caller(fleet, key, random.Random(f"{self._options.seed} {number}"), self._told)
+            Caller(fleet, key, random.Random(f"{self._options.seed} {number}"), self._reported)
             for number, key in enumerate(keys)
         ]
         tasks = [asyncio.create_task(caller.run(self._stopped)) for caller in callers]
@@ -96,10 +96,10 @@ def main() -> int:
         done = asyncio.run(trial(options, Path(folder)))
     run.tell(done.problems)
     run.counts["kills"] = len(done.starts)
-    run.counts["acknowledged requests"] = len(done.told.requests)
-    run.counts["acknowledged responses"] = len(done.told.responses)
-    run.counts["acknowledged turns"] = sum(map(len, done.told.sessions.values()))
-    run.counts["answers broken off"] = done.told.broken
+    run.counts["acknowledged requests"] = len(done.report.requests)
+    run.counts["acknowledged responses"] = len(done.report.responses)
+    run.counts["acknowledged turns"] = sum(map(len, done.report.sessions.values()))
+    run.counts["answers broken off"] = done.report.broken
     doubled = sum("twice" in problem for problem in done.problems)
     lost = len(done.problems) - doubled
     run.figure("acknowledged and lost, or wrong", demanded="0", measured=lost, holds=lost == 0)

@@ -1,10 +1,11 @@
-"""Make what a running gateway leaves behind after `kill -9`, with all that its clients were told by then.
+"""Make what a running gateway leaves behind after `kill -9`, with all that its clients were sent by then.
 
     python -m tools.lab.leave_behind OUT [--tree CHECKOUT] [--python PYTHON] [--fleet]
 
 A gateway with the demo model and a SQLite store is asked everything that it remembers something of, in every
 dialect. Then its store is locked from outside, so that the last requests reach the journal and nothing else,
-and the process is killed. OUT gets `wireglot.toml`, `told.json` and `data.tar.gz` (databases, WAL, journals).
+and the process is killed. OUT gets `wireglot.toml`, `client_record.json` and `data.tar.gz` (databases, WAL,
+journals).
 
 With `--fleet` the same clients are served on a private PostgreSQL and Redis, and OUT gets `fleet.json`: the
 tables, and what lies in Redis.
@@ -31,12 +32,12 @@ from typing import Final
 import apsw
 import msgspec
 
+from tools.lab.client_record import ClientRecord, write_client_record
 from tools.lab.fleet_forms import FleetForms, read_fleet
 from tools.lab.forms import journal_rows, read_database
 from tools.lab.scenario import Clients, until
 from tools.lab.scenario_config import CONFIG, UPSTREAM
 from tools.lab.served import HERE, Served, Tree
-from tools.lab.told import Told, write_told
 from tools.servers import PostgresServer, RedisServer
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
@@ -61,18 +62,18 @@ def locked(database: Path) -> Iterator[None]:
         connection.close(True)
 
 
-async def leave_behind(folder: Path, tree: Tree = HERE) -> Told:
+async def leave_behind(folder: Path, tree: Tree = HERE) -> ClientRecord:
     """In `folder`: the configuration and the data, as the killed process left them."""
-    told = Told()
+    reported = ClientRecord()
     with ScriptedUpstream() as upstream:
-        told.config_check = Served(folder, CONFIG, tree=tree).run("config", "check", "wireglot.toml")
+        reported.config_check = Served(folder, CONFIG, tree=tree).run("config", "check", "wireglot.toml")
         gateway = Served(folder, CONFIG.replace(UPSTREAM, upstream.url), workers=WORKERS, tree=tree)
-        await _live(gateway, Clients(gateway.port, upstream, told), told)
+        await _live(gateway, Clients(gateway.port, upstream, reported), reported)
     (folder / "wireglot.toml").write_text(CONFIG, encoding="utf-8")
-    return told
+    return reported
 
 
-async def _live(gateway: Served, clients: Clients, told: Told) -> None:
+async def _live(gateway: Served, clients: Clients, reported: ClientRecord) -> None:
     gateway.start()
     data = gateway.folder / _DATA
     database = data / "wireglot.db"
@@ -80,12 +81,12 @@ async def _live(gateway: Served, clients: Clients, told: Told) -> None:
         await clients.have_things_kept()
         _checkpoint(database)
         await clients.have_more_kept()
-        await until(lambda: _is_applied(database, told))
+        await until(lambda: _is_applied(database, reported))
         await clients.when_the_store_has_it()
         with locked(database):
-            await clients.be_killed_in_the_middle(lambda: _is_in_journal(data, told))
+            await clients.be_killed_in_the_middle(lambda: _is_in_journal(data, reported))
             gateway.kill()
-            told.killed = int(time.time() * 1000)
+            reported.killed = int(time.time() * 1000)
         await clients.hung_up()
     finally:
         clients.close()
@@ -94,16 +95,16 @@ async def _live(gateway: Served, clients: Clients, told: Told) -> None:
 
 async def leave_in_fleet(folder: Path, tree: Tree = HERE) -> FleetForms:
     """What a killed gateway of a fleet left in PostgreSQL and Redis."""
-    told = Told()
+    reported = ClientRecord()
     with PostgresServer() as postgres, RedisServer() as redis, ScriptedUpstream() as upstream:
         stores = {"WIREGLOT_STORE": postgres.url, "WIREGLOT_SHARED": redis.url}
         gateway = Served(folder, CONFIG.replace(UPSTREAM, upstream.url), tree=tree, environ=stores)
         gateway.start()
-        clients = Clients(gateway.port, upstream, told)
+        clients = Clients(gateway.port, upstream, reported)
         try:
             await clients.have_things_kept()
             await clients.have_more_kept()
-            await clients.be_killed_in_the_middle(lambda: _is_in_journal(folder / _DATA, told))
+            await clients.be_killed_in_the_middle(lambda: _is_in_journal(folder / _DATA, reported))
             gateway.kill()
             return await read_fleet(postgres.url, redis.url)
         finally:
@@ -111,10 +112,10 @@ async def leave_in_fleet(folder: Path, tree: Tree = HERE) -> FleetForms:
             gateway.kill()
 
 
-def pack(folder: Path, told: Told, out: Path) -> None:
+def pack(folder: Path, reported: ClientRecord, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     shutil.copy(folder / "wireglot.toml", out)
-    write_told(told, out)
+    write_client_record(reported, out)
     with tarfile.open(out / ARCHIVE, "w:gz", compresslevel=9) as archive:
         archive.add(folder / _DATA, _DATA, filter=_anonymous)
 
@@ -135,17 +136,17 @@ def _checkpoint(database: Path) -> None:
     connection.close(True)
 
 
-def _is_applied(database: Path, told: Told) -> bool:
-    """Whether the store has all that clients were told: only then is what follows known to be missing."""
+def _is_applied(database: Path, reported: ClientRecord) -> bool:
+    """Whether the store has all that clients were sent: only then is what follows known to be missing."""
     done = {row["id"] for row in read_database(database).tables["usage"] if row["outcome"]}
-    return done >= set(told.requests)
+    return done >= set(reported.requests)
 
 
-def _is_in_journal(data: Path, told: Told) -> bool:
+def _is_in_journal(data: Path, reported: ClientRecord) -> bool:
     rows = journal_rows(data)
     done = {row["id"] for row in rows if row.get("outcome")}
     begun = [row for row in rows if row["id"] not in done]
-    return done >= set(told.requests) and len(begun) == sum(told.crashed.values())
+    return done >= set(reported.requests) and len(begun) == sum(reported.crashed.values())
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -167,13 +168,13 @@ def main() -> None:
             forms = asyncio.run(leave_in_fleet(Path(temporary), tree))
             (given.out / FLEET).write_bytes(msgspec.json.format(msgspec.json.encode(forms), indent=1) + b"\n")
             return
-        told = asyncio.run(leave_behind(Path(temporary), tree))
-        pack(Path(temporary), told, given.out)
+        record = asyncio.run(leave_behind(Path(temporary), tree))
+        pack(Path(temporary), record, given.out)
     size = sum(path.stat().st_size for path in given.out.iterdir())
     print(
-        f"{len(told.requests)} requests acknowledged, {len(told.unapplied)} of them only in the journal, "
-        f"{sum(told.crashed.values())} open; {len(told.fetched)} things stored, {len(told.again)} questions "
-        f"that build on them; {size:,} bytes in {given.out}"
+        f"{len(record.requests)} requests acknowledged, {len(record.unapplied)} of them only in the journal, "
+        f"{sum(record.crashed.values())} open; {len(record.fetched)} things stored, {len(record.again)} "
+        f"questions that build on them; {size:,} bytes in {given.out}"
     )
 
 

@@ -1,5 +1,5 @@
-"""An upstream that says what it was told and nothing else: each question carries a mark of its own, and so do
-the answer, its headers, and every error. The mark says how the answer is to fail, too."""
+"""An upstream that says what it was given and nothing else: each question carries a mark of its own, and so
+do the answer, its headers, and every error. The mark says how the answer is to fail, too."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Words:
         answer = Response(
             id=f"id_{_SHAPE}",
             model="marked",
-            content=(Reasoning(f"I was told {_SHAPE}."), Text(f"You said {_SHAPE}. ")),
+            content=(Reasoning(f"I was reported {_SHAPE}."), Text(f"You said {_SHAPE}. ")),
             stop=Stop("end"),
             usage=Usage(input=7, output=9),
         )
@@ -92,14 +92,14 @@ class _Connection(asyncio.Protocol):
             self._answer(head, body)
 
     def _answer(self, head: bytes, body: bytes) -> None:
-        told = MARK.findall(body)
+        reported = MARK.findall(body)
         self._upstream.asked += 1
         if self._upstream.seen is not None:
             self._upstream.seen.append(Seen(head, body))
-        if not told:
+        if not reported:
             self._transport.close()
             return
-        caller, exchange, way = told[-1]
+        caller, exchange, way = reported[-1]
         said = b"mark%b%b%b" % (caller, b"x" + exchange, way)
         words = self._upstream.words[_speaker(head)]
         name = way.decode()

@@ -35,7 +35,7 @@ class Waits(msgspec.Struct, frozen=True):
 
 
 class MachineDelay:
-    """What the machine took of the time since `restart`, in seconds. Nothing where it is not told."""
+    """What the machine took of the time since `restart`, in seconds. Nothing where it is not reported."""
 
     def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
         self._stat = proc / "stat"
@@ -67,15 +67,15 @@ class MachineDelay:
             return 0
 
 
-def _ask_again_and_again(port: int, pid: int, told: Connection, gap_seconds: float) -> None:
+def _ask_again_and_again(port: int, pid: int, reported: Connection, gap_seconds: float) -> None:
     link = http.client.HTTPConnection("127.0.0.1", port)
     waits = Waits()
     machine = MachineDelay(pid)
     while True:
-        if told.poll():
-            if not told.recv():
+        if reported.poll():
+            if not reported.recv():
                 return
-            told.send(waits)
+            reported.send(waits)
             waits = Waits()
         machine.restart()
         took = _ask(link)

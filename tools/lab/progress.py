@@ -17,8 +17,8 @@ _SUFFIX: Final = ".part.json"
 
 class _Kept(msgspec.Struct):
     commit: str
-    told: str
-    """The options of the run: others begin anew."""
+    reported: str
+    """The options of the run: others begin again."""
     done: list[str] = []
     counts: dict[str, int] = {}
     problems: list[str] = []
@@ -26,15 +26,15 @@ class _Kept(msgspec.Struct):
 
 
 class Progress:
-    """`counts` and `problems` of all pieces so far. Another commit, or other options, begin anew."""
+    """`counts` and `problems` of all pieces so far. Another commit, or other options, begin again."""
 
-    def __init__(self, name: str, told: str, out: str | Path | None = None) -> None:
+    def __init__(self, name: str, reported: str, out: str | Path | None = None) -> None:
         folder = Path(out) if out is not None and Path(out).suffix != ".json" else FOLDER
         self._path = folder / f"{name}{_SUFFIX}"
-        self._kept = _Kept(commit(), told)
+        self._kept = _Kept(commit(), reported)
         if self._path.exists():
             before = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
-            if (before.commit, before.told) == (self._kept.commit, told):
+            if (before.commit, before.reported) == (self._kept.commit, reported):
                 self._kept = before
         self.counts = Counter(self._kept.counts)
         self.problems = self._kept.problems

@@ -91,7 +91,7 @@ PROOFS: Final = (
     Proof(
         "drain",
         "SIGTERM with 500 open streams",
-        "0 lost before the deadline; the rest are told; books complete",
+        "0 lost before the deadline; the rest are reported; books complete",
         "tools.lab.drain",
     ),
     Proof(
@@ -218,18 +218,18 @@ def main() -> int:
     parser.add_argument("--only", default="", help="names, by commas")
     parser.add_argument("--tier", choices=("lab", "soak"), help="only these")
     parser.add_argument("--again", action="store_true", help="also what holds already")
-    told = parser.parse_args()
-    wanted = set(filter(None, told.only.split(",")))
+    arguments = parser.parse_args()
+    wanted = set(filter(None, arguments.only.split(",")))
     if unknown := wanted - {proof.name for proof in PROOFS}:
         parser.error(f"no such proof: {', '.join(sorted(unknown))}")
     failed = []
     for proof in PROOFS:
-        if (wanted and proof.name not in wanted) or (told.tier and proof.tier != told.tier):
+        if (wanted and proof.name not in wanted) or (arguments.tier and proof.tier != arguments.tier):
             continue
         if not is_built(proof):
             print(f"{proof.name}: not built yet", flush=True)
             continue
-        if is_current(proof) and not told.again:
+        if is_current(proof) and not arguments.again:
             print(f"{proof.name}: holds, and what it covers has not changed since", flush=True)
             continue
         print(f"{proof.name}: {proof.title}", flush=True)

@@ -63,7 +63,7 @@ BAD: Final[dict[str, Callable[[random.Random, int], str | None]]] = {
 
 
 class Traffic:
-    """Clients and strangers, until they are told to stop."""
+    """Clients and strangers, until they are asked to stop."""
 
     def __init__(self, port: int, chance: random.Random) -> None:
         self._port = port
@@ -73,7 +73,7 @@ class Traffic:
         self.refused = 0
         self.failed: list[str] = []
         self.let_in: list[str] = []
-        self.untold: list[str] = []
+        self.unreported: list[str] = []
         """Files that were neither refused nor taken up as they should."""
 
     async def client(self) -> None:
@@ -176,7 +176,7 @@ async def _reloads(served: Served, run: Run, arguments: argparse.Namespace, chan
         ways[await writer.write(text)] += 1
         ways[name] += 1
         if not await log.wait(event, before + arguments.workers):
-            traffic.untold.append(f"{name}: no {event!r} was told")
+            traffic.unreported.append(f"{name}: no {event!r} was reported")
     traffic.stopped.set()
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(outcome, BaseException):
@@ -214,12 +214,14 @@ def main(argv: list[str] | None = None) -> int:
             traffic = asyncio.run(_reloads(served, run, arguments, random.Random(arguments.seed)))
         finally:
             ended = served.stop()
-    for problem in (traffic.untold + traffic.failed + traffic.let_in)[:20]:
+    for problem in (traffic.unreported + traffic.failed + traffic.let_in)[:20]:
         print(problem, file=sys.stderr)
-    failed, let_in, untold = len(traffic.failed), len(traffic.let_in), len(traffic.untold)
+    failed, let_in, unreported = len(traffic.failed), len(traffic.let_in), len(traffic.unreported)
     run.figure("failed requests", demanded="0", measured=failed, holds=failed == 0 and traffic.asked > 0)
     run.figure("strangers let in", demanded="0", measured=let_in, holds=let_in == 0 and traffic.refused > 0)
-    run.figure("files taken otherwise than they should", demanded="0", measured=untold, holds=untold == 0)
+    run.figure(
+        "files taken otherwise than they should", demanded="0", measured=unreported, holds=unreported == 0
+    )
     run.figure("exit status", demanded="0", measured=ended, holds=ended == 0)
     return run.write(arguments.out)
 

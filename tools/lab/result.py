@@ -3,7 +3,7 @@
     run = Run("reloads", "100 reloads under load, half of them broken or empty", seed=arguments.seed)
     run.counts["requests"] = asked                          raw numbers, whatever they say
     run.figure("failed requests", demanded="0", measured=failed, holds=failed == 0)
-    return run.write(arguments.out)                         told on stdout too; the exit status
+    return run.write(arguments.out)                         reported on stdout too; the exit status
 
 `add_options(parser)` adds `--out`. docs/reliability.md is assembled from these files.
 """

@@ -33,7 +33,7 @@ _OLD: Final = "old"
 _NEW: Final = "new"
 _LOOKS: Final = 20
 _FAILED_WITHIN_SECONDS: Final = 90.0
-"""Whoever asks must have seen no sign of life for 30 seconds, and for 7.5 more."""
+"""Anyone who asks must have seen no sign of life for 30 seconds, and for 7.5 more."""
 _TOKENS: Final = (
     "input", "cache_read", "cache_write", "cache_write_long", "tool_prompt", "output", "reasoning",
 )  # fmt: skip
@@ -43,10 +43,10 @@ class Trial:
     def __init__(self, fleet: RollingFleet, options: argparse.Namespace) -> None:
         self._fleet = fleet
         self._options = options
-        self._told = Acknowledged()
+        self._reported = Acknowledged()
         self._stopped = asyncio.Event()
         self._began = time.monotonic()
-        self.problems: list[str] = self._told.problems
+        self.problems: list[str] = self._reported.problems
 
     async def run(self) -> None:
         fleet = self._fleet
@@ -55,7 +55,7 @@ class Trial:
         schema = await postgres_schema(fleet.postgres.url)
         keys = [(await fleet.new_key(fleet.of(_OLD)))[1] for _ in range(self._options.callers)]
         callers = [
-            Caller(fleet, key, random.Random(f"{self._options.seed} {number}"), self._told)
+            Caller(fleet, key, random.Random(f"{self._options.seed} {number}"), self._reported)
             for number, key in enumerate(keys)
         ]
         tasks = [asyncio.create_task(caller.run(self._stopped)) for caller in callers]
@@ -80,11 +80,11 @@ class Trial:
         self._say(what)
 
     def _say(self, what: str) -> None:
-        told = self._told
+        known = self._reported
         print(
-            f"{time.monotonic() - self._began:5.0f} s  {what}: {len(told.requests):,} requests acknowledged "
-            f"({dict(told.by_version)}), {told.crossed:,} turns went on at the other version, "
-            f"{told.broken} broken off, {len(told.problems)} problems",
+            f"{time.monotonic() - self._began:5.0f} s  {what}: {len(known.requests):,} requests acknowledged "
+            f"({dict(known.by_version)}), {known.crossed:,} turns went on at the other version, "
+            f"{known.broken} broken off, {len(known.problems)} problems",
             flush=True,
         )
 
@@ -120,11 +120,11 @@ class Trial:
         await self._for_a_while("a new one was killed, and an old one has its place")
         # By a machine of the other version than the one that died, at the same time.
         left = ((fleet.of(_NEW), unfinished), (fleet.of(_OLD), also))
-        told = await asyncio.gather(
+        reported = await asyncio.gather(
             *(until(lambda at=at, id=id: _is_failed(at, key, id), _FAILED_WITHIN_SECONDS) for at, id in left),  # type: ignore[misc]  # bound at once on purpose
             return_exceptions=True,
         )
-        self.problems += [f"a background response of a dead process: {each}" for each in told if each]
+        self.problems += [f"a background response of a dead process: {each}" for each in reported if each]
         await fleet.kill(three)
         await fleet.start(three.name, _NEW)
         await self._for_a_while("all are new")
@@ -132,8 +132,8 @@ class Trial:
     async def _look_at_all(self) -> None:
         """Every acknowledged response and turn, at a machine of each version that serves."""
         machines = {machine.version: machine for machine in self._fleet.serving()}
-        responses = list(self._told.responses.items())
-        sessions = [(key, name, list(words)) for (key, name), words in self._told.sessions.items()]
+        responses = list(self._reported.responses.items())
+        sessions = [(key, name, list(words)) for (key, name), words in self._reported.sessions.items()]
 
         async def look(machine: Machine, number: int) -> None:
             for id, (key, word) in responses[number::_LOOKS]:
@@ -141,7 +141,7 @@ class Trial:
                 if reply.status != 200 or word not in reply.body.decode():
                     self.problems.append(f"{machine}: {id}: {reply.status} {reply.body[:200]!r}")
             for key, name, words in sessions[number::_LOOKS]:
-                items = (await machine.told(key, "GET", f"/v1/sessions/{name}"))["items"]
+                items = (await machine.answer(key, "GET", f"/v1/sessions/{name}"))["items"]
                 text = msgspec.json.encode(items).decode()
                 places = [text.find(word) for word in words]
                 if -1 in places or places != sorted(places):
@@ -164,12 +164,12 @@ class Trial:
         outcomes = Counter(row.get("outcome", "open") for row in rows)
         if len(by_id) != len(rows):
             self.problems.append(f"{len(rows) - len(by_id)} rows of usage are there twice")
-        for id, tokens in self._told.requests.items():
+        for id, tokens in self._reported.requests.items():
             row = by_id.get(id)
             if row is None or row.get("outcome") != "ok":
                 self.problems.append(f"usage of {id}: {row and row.get('outcome')}")
             elif sum(row.get(kind, 0) for kind in _TOKENS) != tokens:
-                self.problems.append(f"usage of {id}: not the {tokens} tokens that its client was told")
+                self.problems.append(f"usage of {id}: not the {tokens} tokens that its client was sent")
         if outcomes["open"]:
             self.problems.append(f"{outcomes['open']} rows of usage are still open")
         print(f"the books: {len(rows):,} rows, {dict(outcomes)}")
@@ -177,12 +177,12 @@ class Trial:
 
 async def _unfinished(machine: Machine, key: str) -> str:
     body = {"model": "demo-anthropic", "input": "[[demo:hang]]", "background": True}
-    id: str = (await machine.told(key, "POST", "/v1/responses", body))["id"]
+    id: str = (await machine.answer(key, "POST", "/v1/responses", body))["id"]
     return id
 
 
 async def _is_failed(machine: Machine, key: str, id: str) -> bool:
-    return bool((await machine.told(key, "GET", f"/v1/responses/{id}"))["status"] == "failed")
+    return bool((await machine.answer(key, "GET", f"/v1/responses/{id}"))["status"] == "failed")
 
 
 async def trial(options: argparse.Namespace, folder: Path) -> list[str]:

@@ -42,7 +42,7 @@ async def chains(fleet: RollingFleet, one: Machine, other: Machine) -> None:
         }
         if last:
             body["previous_response_id"] = last
-        last = (await (one, other)[number % 2].told(key, "POST", "/v1/responses", body))["id"]
+        last = (await (one, other)[number % 2].answer(key, "POST", "/v1/responses", body))["id"]
     sent = fleet.sent_with(words[-1])
     assert all(word in sent for word in words), "the chain is not whole"
     shown = [await machine.ask(key, "GET", f"/v1/responses/{last}") for machine in (one, other)]
@@ -53,11 +53,13 @@ async def chains(fleet: RollingFleet, one: Machine, other: Machine) -> None:
 
 async def conversations(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     _, key = await fleet.new_key(one)
-    id = (await one.told(key, "POST", "/v1/conversations", {"metadata": {"made": "here"}}))["id"]
+    id = (await one.answer(key, "POST", "/v1/conversations", {"metadata": {"made": "here"}}))["id"]
     words = [_word() for _ in range(3)]
-    await other.told(key, "POST", "/v1/responses", {"model": GPT, "input": words[0], "conversation": id})
-    await one.told(key, "POST", "/v1/chat/completions", {**_chat(CHAT, _user(words[1])), "conversation": id})
-    await other.told(key, "POST", "/v1/gemini", {"model": CLAUDE, "input": words[2], "conversation": id})
+    await other.answer(key, "POST", "/v1/responses", {"model": GPT, "input": words[0], "conversation": id})
+    await one.answer(
+        key, "POST", "/v1/chat/completions", {**_chat(CHAT, _user(words[1])), "conversation": id}
+    )
+    await other.answer(key, "POST", "/v1/gemini", {"model": CLAUDE, "input": words[2], "conversation": id})
     assert all(word in fleet.sent_with(words[2]) for word in words)
     path = f"/v1/conversations/{id}/items?order=asc"
     shown = [await machine.ask(key, "GET", path) for machine in (one, other)]
@@ -71,15 +73,15 @@ async def sessions(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     session = {"x-wireglot-session": "trip"}
     words = [_word() for _ in range(4)]
     contents = {"contents": [{"role": "user", "parts": [{"text": words[2]}]}]}
-    await one.told(
+    await one.answer(
         key, "POST", "/v1/chat/completions", _chat(GEMINI, _user(f"[[demo:think]] {words[0]}")), session
     )
     said = {**_chat(CLAUDE, _user(words[1])), "max_tokens": 500}
-    await other.told(key, "POST", "/v1/messages", said, {**session, **_ANTHROPIC})
-    await one.told(key, "POST", "/v1beta/models/gpt%2Fsome-model:generateContent", contents, session)
-    await other.told(key, "POST", "/v1/responses", {"model": GEMINI, "input": words[3]}, session)
+    await other.answer(key, "POST", "/v1/messages", said, {**session, **_ANTHROPIC})
+    await one.answer(key, "POST", "/v1beta/models/gpt%2Fsome-model:generateContent", contents, session)
+    await other.answer(key, "POST", "/v1/responses", {"model": GEMINI, "input": words[3]}, session)
     assert all(word in fleet.sent_with(words[3]) for word in words)
-    shown = [await machine.told(key, "GET", "/v1/sessions/trip") for machine in (one, other)]
+    shown = [await machine.answer(key, "GET", "/v1/sessions/trip") for machine in (one, other)]
     assert shown[0]["items"] == shown[1]["items"]
 
 
@@ -93,29 +95,29 @@ async def sealed_envelopes(fleet: RollingFleet, one: Machine, other: Machine) ->
             "max_tokens": 4000,
             "thinking": {"type": "enabled", "budget_tokens": 1024},
         }
-        answer = await one.told(key, "POST", "/v1/messages", asked, _ANTHROPIC)
+        answer = await one.answer(key, "POST", "/v1/messages", asked, _ANTHROPIC)
         turns = [
             _user(say),
             {"role": "assistant", "content": answer["content"]},
             _user(f"[[demo:strict]] {word}"),
         ]
-        await other.told(key, "POST", "/v1/messages", {**asked, "messages": turns}, _ANTHROPIC)
+        await other.answer(key, "POST", "/v1/messages", {**asked, "messages": turns}, _ANTHROPIC)
         assert _SIGNED in fleet.sent_with(word), f"Anthropic's client lost the state of {model}"
     for model in (CLAUDE, GEMINI):
         word = _word()
         body = {"model": model, "store": False, "include": ["reasoning.encrypted_content"]}
-        answer = await one.told(key, "POST", "/v1/responses", {**body, "input": [_user(say)]})
+        answer = await one.answer(key, "POST", "/v1/responses", {**body, "input": [_user(say)]})
         items = [_user(say), *answer["output"], _user(f"[[demo:strict]] {word}")]
-        await other.told(key, "POST", "/v1/responses", {**body, "input": items})
+        await other.answer(key, "POST", "/v1/responses", {**body, "input": items})
         assert _SIGNED in fleet.sent_with(word), f"Responses' client lost the state of {model}"
     for model in (CLAUDE, GPT):
         word, path = _word(), f"/v1beta/models/{model.replace('/', '%2F')}:generateContent"
         think = {"thinkingConfig": {"includeThoughts": True}}
         first = {"role": "user", "parts": [{"text": say}]}
-        answer = await one.told(key, "POST", path, {"contents": [first], "generationConfig": think})
+        answer = await one.answer(key, "POST", path, {"contents": [first], "generationConfig": think})
         next_turn = {"role": "user", "parts": [{"text": f"[[demo:strict]] {word}"}]}
         contents = [first, answer["candidates"][0]["content"], next_turn]
-        await other.told(key, "POST", path, {"contents": contents, "generationConfig": think})
+        await other.answer(key, "POST", path, {"contents": contents, "generationConfig": think})
         assert _SIGNED in fleet.sent_with(word), f"Gemini's client lost the state of {model}"
 
 
@@ -125,25 +127,25 @@ async def reasoning_vault(fleet: RollingFleet, one: Machine, other: Machine) -> 
     for model in (CLAUDE, GEMINI):
         word = _word()
         say = _user(f"[[demo:think]] [[demo:tool look {{}}]] {word}")
-        answer = await one.told(key, "POST", "/v1/chat/completions", {**_chat(model, say), "tools": [tool]})
+        answer = await one.answer(key, "POST", "/v1/chat/completions", {**_chat(model, say), "tools": [tool]})
         message = answer["choices"][0]["message"]
         calls = [{name: call[name] for name in ("id", "type", "function")} for call in message["tool_calls"]]
         turn = {"role": "assistant", "content": message["content"], "tool_calls": calls}
         results = [{"role": "tool", "tool_call_id": call["id"], "content": "gold"} for call in calls]
         body = {**_chat(model, say, turn, *results, _user(f"[[demo:strict]] and {word}")), "tools": [tool]}
-        await other.told(key, "POST", "/v1/chat/completions", body)
+        await other.answer(key, "POST", "/v1/chat/completions", body)
         assert _SIGNED in fleet.sent_with(f"and {word}"), f"the vault has lost the state of {model}"
 
 
 async def client_keys(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     name, key = await fleet.new_key(one)
     path = f"/v1/admin/keys/{name}"
-    await other.told(ADMIN, "PATCH", path, {"models": ["demo"], "requests_per_minute": 50})
+    await other.answer(ADMIN, "PATCH", path, {"models": ["demo"], "requests_per_minute": 50})
     ask = _chat("demo-gemini", _user("hi"))
     await until(lambda: _has_status(one, key, ask, 404, 403))
-    shown = [await machine.told(ADMIN, "GET", path) for machine in (one, other)]
+    shown = [await machine.answer(ADMIN, "GET", path) for machine in (one, other)]
     assert shown[0] == shown[1]
-    rotated = (await one.told(ADMIN, "POST", f"{path}/rotate", {"overlap": 0}))["key"]
+    rotated = (await one.answer(ADMIN, "POST", f"{path}/rotate", {"overlap": 0}))["key"]
     await until(lambda: is_refused(other, key))
     assert not await is_refused(other, rotated)
     assert (await other.ask(ADMIN, "DELETE", path)).status == 200
@@ -188,8 +190,8 @@ async def budgets(fleet: RollingFleet, one: Machine, other: Machine) -> None:
 
 async def _used(machine: Machine, key: str, tokens: int) -> bool:
     """Whether all of it is in the books: another machine's last rows take a moment."""
-    told = await machine.told(key, "GET", "/v1/usage?group_by=key")
-    return bool(told["total"]["total_tokens"] == tokens)
+    reported = await machine.answer(key, "GET", "/v1/usage?group_by=key")
+    return bool(reported["total"]["total_tokens"] == tokens)
 
 
 async def concurrency(fleet: RollingFleet, one: Machine, other: Machine) -> None:
@@ -254,7 +256,7 @@ async def idempotency(fleet: RollingFleet, one: Machine, other: Machine) -> None
 async def background(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     _, key = await fleet.new_key(one)
     body = {"model": "demo-gemini", "input": "[[demo:slow 20ms]] hello", "background": True}
-    id = (await one.told(key, "POST", "/v1/responses", body))["id"]
+    id = (await one.answer(key, "POST", "/v1/responses", body))["id"]
     await until(lambda: _has_ended(other, key, id))
     shown = [await machine.ask(key, "GET", f"/v1/responses/{id}") for machine in (one, other)]
     assert shown[0].body == shown[1].body
@@ -263,13 +265,13 @@ async def background(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     again = await other.ask(key, "GET", f"/v1/responses/{id}?stream=true")
     assert again.body == streamed.body
     hanging = {**body, "input": "[[demo:hang]]"}
-    id = (await one.told(key, "POST", "/v1/responses", hanging))["id"]
-    assert (await other.told(key, "POST", f"/v1/responses/{id}/cancel"))["status"] == "cancelled"
-    assert (await one.told(key, "GET", f"/v1/responses/{id}"))["status"] == "cancelled"
+    id = (await one.answer(key, "POST", "/v1/responses", hanging))["id"]
+    assert (await other.answer(key, "POST", f"/v1/responses/{id}/cancel"))["status"] == "cancelled"
+    assert (await one.answer(key, "GET", f"/v1/responses/{id}"))["status"] == "cancelled"
 
 
 async def _has_ended(machine: Machine, key: str, id: str) -> bool:
-    return bool((await machine.told(key, "GET", f"/v1/responses/{id}"))["status"] == "completed")
+    return bool((await machine.answer(key, "GET", f"/v1/responses/{id}"))["status"] == "completed")
 
 
 def _id_in(stream: bytes) -> str:
@@ -281,20 +283,20 @@ async def summaries(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     _, key = await fleet.new_key(one)
     _, strange = await fleet.new_key(other)
     turns = [_user("My number is 7."), {"role": "assistant", "content": "Noted."}]
-    compacted = await one.told(
+    compacted = await one.answer(
         key, "POST", "/v1/responses/compact", {"model": "demo-anthropic", "input": turns}
     )
     word = _word()
     body = {"model": GPT, "store": False, "input": [*compacted["output"], _user(word)]}
-    await other.told(key, "POST", "/v1/responses", body)
+    await other.answer(key, "POST", "/v1/responses", body)
     assert "encrypted_content" not in fleet.sent_with(word)
     assert (await other.ask(strange, "POST", "/v1/responses", body)).status == 400
 
 
 async def wiping(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     name, key = await fleet.new_key(one)
-    id = (await one.told(key, "POST", "/v1/responses", {"model": "demo", "input": "hi"}))["id"]
-    await other.told(key, "GET", f"/v1/responses/{id}")
+    id = (await one.answer(key, "POST", "/v1/responses", {"model": "demo", "input": "hi"}))["id"]
+    await other.answer(key, "GET", f"/v1/responses/{id}")
     assert (await other.ask(ADMIN, "DELETE", f"/v1/admin/callers/{name}/data")).status == 200
     assert (await one.ask(key, "GET", f"/v1/responses/{id}")).status == 404
 

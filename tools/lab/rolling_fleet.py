@@ -43,7 +43,7 @@ class Machine:
         finally:
             link.close()
 
-    async def told(
+    async def answer(
         self, key: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Any:
         """What a request that must be answered is answered."""
@@ -113,7 +113,7 @@ class RollingFleet:
     async def new_key(self, machine: Machine, name: str = "", **limits: Any) -> tuple[str, str]:
         """A caller nobody has had before, and its key, known to every machine."""
         name = name or f"caller-{secrets.token_hex(6)}"
-        made = await machine.told(ADMIN, "POST", "/v1/admin/keys", {"name": name, **limits})
+        made = await machine.answer(ADMIN, "POST", "/v1/admin/keys", {"name": name, **limits})
         key: str = made["key"]
         for each in self.serving():
             await until(lambda each=each: _is(each, key, 200))  # type: ignore[misc]  # bound at once on purpose
@@ -124,7 +124,7 @@ class RollingFleet:
         for request in reversed(self.upstream.requests):
             if word.encode() in request.body:
                 return request.body.decode()
-        raise AssertionError(f"no provider was told {word}")
+        raise AssertionError(f"no provider was reported {word}")
 
     def _decide(self, request: Any) -> Behaviour | None:
         if any(model.encode() in request.body for model in self.exhausted):

@@ -27,7 +27,7 @@ class Acknowledged:
         self.sessions: dict[tuple[str, str], list[str]] = {}
         """By key and name: the words, in their order."""
         self.requests: dict[str, int] = {}
-        """By request id: the tokens that the client was told."""
+        """By request id: the tokens that the client was sent."""
         self.by_version: Counter[str] = Counter()
         self.crossed = 0
         """Turns that went on at another version than the one before them."""
@@ -36,11 +36,11 @@ class Acknowledged:
 
 
 class Caller:
-    def __init__(self, fleet: RollingFleet, key: str, chance: random.Random, told: Acknowledged) -> None:
+    def __init__(self, fleet: RollingFleet, key: str, chance: random.Random, reported: Acknowledged) -> None:
         self._fleet = fleet
         self._key = key
         self._chance = chance
-        self._told = told
+        self._reported = reported
         self._last = ""
         self._length = 0
         self._session = 0
@@ -54,10 +54,10 @@ class Caller:
             try:
                 await kind(f"word-{secrets.token_hex(8)}")
             except (OSError, asyncio.IncompleteReadError):
-                self._told.broken += 1  # its machine has left: nothing was acknowledged
+                self._reported.broken += 1  # its machine has left: nothing was acknowledged
                 await asyncio.sleep(_PAUSE_SECONDS)
             except Exception as problem:
-                self._told.problems.append(f"{kind.__name__}: {type(problem).__name__}: {problem}"[:500])
+                self._reported.problems.append(f"{kind.__name__}: {type(problem).__name__}: {problem}"[:500])
 
     async def _ask(
         self, path: str, body: Any, headers: dict[str, str] | None = None, machine: Machine | None = None
@@ -66,16 +66,16 @@ class Caller:
         self._version = machine.version
         reply = await machine.ask(self._key, "POST", path, body, headers)
         assert reply.status == 200, f"{machine}: {path}: {reply.status} {reply.body[:300]!r}"
-        self._told.by_version[machine.version] += 1
+        self._reported.by_version[machine.version] += 1
         return reply
 
     def _goes_on(self, what: str) -> None:
         if self._before.get(what, self._version) != self._version:
-            self._told.crossed += 1
+            self._reported.crossed += 1
         self._before[what] = self._version
 
     def _account(self, reply: Reply, tokens: int) -> None:
-        self._told.requests[reply.headers["x-wireglot-request-id"]] = tokens
+        self._reported.requests[reply.headers["x-wireglot-request-id"]] = tokens
 
     async def _stored(self, word: str) -> None:
         stream = self._chance.random() < 0.5
@@ -87,7 +87,7 @@ class Caller:
         assert word in msgspec.json.encode(response["output"]).decode(), "an answer to something else"
         self._length = self._length + 1 if "previous_response_id" in body else 1
         self._last = response["id"]
-        self._told.responses[self._last] = (self._key, word)
+        self._reported.responses[self._last] = (self._key, word)
         self._account(reply, response["usage"]["total_tokens"])
         self._goes_on("chain")
 
@@ -111,7 +111,7 @@ class Caller:
         else:
             reply = await self._ask("/v1/gemini", {"model": self._model(), "input": say["content"]}, headers)
             tokens = reply.json()["usageMetadata"]["totalTokenCount"]
-        self._told.sessions.setdefault((self._key, name), []).append(word)
+        self._reported.sessions.setdefault((self._key, name), []).append(word)
         self._account(reply, tokens)
         self._goes_on("session")
 
@@ -138,7 +138,7 @@ class Caller:
             return
         machine = self._chance.choice(self._fleet.serving())
         reply = await machine.ask(self._key, "GET", f"/v1/responses/{self._last}")
-        _, said = self._told.responses[self._last]
+        _, said = self._reported.responses[self._last]
         assert reply.status == 200, f"{machine}: {self._last}: {reply.status}"
         assert said in reply.body.decode(), f"{machine}: {self._last}: not what was said"
 

@@ -1,4 +1,5 @@
-"""Clients of one gateway that use all that it remembers, in every dialect, and note what they are told."""
+"""Clients of one gateway that use all that it remembers, in every dialect, and note what they are
+reported."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tools.lab.client_record import Account, ClientRecord, Exchange
 from tools.lab.link import Link, Reply
 from tools.lab.scenario_config import ADA, ADMIN, CHAT, CLAUDE, GEMINI, GPT, TIRED
-from tools.lab.told import Account, Exchange, Told
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 _ANTHROPIC: Final = {"anthropic-version": "2023-06-01"}
@@ -24,14 +25,14 @@ _PATIENCE_SECONDS: Final = 20.0
 class Clients:
     """Several callers, one request at a time each; requests that are never answered run beside them."""
 
-    def __init__(self, port: int, upstream: ScriptedUpstream, told: Told) -> None:
-        self.told = told
+    def __init__(self, port: int, upstream: ScriptedUpstream, reported: ClientRecord) -> None:
+        self.reported = reported
         self._port = port
         self._upstream = upstream
         self._links: dict[str, Link] = {}
         self._hanging: list[asyncio.Task[Reply]] = []
-        told.admin = ADMIN
-        told.keys["ada"] = ADA
+        reported.admin = ADMIN
+        reported.keys["ada"] = ADA
 
     def close(self) -> None:
         for link in self._links.values():
@@ -56,7 +57,7 @@ class Clients:
         await self._pages()
 
     async def when_the_store_has_it(self) -> None:
-        """What the ledger says of it is only told then."""
+        """What the ledger says of it is only reported then."""
         await self._fetch("a session", "ada", "/v1/sessions/trip")
         await self._fetch("another session", "ada", "/v1/sessions/diary")
         await self._fetch("sessions that are only named", "thrifty", "/v1/sessions")
@@ -64,11 +65,11 @@ class Clients:
     async def be_killed_in_the_middle(self, is_written: Callable[[], bool]) -> None:
         """Some are answered, which needs no store, and some are not when this ends. `is_written`: whether the
         journal has all of it."""
-        before = set(self.told.requests)
+        before = set(self.reported.requests)
         for number, (path, body, headers) in enumerate(_plain_requests()):
             reply = await self.ask("ada", "POST", path, body, headers)
             assert reply.status == 200, (number, reply)
-        self.told.unapplied = [id for id in self.told.requests if id not in before]
+        self.reported.unapplied = [id for id in self.reported.requests if id not in before]
         await self._hang("left", "/v1/messages", _messages("[[demo:hang]] nobody will know"), _ANTHROPIC)
         streamed = {"model": "demo-gemini", "input": "[[demo:hang]]", "stream": True, "store": False}
         await self._hang("left", "/v1/responses", streamed)
@@ -87,7 +88,7 @@ class Clients:
         """`counts`: whether an answer to a POST asked a model, and so is a row of usage."""
         link = self._links.get(caller)
         if link is None:
-            key = ADMIN if caller == "admin" else self.told.keys[caller]
+            key = ADMIN if caller == "admin" else self.reported.keys[caller]
             link = self._links[caller] = Link(self._port, key)
         reply = await link.ask(method, path, body, headers)
         while b"cannot be checked at the moment" in reply.body:  # a busy machine: the store was late
@@ -96,7 +97,7 @@ class Clients:
         dialect = _dialect(path)
         if counts and method == "POST" and reply.status == 200 and dialect:
             id = reply.headers["x-wireglot-request-id"]
-            self.told.requests[id] = Account(caller, dialect, _tokens(reply, dialect))
+            self.reported.requests[id] = Account(caller, dialect, _tokens(reply, dialect))
         return reply
 
     async def _asked(self, caller: str, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
@@ -107,7 +108,7 @@ class Clients:
     async def _fetch(self, name: str, caller: str, path: str) -> Any:
         reply = await self.ask(caller, "GET", path)
         assert reply.status == 200, (path, reply)
-        self.told.fetched.append(_exchange(name, caller, "GET", path, reply))
+        self.reported.fetched.append(_exchange(name, caller, "GET", path, reply))
         return reply.json() if "json" in reply.headers.get("content-type", "") else None
 
     async def _again(
@@ -115,8 +116,8 @@ class Clients:
     ) -> Reply:
         self._upstream.reset()
         reply = await self.ask(caller, "POST", path, body, headers)
-        told = _exchange(name, caller, "POST", path, reply, body, headers)
-        self.told.again.append(msgspec.structs.replace(told, sent=sent(self._upstream)))
+        reported = _exchange(name, caller, "POST", path, reply, body, headers)
+        self.reported.again.append(msgspec.structs.replace(reported, sent=sent(self._upstream)))
         return reply
 
     async def _keys(self) -> None:
@@ -130,16 +131,16 @@ class Clients:
         for name, limit in limits.items():
             made = await self.ask("admin", "POST", "/v1/admin/keys", {"name": name, **limit})
             assert made.status == 201, made
-            self.told.keys[name] = made.json()["key"]
+            self.reported.keys[name] = made.json()["key"]
         assert (await self.ask("admin", "DELETE", "/v1/admin/keys/leaver")).status == 200
-        self.told.shut["leaver"] = self.told.keys.pop("leaver")
+        self.reported.shut["leaver"] = self.reported.keys.pop("leaver")
         renewed = await self.ask("admin", "POST", "/v1/admin/keys/renewed/rotate", {"overlap": 0})
-        self.told.shut["renewed"], self.told.keys["renewed"] = (
-            self.told.keys["renewed"],
+        self.reported.shut["renewed"], self.reported.keys["renewed"] = (
+            self.reported.keys["renewed"],
             renewed.json()["key"],
         )
         await self._fetch("keys", "admin", "/v1/admin/keys")
-        for name in self.told.keys:
+        for name in self.reported.keys:
             await until(lambda name=name: self._opens(name))  # type: ignore[misc]  # bound at once on purpose
 
     async def _opens(self, caller: str) -> bool:
@@ -193,7 +194,7 @@ class Clients:
         item = {"type": "item_reference", "id": one["output"][-1]["id"]}
         body = {"model": "demo-gemini", "input": [item, ask], "store": False}
         await self._again("an item is referred to", "ada", "/v1/responses", body)
-        self.told.goes_on["response"] = two["id"]
+        self.reported.goes_on["response"] = two["id"]
 
     async def _conversation(self) -> None:
         begun = {
@@ -210,7 +211,7 @@ class Clients:
         )
         await self._fetch("a conversation", "ada", f"/v1/conversations/{id}")
         await self._fetch("its items", "ada", f"/v1/conversations/{id}/items?order=asc&limit=100")
-        self.told.goes_on["conversation"] = id
+        self.reported.goes_on["conversation"] = id
 
     async def _sessions(self) -> None:
         for turn, (path, body, headers) in enumerate(_session_turns()):
@@ -222,7 +223,7 @@ class Clients:
             "thrifty", "POST", "/v1/chat/completions", _chat("hello"), {"x-session-id": "grouped"}
         )
         assert grouped.status == 200, grouped
-        self.told.goes_on["session"] = "trip"
+        self.reported.goes_on["session"] = "trip"
 
     async def _sealed_reasoning(self) -> None:
         """Clients that bring a foreign model's state back in a field of their own."""
@@ -284,7 +285,9 @@ class Clients:
             await self._asked("thrifty", "/v1/chat/completions", body)
             if model in (CLAUDE, GEMINI):
                 # What was put back reached the provider: nobody else's vault has it.
-                assert sent(self._upstream)[0][1] != self.told.again[-1].sent[0][1], "the vault was not asked"
+                assert sent(self._upstream)[0][1] != self.reported.again[-1].sent[0][1], (
+                    "the vault was not asked"
+                )
 
     async def _idempotent_answers(self) -> None:
         think = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
@@ -306,7 +309,7 @@ class Clients:
             again = await self.ask("ada", "POST", path, body, headers, counts=False)
             assert again.headers.get("idempotent-replayed") == "true", again
             assert again.body == first.body
-            self.told.replayed.append(_exchange(path, "ada", "POST", path, first, body, headers))
+            self.reported.replayed.append(_exchange(path, "ada", "POST", path, first, body, headers))
 
     async def _compaction(self) -> None:
         turns = [
@@ -342,8 +345,8 @@ class Clients:
                 await self._fetch("its events", "ada", f"/v1/responses/{id}?stream=true&starting_after=2")
         unfinished = {"model": "demo-anthropic", "input": "[[demo:hang]]", "background": True}
         reply = await self.ask("left", "POST", "/v1/responses", unfinished, counts=False)
-        self.told.unfinished = reply.json()["id"]
-        self.told.crashed["left"] = 1
+        self.reported.unfinished = reply.json()["id"]
+        self.reported.crashed["left"] = 1
 
     async def _is_finished(self, id: str) -> bool:
         answer = await self.ask("ada", "GET", f"/v1/responses/{id}")
@@ -358,7 +361,7 @@ class Clients:
             reply = await self.ask("spent", "POST", "/v1/chat/completions", body)  # not settled yet
         assert reply.status == 429, reply
         assert reply.json()["error"]["code"] == "insufficient_quota", reply
-        self.told.refused.append(
+        self.reported.refused.append(
             _exchange("a spent budget", "spent", "POST", "/v1/chat/completions", reply, body)
         )
 
@@ -370,10 +373,10 @@ class Clients:
 
     async def _hang(self, caller: str, path: str, body: Any, headers: dict[str, str] | None = None) -> None:
         """A request that is never answered, on a connection of its own."""
-        link = Link(self._port, self.told.keys[caller])
+        link = Link(self._port, self.reported.keys[caller])
         self._links[f"{caller} {len(self._hanging)}"] = link
         self._hanging.append(asyncio.create_task(link.ask("POST", path, body, headers)))
-        self.told.crashed[caller] = self.told.crashed.get(caller, 0) + 1
+        self.reported.crashed[caller] = self.reported.crashed.get(caller, 0) + 1
 
     async def hung_up(self) -> None:
         """After the kill: none of those was answered."""
@@ -455,7 +458,7 @@ def _dialect(path: str) -> str:
 
 
 def _tokens(reply: Reply, dialect: str) -> int:
-    """What a client was told that its request used, input and output together."""
+    """What a client was sent as the usage of its request, input and output together."""
     if "json" not in reply.headers.get("content-type", ""):
         return -1
     answer = reply.json()

@@ -106,8 +106,8 @@ def _answer(status: int, way: str, said: str) -> bytes:
         "base64": base64.b64encode(said.encode()).decode(),
     }.get(way, said)
     kind, more = "application/json", ""
-    told = f'"message":"you sent {spelled}","type":"invalid_request_error","code":"{spelled[:200]}"'
-    body = f'{{"error":{{{told}}}}}'
+    text = f'"message":"you sent {spelled}","type":"invalid_request_error","code":"{spelled[:200]}"'
+    body = f'{{"error":{{{text}}}}}'
     if way == "html":
         kind, body = "text/html", f"<html><body>{said}</body></html>"
     elif way == "broken":
@@ -229,18 +229,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lab.secrets", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
-    run = Run("secrets", "planted secrets through every class of error and every sink", seed=told.seed)
+    arguments = parser.parse_args()
+    run = Run("secrets", "planted secrets through every class of error and every sink", seed=arguments.seed)
     tally: Counter[str] = Counter()
     hits: list[str] = []
     for log in ("json", "pretty"):
         with tempfile.TemporaryDirectory(prefix="secrets-") as work:
-            hits += asyncio.run(trial(told.seed, log, Path(work), tally))
+            hits += asyncio.run(trial(arguments.seed, log, Path(work), tally))
     for hit in sorted(set(hits))[:40]:
         print(hit, file=sys.stderr)
     run.counts.update(sorted(tally.items()))
     run.figure("hits", demanded="0", measured=len(hits), holds=not hits)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

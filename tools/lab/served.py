@@ -18,7 +18,7 @@ import msgspec
 from tools.bench import processes
 
 _START_SECONDS = 120
-"""Long, for a machine that is busy. How long it took is told to whoever measures it."""
+"""Long, for a machine that is busy. How long it took is reported to anyone who measures it."""
 
 
 class Tree(msgspec.Struct, frozen=True):

@@ -152,32 +152,34 @@ async def bomb(port: int, name: str, data: bytes, seen: Seen) -> None:
         return
     except OSError:
         status = b"closed"
-    told = status.decode() or "closed"
-    seen.tally[f"bomb {name}: {told}"] += 1
-    if told.isdigit() and int(told) >= 500 and int(told) not in _SHED:
-        seen.problems.append(f"{name}: {told}")
+    reported = status.decode() or "closed"
+    seen.tally[f"bomb {name}: {reported}"] += 1
+    if reported.isdigit() and int(reported) >= 500 and int(reported) not in _SHED:
+        seen.problems.append(f"{name}: {reported}")
 
 
-async def trial(told: argparse.Namespace, folder: Path, seen: Seen) -> None:
+async def trial(arguments: argparse.Namespace, folder: Path, seen: Seen) -> None:
     upstream = PacedUpstream()
     served = Served(folder, _CONFIG + config(await upstream.start()))
     await asyncio.to_thread(served.start)
-    clients = [asyncio.create_task(good(served.port, number, seen)) for number in range(told.good)]
+    clients = [asyncio.create_task(good(served.port, number, seen)) for number in range(arguments.good)]
     watch = asyncio.create_task(_watch(served, seen))
     await asyncio.sleep(10)
     seen.phase = "during"
-    kinds = ["idle"] * told.idle + [
-        kind for kind in ("slow head", "slow body", "deaf") for _ in range(told.slow)
+    kinds = ["idle"] * arguments.idle + [
+        kind for kind in ("slow head", "slow body", "deaf") for _ in range(arguments.slow)
     ]
     random.Random(1).shuffle(kinds)
     attackers = []
     for number, kind in enumerate(kinds):
-        attackers.append(asyncio.create_task(held(served.port, kind, told.seconds, seen)))
+        attackers.append(asyncio.create_task(held(served.port, kind, arguments.seconds, seen)))
         if number % 100 == 0:
             await asyncio.sleep(0.05)
     for name, data in bombs(served.port).items():
-        for _ in range(max(told.bombs // 10, 1)):
-            await asyncio.gather(*(bomb(served.port, name, data, seen) for _ in range(min(told.bombs, 10))))
+        for _ in range(max(arguments.bombs // 10, 1)):
+            await asyncio.gather(
+                *(bomb(served.port, name, data, seen) for _ in range(min(arguments.bombs, 10)))
+            )
     await asyncio.gather(*attackers)
     seen.phase = "after"
     await asyncio.sleep(10)
@@ -204,13 +206,13 @@ def main() -> int:
     parser.add_argument("--good", type=int, default=16)
     parser.add_argument("--bombs", type=int, default=50, help="of each kind")
     add_options(parser)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     run = Run("slow", "idle, slow and deaf clients, and bombs, beside good ones")
     seen = Seen()
     with tempfile.TemporaryDirectory(prefix="slow-") as work:
-        asyncio.run(trial(told, Path(work), seen))
+        asyncio.run(trial(arguments, Path(work), seen))
     run.tell(seen.problems)
     run.counts.update(sorted(seen.tally.items()))
     for phase, waits in seen.waits.items():
@@ -226,7 +228,7 @@ def main() -> int:
         measured=most,
         holds=most <= _MEMORY_MIB,
     )
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

@@ -32,16 +32,20 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path("tests/fixtures"))
     parser.add_argument("--only", default="", help="one pair")
     add_options(parser)
-    told = parser.parse_args()
-    run = Run("splits", "every 2-way split and 10,000 random splits of streams, all pairs", seed=told.seed)
-    progress = Progress("splits", f"{told.random} {told.seed} {told.folder} {told.only}", told.out)
+    arguments = parser.parse_args()
+    run = Run(
+        "splits", "every 2-way split and 10,000 random splits of streams, all pairs", seed=arguments.seed
+    )
+    progress = Progress(
+        "splits", f"{arguments.random} {arguments.seed} {arguments.folder} {arguments.only}", arguments.out
+    )
     pairs = {f"{source}-{target}": (source, target) for source, target in product(NAMES, NAMES)}
-    for piece in progress.left([name for name in pairs if told.only in ("", name)]):
+    for piece in progress.left([name for name in pairs if arguments.only in ("", name)]):
         source, target = pairs[piece]
-        chance = random.Random(f"{told.seed} {piece}")
-        cases = fixtures(told.folder, source, "streams")
+        chance = random.Random(f"{arguments.seed} {piece}")
+        cases = fixtures(arguments.folder, source, "streams")
         whole = {case.id: _translated([case.data], source, target) for case in cases}
-        for kind, case, pieces in _cuts(cases, chance, told.random):
+        for kind, case, pieces in _cuts(cases, chance, arguments.random):
             progress.counts[kind] += 1
             if _translated(pieces, source, target) != whole[case.id]:
                 progress.problems.append(
@@ -53,7 +57,7 @@ def main() -> int:
     differ = len(progress.problems)
     run.figure("streams that differ by how they were cut", demanded="0", measured=differ, holds=differ == 0)
     progress.end()
-    return run.write(told.out, seconds=progress.seconds)
+    return run.write(arguments.out, seconds=progress.seconds)
 
 
 def _cuts(

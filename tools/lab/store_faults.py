@@ -2,7 +2,7 @@
 
 1. The n-th operation on the disk fails, for n = 1, 2, 3 ... until a run comes through without meeting one:
    reads, writes, syncs, truncations, openings and deletions of the database, its WAL and the usage journal.
-   Once, or from then on until the disk is mended; with a half-written page; or for want of space.
+   Once, or from then on until the disk is repaired; with a half-written page; or for want of space.
 2. A gateway whose files may not grow (RLIMIT_FSIZE, as a full disk), under requests, until they may again.
 3. A database that is damaged: bytes changed, cut short, emptied; before a start, and while it is open.
 4. Clocks that jump, by seconds and by decades, forwards and back.
@@ -88,7 +88,7 @@ class Bench:
             await self._try(self._read_all)
             await self._try(lambda: self._drain(journal))
         await self._try(self._tidy)
-        self._trouble.mend()
+        self._trouble.repair()
         # From here on nothing fails any more: everything must go well, without a new start.
         await self._must(lambda: self._put("after"))
         await self._must(lambda: self._book(journal, "row-after"))
@@ -97,7 +97,7 @@ class Bench:
         await self._closed()
 
     async def found(self) -> None:
-        """Whoever comes next finds all of it."""
+        """The one that comes next finds all of it."""
         engine = await SqliteEngine.open(str(self._folder / "store.db"))
         for orphan in orphans(self._folder / "journal", "two"):
             for rows in orphan.rows():
@@ -190,7 +190,7 @@ class Bench:
                 return
 
     async def _must(self, work: Callable[[], Awaitable[None]]) -> None:
-        """The journal looks again after a moment, and a connection is made anew once: a few tries."""
+        """The journal looks again after a moment, and a connection is made again once: a few tries."""
         for _ in range(200):
             if await self._tried(work):
                 return
@@ -226,7 +226,7 @@ async def nth(at: int, way: Way, problems: list[str]) -> Trouble:
             trouble.arm(at, way)
             await bench.run()
         finally:
-            trouble.mend()
+            trouble.repair()
             disk.close()
         await bench.found()
     return trouble
@@ -408,21 +408,21 @@ async def _read_damaged(
     for id, body in said.items():
         found = await _typed(partial(documents.get, "t", "k", [id]), name, problems)
         if found is None:
-            outcome = "opened, and told when it was used"
+            outcome = "opened, and reported when it was used"
         elif any(each.body != body for each in found[0]):
             problems.append(f"{name}: a wrong value is handed out")
     for work in works:
         if await _typed(work, name, problems) is None:
-            outcome = "opened, and told when it was used"
+            outcome = "opened, and reported when it was used"
     if unreadable:
-        outcome = "opened, and told when it was used"
+        outcome = "opened, and reported when it was used"
     with suppress(StoreDown):
         await engine.close()
     return outcome
 
 
 async def _typed(work: Callable[[], Awaitable[T]], name: str, problems: list[str]) -> tuple[T] | None:
-    """What it gives; None: it was told as an error of the store."""
+    """What it gives; None: it was reported as an error of the store."""
     try:
         return (await work(),)
     except (StoreDown, StoreUnusable):
@@ -508,15 +508,15 @@ async def _jump(jumps: list[float], name: str, problems: list[str]) -> None:
         await engine.close()
 
 
-async def _run(told: argparse.Namespace, progress: Progress) -> None:
-    await every_operation(told.every, progress)
+async def _run(arguments: argparse.Namespace, progress: Progress) -> None:
+    await every_operation(arguments.every, progress)
     for piece in progress.left(("full disk", "damaged", "clocks")):
         if piece == "full disk":
-            await full_disk(progress, told.fillings)
+            await full_disk(progress, arguments.fillings)
         elif piece == "damaged":
-            await damaged(told.seed, told.damages, progress)
+            await damaged(arguments.seed, arguments.damages, progress)
         else:
-            await clocks(told.seed, told.damages // 4 + 1, progress)
+            await clocks(arguments.seed, arguments.damages // 4 + 1, progress)
         print(f"{piece}: {dict(progress.counts)}, {len(progress.problems)} wrong", flush=True)
 
 
@@ -527,20 +527,20 @@ def main() -> int:
     parser.add_argument("--fillings", type=int, default=5, help="times that the disk is full")
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     run = Run(
         "store_faults",
         "the n-th I/O operation of the store fails, n = 1, 2, 3 ...; disk full; file damaged; clock jumps",
-        seed=told.seed,
+        seed=arguments.seed,
     )
-    options = f"{told.every} {told.damages} {told.fillings} {told.seed}"
-    progress = Progress("store_faults", options, told.out)
-    # A failure within SQLite that it can do without is told by apsw on stderr, and is no news here.
+    options = f"{arguments.every} {arguments.damages} {arguments.fillings} {arguments.seed}"
+    progress = Progress("store_faults", options, arguments.out)
+    # A failure within SQLite that it can do without is reported by apsw on stderr, and is no news here.
     sys.unraisablehook = lambda _: None
-    asyncio.run(_run(told, progress))
+    asyncio.run(_run(arguments, progress))
     run.tell(progress.problems)
     run.counts.update(progress.counts)
-    run.unfinished = told.every > 1
+    run.unfinished = arguments.every > 1
     lost = sum("lost" in problem or "not found" in problem for problem in progress.problems)
     run.figure("acknowledged and lost", demanded="0", measured=lost, holds=lost == 0)
     stuck = sum("recover" in problem or "hangs" in problem for problem in progress.problems)
@@ -548,7 +548,7 @@ def main() -> int:
     wrong = len(progress.problems)
     run.figure("crashes, untyped errors, and all else wrong", demanded="0", measured=wrong, holds=wrong == 0)
     progress.end()
-    return run.write(told.out, seconds=progress.seconds)
+    return run.write(arguments.out, seconds=progress.seconds)
 
 
 if __name__ == "__main__":

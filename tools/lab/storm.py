@@ -3,7 +3,7 @@ and how soon is everybody served again?
 
     python -m tools.lab.storm [--clients 500] [--outage 60] [--well 30]
 
-Half of the clients wait as long as they are told, the others come back every second. It runs twice: as
+Half of the clients wait as long as they are asked to, the others come back every second. It runs twice: as
 configured, and with a breaker that never opens, so that the budget of retries alone must hold.
 """
 

@@ -83,16 +83,16 @@ async def read(port: int, number: int, words: int, pause_ms: int, held: Held, *,
 
 
 async def read_on(
-    port: int, number: int, words: tuple[int, int], end: float, told: argparse.Namespace, held: Held
+    port: int, number: int, words: tuple[int, int], end: float, arguments: argparse.Namespace, held: Held
 ) -> None:
     """One stream behind the other. `words`: of the first, and of those behind it."""
     next_words, each = words
-    while (left := int((end - time.monotonic()) * 1000 / told.pause_ms)) > 0:
-        await read(port, number, min(next_words, left), told.pause_ms, held)
+    while (left := int((end - time.monotonic()) * 1000 / arguments.pause_ms)) > 0:
+        await read(port, number, min(next_words, left), arguments.pause_ms, held)
         next_words = each
 
 
-async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
+async def trial(arguments: argparse.Namespace, folder: Path, held: Held) -> None:
     upstream = PacedUpstream()
     port = await upstream.start()
     limits = "[limits]\nrequests_per_key = 0\n"
@@ -100,22 +100,22 @@ async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
     await asyncio.to_thread(served.start)
     held.tally["asked before, to fill what is kept"] = await fill(served.port)
     others = Others(served.port, served.pid)
-    each = int(min(told.each_minutes, told.minutes) * 60_000 / told.pause_ms)
+    each = int(min(arguments.each_minutes, arguments.minutes) * 60_000 / arguments.pause_ms)
     asked_before = upstream.asked
-    end = time.monotonic() + told.minutes * 60
+    end = time.monotonic() + arguments.minutes * 60
     tasks = []
-    for number in range(told.streams):
+    for number in range(arguments.streams):
         # One of a single word would end in a whole text that looks like that word.
         first = max(each * (number % _STAGGERED + 1) // _STAGGERED, 2)
-        tasks.append(asyncio.create_task(read_on(served.port, number, (first, each), end, told, held)))
+        tasks.append(asyncio.create_task(read_on(served.port, number, (first, each), end, arguments, held)))
         if number % _OPENED_AT_ONCE == 0:
             await asyncio.sleep(0.1)
-    while upstream.asked < asked_before + told.streams:
+    while upstream.asked < asked_before + arguments.streams:
         await asyncio.sleep(0.1)
     print(f"{upstream.open} streams are open", flush=True)
     others.waited()
     began = time.monotonic()
-    warm = began + each * told.pause_ms / 1000
+    warm = began + each * arguments.pause_ms / 1000
     try:
         while time.monotonic() + _SAMPLE_SECONDS < end:
             await asyncio.sleep(_SAMPLE_SECONDS)
@@ -171,11 +171,11 @@ def main() -> int:
     parser.add_argument("--pause-ms", type=int, default=500)
     parser.add_argument("--each-minutes", type=float, default=3.0, help="that a stream takes")
     add_options(parser)
-    told = parser.parse_args()
-    run = Run("streams", f"{told.streams:,} streams x 2 events a second, {told.minutes:g} minutes")
+    arguments = parser.parse_args()
+    run = Run("streams", f"{arguments.streams:,} streams x 2 events a second, {arguments.minutes:g} minutes")
     held = Held()
     with tempfile.TemporaryDirectory(prefix="streams-") as work:
-        asyncio.run(trial(told, Path(work), held))
+        asyncio.run(trial(arguments, Path(work), held))
     run.tell(held.problems)
     run.counts.update(held.tally)
     run.figure(
@@ -186,7 +186,7 @@ def main() -> int:
     )
     judge_memory(run, held.memory)
     judge_waits(run, held.waits, _STALL_SECONDS)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ def rate(metric: str, by: str = "", **labels: str) -> str:
 
 
 def chosen(metric: str, **labels: str) -> str:
-    told = "".join(f', {name}=~"{value}"' for name, value in labels.items())
-    return f"wireglot_{metric}{{{HERE}{told}}}"
+    text = "".join(f', {name}=~"{value}"' for name, value in labels.items())
+    return f"wireglot_{metric}{{{HERE}{text}}}"
 
 
 def quantile(part: float, metric: str, by: str = "") -> str:
@@ -156,7 +156,7 @@ ROWS: Final = (
                 "Open breakers",
                 "none",
                 (f"max by (route) ({chosen('breaker_open')})", "{{route}}"),
-                about="Routes that are given a rest, since they failed.",
+                about="Routes whose circuit breaker is open after failures.",
             ),
         ),
     ),

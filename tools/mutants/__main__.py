@@ -124,9 +124,9 @@ class _Bench:
         return survivors, len(sample)
 
     def _tests_of(self, mutant: Mutant, reach: Reach) -> list[str]:
-        """The tests that run a line. A table at the top of a file is run by whoever imports it first: there,
-        those that run a line with its name, in any file, or stand in a file that names it. Those that are
-        likeliest to notice come first."""
+        """The tests that run a line. A table at the top of a file is run by the one that imports it first:
+        there, those that run a line with its name, in any file, or stand in a file that names it. Those that
+        are likeliest to notice come first."""
         reached = reach.lines
         lines = reached.get(mutant.file, {})
         name, tests = mutant.change.name, set[str]()

@@ -23,7 +23,7 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Sub: ast.Add,
     ast.Mult: ast.Add,
 }
-_TOLD = frozenset(
+_REPORTED = frozenset(
     {"Loss", "detail", "message", "fail", "broken", "debug", "info", "warning", "error", "exception", "help"}
 )
 """Calls and keywords whose texts are for people: their wording is not what tests are for."""
@@ -108,7 +108,7 @@ class _Finder:
                 return
             case ast.Assign(targets=[ast.Name(id=name)]) if name in _NO_TABLES:
                 return
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))) if name in _TOLD:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))) if name in _REPORTED:
                 return
             case ast.Expr(value=ast.Constant()):
                 return
@@ -166,8 +166,8 @@ class _Finder:
             # The last words of a loss, and all of an error or a log line, are wording.
             if name in _TYPED:
                 return
-            yield from node.args[:3] if name == "Loss" else [] if name in _TOLD else node.args
-            yield from (each.value for each in node.keywords if each.arg not in _TOLD)
+            yield from node.args[:3] if name == "Loss" else [] if name in _REPORTED else node.args
+            yield from (each.value for each in node.keywords if each.arg not in _REPORTED)
             return
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):

@@ -1,4 +1,4 @@
-"""Draw the pictures of the pages anew: python -m tools.pictures."""
+"""Draw the pictures of the pages again: python -m tools.pictures."""
 
 from __future__ import annotations
 

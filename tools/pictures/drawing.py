@@ -1,7 +1,7 @@
 """A small kit for pictures made of text in boxes: SVG, for light and dark pages, and for screen readers.
 
 Every picture has a ground of its own, so that it is readable where the page's colours are not the system's.
-What colour tells is told by form as well: what changed is underlined, what is lost is struck out.
+What colour tells is reported by form as well: what changed is underlined, what is lost is struck out.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _forwarded() -> str:
         _WIDTH,
     )
     got = splice(SENT.encode(), {"model": encode("kimi-k3")}).decode()
-    told = splice(ANSWERED.encode(), {"model": encode(_ASKED)}).decode()
+    reported = splice(ANSWERED.encode(), {"model": encode(_ASKED)}).decode()
     end = _pair(
         picture,
         _LEFT,
@@ -72,12 +72,12 @@ def _forwarded() -> str:
     end = _pair(
         picture,
         end + _GAP,
-        ("Claude Code is told", mark(told.splitlines(), f'"{_ASKED}"', "changed")),
+        ("Claude Code receives", mark(reported.splitlines(), f'"{_ASKED}"', "changed")),
         ("Kimi answers, in Messages", mark(ANSWERED.splitlines(), '"kimi-k3"', "changed")),
         ("the same bytes,", "another name"),
         home=True,
     )
-    picture.words(_LEFT, end + _GAP, "Nothing is written anew: spaces, 1.0 and fields of tomorrow stay.")
+    picture.words(_LEFT, end + _GAP, "Nothing is written again: spaces, 1.0 and fields of tomorrow stay.")
     return picture.svg()
 
 
@@ -102,7 +102,7 @@ def _translated() -> str:
         "A request that is translated",
         "Claude Code sends a Messages request with a cache marker. Gemini speaks another dialect, so the "
         "request is parsed, fitted to what the provider takes, and written as generateContent. The cache "
-        "marker has no place there: it is a loss, and told. The answer is read, judged and written as "
+        "marker has no place there: it is a loss, and reported. The answer is read, judged and written as "
         "Messages.",
         _WIDTH,
     )
@@ -124,12 +124,12 @@ def _translated() -> str:
     end = picture.panel(
         _LEFT, end + _GAP, _WIDTH - 2 * _LEFT, "What did not cross, as the answer tells it", losses, "own"
     )
-    told = {key: value for key, value in back.value.items() if value is not None}
-    told["model"] = _ASKED  # the gateway tells Messages clients the name that they asked for
+    reported = {key: value for key, value in back.value.items() if value is not None}
+    reported["model"] = _ASKED  # the gateway tells Messages clients the name that they asked for
     _pair(
         picture,
         end + _GAP,
-        ("Claude Code is told", laid_out(told, _LETTERS)),
+        ("Claude Code receives", laid_out(reported, _LETTERS)),
         ("Gemini answers", laid_out(_ANSWER, _LETTERS)),
         ("read", "judge", "write"),
         home=True,
@@ -193,12 +193,12 @@ def _tool_call() -> str:
         ("an id is made", "the signature", "is sealed"),
         home=True,
     )
-    told = ["…the two blocks of step 2, as they were, then", *laid_out(shortened(result), _LETTERS)]
+    reported = ["…the two blocks of step 2, as they were, then", *laid_out(shortened(result), _LETTERS)]
     got = [line for turn in again[1:] for part in turn["parts"] for line in laid_out(part, _LETTERS)]
     _pair(
         picture,
         end + _GAP,
-        ("3  Claude Code sends the result", mark(told, shown_id, "changed")),
+        ("3  Claude Code sends the result", mark(reported, shown_id, "changed")),
         ("Gemini gets its own call back, and the result", mark(got, f'"{_SIGNATURE}"', "sealed")),
         ("the seal", "is opened", "by id: which call"),
     )
@@ -250,9 +250,9 @@ def _stream() -> str:
             begun = True
             picture.rule(top + 12, "commit point: from here on a failure is an error event")
             top += _GAP
-        told = _told(held) if begun else ["nothing yet"]
+        reported = _reported(held) if begun else ["nothing yet"]
         held = b"" if begun else held
-        rows = (_chunk_lines(chunk), [_event(event) for event in events], told)
+        rows = (_chunk_lines(chunk), [_event(event) for event in events], reported)
         ends = [
             picture.panel(x, top, width, head, lines, "own" if column == 1 else "panel")
             for column, ((x, width), head, lines) in enumerate(zip(_COLUMNS, _HEADS, rows, strict=True))
@@ -293,7 +293,7 @@ def _event(event: Event) -> str:
             return type(event).__name__
 
 
-def _told(written: bytes) -> list[str]:
+def _reported(written: bytes) -> list[str]:
     lines = []
     for frame in written.decode().split("\n\n"):
         if not frame.strip():

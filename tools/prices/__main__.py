@@ -1,4 +1,4 @@
-"""Write the catalog's list of prices anew from a dump of the registry (`make prices` makes both).
+"""Write the catalog's list of prices again from a dump of the registry (`make prices` makes both).
 
     python -m tools.prices DUMP.json [--today 2026-11-16]
 

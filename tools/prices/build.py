@@ -73,14 +73,14 @@ def written(prices: PriceList) -> str:
     for name, entries in prices.providers.items():
         lines = ",\n".join(f"      {msgspec.json.encode(entry).decode()}" for entry in entries)
         parts.append(f'    "{name}": [\n{lines}\n    ]')
-    told = ",\n".join(parts)
+    text = ",\n".join(parts)
     windows = []
     for name, models in prices.contexts.items():
         lines = ",\n".join(f'      "{model}": {tokens}' for model, tokens in models.items())
         windows.append(f'    "{name}": {{\n{lines}\n    }}')
     contexts = ",\n".join(windows)
     head = f'"registry": "{prices.registry}",\n  "version": "{prices.version}",\n  "date": "{prices.date}"'
-    return f'{{\n  {head},\n  "providers": {{\n{told}\n  }},\n  "contexts": {{\n{contexts}\n  }}\n}}\n'
+    return f'{{\n  {head},\n  "providers": {{\n{text}\n  }},\n  "contexts": {{\n{contexts}\n  }}\n}}\n'
 
 
 def live(spec: ProviderSpec) -> list[str]:

@@ -62,13 +62,13 @@ def main() -> int:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wireglot-probe"
     parser.add_argument("--cache", type=Path, default=cache, help="where their packages are kept")
     parser.add_argument("--write", type=Path, default=FIGURES, help="where the figures are written")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     peers: list[dict[str, Any]] = []
     status = 0
-    for name in told.recipe or DEFAULT:
+    for name in arguments.recipe or DEFAULT:
         recipe = read(name)
         try:
-            installed = install(recipe, told.cache)
+            installed = install(recipe, arguments.cache)
         except BadRecipe as fault:  # the others can still be measured
             print(f"{recipe.name} cannot be had here: {fault}", file=sys.stderr)
             status = 1
@@ -78,7 +78,7 @@ def main() -> int:
         peers.append(peer)
         for run in probe(recipe, installed):
             peer["runs"].append(run)
-            told.write.write_bytes(_figures(peers))  # as soon as it is there: all of them take a while
+            arguments.write.write_bytes(_figures(peers))  # as soon as it is there: all of them take a while
     return status
 
 

@@ -105,14 +105,14 @@ def install(recipe: Recipe, cache: Path) -> Installed:
         return Installed(venv, None, _run([str(venv / "bin" / "python"), "-c", code]).strip())
     if recipe.npm:
         folder = cache / recipe.name
-        told = [*recipe.npm, *(f"{name} {version}" for name, version in recipe.overrides.items())]
-        if _is_new(folder, told):
+        reported = [*recipe.npm, *(f"{name} {version}" for name, version in recipe.overrides.items())]
+        if _is_new(folder, reported):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             about = json.dumps({"overrides": recipe.overrides})
             (folder / "package.json").write_text(about, encoding="utf-8")
             _run(["npm", "install", "--silent", "--no-audit", "--no-fund", *recipe.npm], folder)
-            _mark(folder, told)
+            _mark(folder, reported)
         name = recipe.npm[0]
         name = name[: name.rindex("@")] if "@" in name[1:] else name
         described = folder / "node_modules" / name / "package.json"
@@ -120,10 +120,10 @@ def install(recipe: Recipe, cache: Path) -> Installed:
         return Installed(None, folder / "node_modules", version)
     if recipe.source is not None:
         folder = cache / recipe.name
-        told = [recipe.source.commit, *(" ".join(step) for step in recipe.source.build)]
-        if _is_new(folder, told):
+        reported = [recipe.source.commit, *(" ".join(step) for step in recipe.source.build)]
+        if _is_new(folder, reported):
             _build(recipe.source, folder)
-            _mark(folder, told)
+            _mark(folder, reported)
         return Installed(None, None, recipe.source.tag.rpartition("/")[2].removeprefix("v"), folder)
     from wireglot import __version__
 

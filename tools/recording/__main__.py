@@ -1,4 +1,4 @@
-"""Record the README's terminal anew: `make recording`.
+"""Record the README's terminal again: `make recording`.
 
     python -m tools.recording [--write docs/pictures/recording.svg]
 
@@ -32,7 +32,7 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Nothing of whoever records, but the programs."""
+    """Nothing of the one that records, but the programs."""
     packages: tuple[Package, ...] = (CLAUDE_CODE, GEMINI_CLI)
     programs = [str(Path(sys.executable).parent), *(str(package.binaries) for package in packages)]
     return {

@@ -20,12 +20,12 @@ _WAIT_SECONDS: Final = 1.2
 def shortened(all_written: Sequence[Sequence[Written]]) -> list[list[Written]]:
     """The same bytes of all terminals at the times of the picture, which begins at 0."""
     times = sorted(one.seconds for written in all_written for one in written)
-    told: dict[float, float] = {}
+    reported: dict[float, float] = {}
     now, before = 0.0, times[0] if times else 0.0
     for seconds in times:
         now += min(seconds - before, _WAIT_SECONDS)
-        told[seconds], before = now, seconds
-    return [[Written(told[one.seconds], one.data) for one in written] for written in all_written]
+        reported[seconds], before = now, seconds
+    return [[Written(reported[one.seconds], one.data) for one in written] for written in all_written]
 
 
 def frames(written: Iterable[Written], columns: int, lines: int) -> list[Frame]:

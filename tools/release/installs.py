@@ -39,10 +39,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.release.installs", description=__doc__)
     parser.add_argument("--wheel", type=Path)
     parser.add_argument("--only", choices=VERSIONS)
-    told = parser.parse_args()
-    wheel: Path = (told.wheel or _newest_wheel()).resolve()
+    arguments = parser.parse_args()
+    wheel: Path = (arguments.wheel or _newest_wheel()).resolve()
     found = {version: path for version in VERSIONS if (path := python(version)) is not None}
-    wanted = [told.only] if told.only else list(found)
+    wanted = [arguments.only] if arguments.only else list(found)
     try:
         for version in wanted:
             with tempfile.TemporaryDirectory(prefix="installs-") as work:

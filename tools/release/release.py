@@ -49,21 +49,21 @@ def main() -> int:
     parser.add_argument(
         "--old-proofs", action="store_true", help="release with proofs of older code, and say so"
     )
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        check_version(told.version, current_version(ROOT))
+        check_version(arguments.version, current_version(ROOT))
         if _git(ROOT, "status", "--porcelain"):
             raise Refused("there are changes that are not committed")
         if old := old_proofs():
             listed = f"proofs made before changes in what they cover: {', '.join(old)} (make lab soak)"
-            if told.write and not told.old_proofs:
+            if arguments.write and not arguments.old_proofs:
                 raise Refused(f"{listed}; --old-proofs releases all the same")
             print(listed)
-        if told.write:
-            _release(ROOT, told.version, build=not told.no_build)
+        if arguments.write:
+            _release(ROOT, arguments.version, build=not arguments.no_build)
             print("now: .ci/run, then git push --follow-tags, then upload dist/")
         else:
-            _rehearse(told.version, build=not told.no_build)
+            _rehearse(arguments.version, build=not arguments.no_build)
     except Refused as problem:
         print(f"no release: {problem}", file=sys.stderr)
         return 2
@@ -156,11 +156,11 @@ def check_built(folder: Path, version: str) -> None:
     if wheel is None or not sdist.exists():
         raise RuntimeError(f"no wheel, or no sdist, of {version} was built")
     with zipfile.ZipFile(wheel) as opened:
-        told = opened.read(f"wireglot-{version}.dist-info/METADATA").decode()
+        reported = opened.read(f"wireglot-{version}.dist-info/METADATA").decode()
     with tarfile.open(sdist) as packed:
         member = packed.extractfile(f"wireglot-{version}/PKG-INFO")
         assert member is not None
-        for text in (told, member.read().decode()):
+        for text in (reported, member.read().decode()):
             if f"\nVersion: {version}\n" not in text:
                 raise RuntimeError(f"what was built does not say that it is {version}")
 

@@ -3,7 +3,7 @@
     python -m tools.release.sbom --python ENVIRONMENT/bin/python --out dist/wireglot.cdx.json
 
 The environment is one into which the lock and the package have been installed and nothing else. What is in it
-and not in the lock, or the other way round, is told. Exit status 1 then.
+and not in the lock, or the other way round, is reported. Exit status 1 then.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.release.sbom", description=__doc__)
     parser.add_argument("--python", required=True, help="of the environment to describe")
     parser.add_argument("--out", type=Path, default=Path("dist/wireglot.cdx.json"))
-    told = parser.parse_args()
-    told.out.parent.mkdir(parents=True, exist_ok=True)
-    made = [sys.executable, "-m", "cyclonedx_py", "environment", told.python, "--output-reproducible"]
-    subprocess.run([*made, "--output-format", "JSON", "-o", str(told.out)], check=True)
-    bill = msgspec.json.decode(told.out.read_bytes())
+    arguments = parser.parse_args()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    made = [sys.executable, "-m", "cyclonedx_py", "environment", arguments.python, "--output-reproducible"]
+    subprocess.run([*made, "--output-format", "JSON", "-o", str(arguments.out)], check=True)
+    bill = msgspec.json.decode(arguments.out.read_bytes())
     described = {name(each["name"]): each["version"] for each in bill["components"]}
     problems = differences(described, locked(LOCK.read_text(encoding="utf-8")))
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{told.out}: {len(described)} components")
+    print(f"{arguments.out}: {len(described)} components")
     return 1 if problems else 0
 
 

@@ -2,7 +2,7 @@
 
     python -m tools.release.wheel [--out dist]
 
-Both must be the same bytes: whoever has the commit can check that what was published holds nothing else. A
+Both must be the same bytes: anyone who has the commit can check that what was published holds nothing else. A
 wheel that runs something when it is installed or when Python starts (`.pth`) is refused. Exit status 1
 otherwise.
 """

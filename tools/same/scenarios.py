@@ -208,7 +208,7 @@ def faults(upstream: str, recorder: Recorder) -> None:
 
 
 def _spare(recorder: Recorder, upstream: str) -> str:
-    """A route with an unused key: one that was refused, or told to wait, rests for a while."""
+    """A route with an unused key: one that was refused, or asked to wait, rests for a while."""
     number = recorder.spares[upstream] = recorder.spares.get(upstream, -1) + 1
     assert number < _SPARES, f"{upstream} has no more spare routes"
     return f"{upstream}-{number}/model-1"

@@ -78,7 +78,7 @@ def _rows(endpoint: Endpoint) -> Iterator[Row]:
 
 def unread_words(endpoint: Endpoint) -> Iterator[str]:
     """Words of the SDK's enumerations that fare like a word that nobody knows, as `structure.field=word`: of
-    those fields whose words are told apart at all."""
+    those fields whose words are distinguished at all."""
     for structure, place in places(endpoint.root, endpoint.echoes).items():
         for field, hint in fields_of(structure).items():
             words = list(dict.fromkeys(words_of(hint)))
@@ -210,16 +210,16 @@ def _new_outcome(endpoint: Endpoint, target: DialectName, body: Document) -> Out
 def _verdict(there: Outcome, gone: Outcome, ladder: list[Outcome]) -> Verdict:
     if there.refused:
         return "refused"
-    told = set(there.losses) - set(gone.losses)
+    reported = set(there.losses) - set(gone.losses)
     if there.value != gone.value:
-        return "bent" if told else "mapped"
+        return "bent" if reported else "mapped"
     if set(there.losses) != set(gone.losses) or any(
-        _was_told(there, without, "dropped") for without in ladder
+        _was_reported(there, without, "dropped") for without in ladder
     ):
         return "declared"
-    return "bent" if any(_was_told(there, without, "approximated") for without in ladder) else "silent"
+    return "bent" if any(_was_reported(there, without, "approximated") for without in ladder) else "silent"
 
 
-def _was_told(there: Outcome, without: Outcome, action: Action) -> bool:
-    """Whether a structure around the field is told as lost or bent, and the field with it."""
+def _was_reported(there: Outcome, without: Outcome, action: Action) -> bool:
+    """Whether a structure around the field is reported as lost or bent, and the field with it."""
     return any(loss.action == action for loss in set(there.losses) - set(without.losses))

@@ -54,7 +54,7 @@ class _Loaded(HTMLParser):
         wanted = _LOADS.get(tag)
         given = dict(attrs)
         if tag == "link" and given.get("rel") in ("index", "search", "next", "prev", "canonical"):
-            return  # told, not loaded
+            return  # reported, not loaded
         place = given.get(wanted) if wanted else None
         if place:
             self.places.append(place)

@@ -41,8 +41,8 @@ class Section(msgspec.Struct, frozen=True):
 
 def sections(docs: Path = DOCS, file: Path = FILE) -> tuple[Section, ...]:
     """Those that have pages. A name must be there; a pattern stands for what is, and is named nowhere."""
-    told = tomllib.loads(file.read_text(encoding="utf-8"))["section"]
-    entries = [entry for section in told for entry in section["pages"]]
+    reported = tomllib.loads(file.read_text(encoding="utf-8"))["section"]
+    entries = [entry for section in reported for entry in section["pages"]]
     reader = _Reader(docs, {name for entry in entries for name in (entry["page"], *entry.get("below", ()))})
     found = tuple(
         Section(
@@ -50,7 +50,7 @@ def sections(docs: Path = DOCS, file: Path = FILE) -> tuple[Section, ...]:
             section["about"],
             tuple(page for entry in section["pages"] for page in reader.pages(entry)),
         )
-        for section in told
+        for section in reported
     )
     return tuple(section for section in found if section.pages)
 
@@ -92,8 +92,8 @@ def title_of(text: str) -> str:
 
 def _lines(page: Page) -> Iterator[str]:
     """A page called README lists what hangs below it itself."""
-    told = f": {page.about}" if page.about else ""
-    yield f"- [{page.title}]({page.path}){told}"
+    text = f": {page.about}" if page.about else ""
+    yield f"- [{page.title}]({page.path}){text}"
     if Path(page.path).name != HOME:
         for below in page.below:
             yield f"  - [{below.title}]({below.path})"

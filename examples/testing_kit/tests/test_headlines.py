@@ -32,7 +32,7 @@ def test_an_overloaded_provider_is_asked_again(upstream: ScriptedUpstream) -> No
     assert len(upstream.requests) == 2
 
 
-def test_a_provider_that_stays_broken_is_told(upstream: ScriptedUpstream) -> None:
+def test_a_provider_that_stays_broken_is_reported(upstream: ScriptedUpstream) -> None:
     upstream.next(Behaviour(error=500))
     with pytest.raises(InternalServerError):
         headline("Rain in Oslo", client(upstream.url, retries=0))

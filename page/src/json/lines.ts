@@ -48,7 +48,7 @@ function quoted(text: string): string {
 export function linesOf(value: Json, shape: Shape): Line[] {
   const lines: Line[] = [];
 
-  const told = (pointer: string, depth: number) => {
+  const reported = (pointer: string, depth: number) => {
     for (const loss of shape.losses.get(pointer) ?? [])
       lines.push({ pointer, depth, kind: "loss", text: loss.detail ?? "", loss, comma: false });
   };
@@ -61,16 +61,16 @@ export function linesOf(value: Json, shape: Shape): Line[] {
       const [left, right] = isList ? ["[", "]"] : ["{", "}"];
       if (!size) {
         lines.push({ pointer, depth, kind: "leaf", name, text: left + right, comma });
-        told(pointer, depth);
+        reported(pointer, depth);
         return;
       }
       if (!unfolded(shape, pointer, depth, size)) {
         lines.push({ pointer, depth, kind: "folded", name, text: `${left} ${glance(each)} ${right}`, comma });
-        told(pointer, depth);
+        reported(pointer, depth);
         return;
       }
       lines.push({ pointer, depth, kind: "open", name, text: left, comma: false });
-      told(pointer, depth + 1);
+      reported(pointer, depth + 1);
       entries.forEach(([key, item], index) => walk(item, `${pointer}/${escapeToken(key)}`, isList ? undefined : key, depth + 1, index < size - 1));
       lines.push({ pointer, depth, kind: "close", text: right, comma });
       return;
@@ -91,7 +91,7 @@ export function linesOf(value: Json, shape: Shape): Line[] {
       const type = each === null ? "null" : typeof each === "number" ? "number" : "boolean";
       lines.push({ pointer, depth, kind: "leaf", name, text: String(each), type, comma });
     }
-    told(pointer, depth);
+    reported(pointer, depth);
   };
 
   walk(value, "", undefined, 0, false);

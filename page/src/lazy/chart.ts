@@ -25,7 +25,7 @@ const DASHES: number[][] = [[], [6, 4], [2, 3], [10, 3, 2, 3], [1, 5], [14, 4]];
 /** More points than this are a line, and need no dots. */
 const DOTS_MOST = 40;
 
-/** Colours that stay apart for colour-blind eyes (Okabe and Ito), told apart by dashes as well. */
+/** Colours that stay apart for colour-blind eyes (Okabe and Ito), distinguished by dashes as well. */
 function palette(style: CSSStyleDeclaration): string[] {
   return [1, 2, 3, 4, 5, 6].map((index) => style.getPropertyValue(`--series-${index}`).trim());
 }

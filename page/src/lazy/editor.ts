@@ -15,7 +15,7 @@ export interface Problem {
   column?: number;
 }
 
-/** Something to be told at a place of the document. */
+/** Something to be reported at a place of the document. */
 export interface Mark {
   /** A JSON pointer, or `#` and the number of a line. */
   pointer: string;

@@ -41,7 +41,7 @@ export function Chart({ title, times, series, show = "lines", format, whole = fa
     };
   }, [times, series, show, dark, empty]);
   const at = pointed === null ? undefined : times[pointed];
-  const told = times.map((_, index) => index).filter((index) => series.some((each) => each.values[index]));
+  const reported = times.map((_, index) => index).filter((index) => series.some((each) => each.values[index]));
   return (
     <figure class="chart card">
       <figcaption>
@@ -78,7 +78,7 @@ export function Chart({ title, times, series, show = "lines", format, whole = fa
                     </tr>
                   </thead>
                   <tbody>
-                    {told.map((index) => (
+                    {reported.map((index) => (
                       <tr key={index}>
                         <td>{moment(times[index] ?? 0)}</td>
                         {series.map((each) => {

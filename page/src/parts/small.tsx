@@ -39,15 +39,15 @@ export function Losses({ losses }: { losses: LossCounts | null | undefined }) {
 }
 
 export function Purpose({ row }: { row: Row }) {
-  const told = purposeOf(row);
-  if (!told) return null;
+  const reported = purposeOf(row);
+  if (!reported) return null;
   const more = [
     `purpose: ${row.purpose || "unknown"}${row.purpose_word && row.purpose_word !== row.purpose ? ` (${row.purpose_word})` : ""}`,
     row.agent_name ? `agent: ${row.agent_name}` : "",
     row.agent_id ? `agent id: ${row.agent_id}` : "",
     row.parent_agent_id ? `started by: ${row.parent_agent_id}` : "",
   ];
-  return <span class={`tag purpose purpose-${row.purpose || "unknown"}`} title={more.filter(Boolean).join("\n")}>{told}</span>;
+  return <span class={`tag purpose purpose-${row.purpose || "unknown"}`} title={more.filter(Boolean).join("\n")}>{reported}</span>;
 }
 
 export function Status({ row }: { row: Row }) {

@@ -116,10 +116,10 @@ function Charts({ page }: { page: Dashboard }) {
   const grouped = useMemo(
     () => (name: string): Series[] => {
       if (!page.groups.length) return [{ name: "all", values: page.series[name] ?? [] }];
-      const told = page.groups.slice(0, MOST_LINES).map((group) => ({ name: group.name || "none", values: group.series[name] ?? [] }));
-      if (page.groups.length <= MOST_LINES && !page.more_groups) return told;
-      const rest = (page.series[name] ?? []).map((all, at) => Math.max(0, (all ?? 0) - told.reduce((sum, each) => sum + (each.values[at] ?? 0), 0)));
-      return [...told, { name: "all others", values: rest }];
+      const reported = page.groups.slice(0, MOST_LINES).map((group) => ({ name: group.name || "none", values: group.series[name] ?? [] }));
+      if (page.groups.length <= MOST_LINES && !page.more_groups) return reported;
+      const rest = (page.series[name] ?? []).map((all, at) => Math.max(0, (all ?? 0) - reported.reduce((sum, each) => sum + (each.values[at] ?? 0), 0)));
+      return [...reported, { name: "all others", values: rest }];
     },
     [page],
   );

@@ -64,7 +64,7 @@ export function ExchangeView({ id }: { id: string }) {
           setProblem("");
           if (!found.request) return;
           try {
-            setTrace(withTold(found, await get<Trace>(where, { only: "told" }, stop.signal)));
+            setTrace(withAnalysis(found, await get<Trace>(where, { only: "told" }, stop.signal)));
           } catch (caught) {
             if (!stop.signal.aborted) setTrace({ ...found, notes: [...(found.notes ?? []), `No links between both sides: ${message(caught)}`] });
           }
@@ -112,28 +112,28 @@ export function ExchangeView({ id }: { id: string }) {
   return <Exchange trace={trace} row={row} />;
 }
 
-function answerTold(recorded: Message | null | undefined, told: Message | null | undefined): Message | undefined {
+function answerWithAnalysis(recorded: Message | null | undefined, reported: Message | null | undefined): Message | undefined {
   if (!recorded) return undefined;
   const frames = recorded.frames?.map((frame, index) => {
-    const causes = told?.frames?.[index]?.causes;
+    const causes = reported?.frames?.[index]?.causes;
     return causes ? { ...frame, causes } : frame;
   });
-  return { ...recorded, ...(frames ? { frames } : {}), ...(told?.folded ? { folded: told.folded } : {}), ...(told?.stops ? { stops: told.stops } : {}), ...(told?.caused_by ? { caused_by: told.caused_by } : {}) };
+  return { ...recorded, ...(frames ? { frames } : {}), ...(reported?.folded ? { folded: reported.folded } : {}), ...(reported?.stops ? { stops: reported.stops } : {}), ...(reported?.caused_by ? { caused_by: reported.caused_by } : {}) };
 }
 
 /** The bodies that are here, with the links that came after them. */
-export function withTold(trace: Trace, told: Trace): Trace {
-  if (!told.request) return trace; // gone meanwhile
-  const answer = answerTold(trace.answer, told.answer);
+export function withAnalysis(trace: Trace, reported: Trace): Trace {
+  if (!reported.request) return trace; // gone meanwhile
+  const answer = answerWithAnalysis(trace.answer, reported.answer);
   return {
     ...trace,
     ...(answer ? { answer } : {}),
     attempts: (trace.attempts ?? []).map((attempt, index) => {
-      const more = told.attempts?.[index];
-      return more ? { ...more, request: attempt.request ?? null, answer: answerTold(attempt.answer, more.answer) ?? null } : attempt;
+      const more = reported.attempts?.[index];
+      return more ? { ...more, request: attempt.request ?? null, answer: answerWithAnalysis(attempt.answer, more.answer) ?? null } : attempt;
     }),
-    losses: told.losses ?? trace.losses ?? [],
-    notes: told.notes ?? [],
+    losses: reported.losses ?? trace.losses ?? [],
+    notes: reported.notes ?? [],
   };
 }
 

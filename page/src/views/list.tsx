@@ -53,13 +53,13 @@ function cellsOf(row: Row, narrow: boolean): ComponentChildren {
     <span>{money(row.cost)}</span>,
     <Losses losses={lossesTold(row)} />,
   ];
-  const told = (narrow ? [0, 1, 4, 2, 3, 9, 6, 7, 5, 8] : cells.map((_, at) => at)).map((at) => (
+  const reported = (narrow ? [0, 1, 4, 2, 3, 9, 6, 7, 5, 8] : cells.map((_, at) => at)).map((at) => (
     <span key={at} role="gridcell" aria-colindex={at + 1} class={`cell cell-${at}`}>
       {cells[at]}
     </span>
   ));
-  made.set(row, { narrow, cells: told });
-  return told;
+  made.set(row, { narrow, cells: reported });
+  return reported;
 }
 
 function Line({ row, index, active, narrow }: { row: Row; index: number; active: boolean; narrow: boolean }) {

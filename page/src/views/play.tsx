@@ -53,7 +53,7 @@ export function openInPlayground(dialect: string, text: string): void {
   try {
     pretty = JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    // Its problem is told there.
+    // Its problem is reported there.
   }
   kept.set("request", { dialect, text: pretty });
   go(to(["play"]));
@@ -143,7 +143,7 @@ export function Playground() {
     try {
       setSource({ dialect, text: JSON.stringify(JSON.parse(text), null, 2) });
     } catch {
-      // Its problem is told beside it.
+      // Its problem is reported beside it.
     }
   };
   const link = () => {

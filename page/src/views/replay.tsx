@@ -24,7 +24,7 @@ export function Replay({ id }: { id: string }) {
   const [trace, setTrace] = useState<Trace | null>(null);
   const [setup, setSetup] = useState<SetupPage | null>(null);
   const [body, setBody] = useState<string | null>(null);
-  const [told, setDry] = useState<(Dry & { of: string }) | null>(null);
+  const [reported, setDry] = useState<(Dry & { of: string }) | null>(null);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const [typed, setTyped] = useState<string | null>(null);
@@ -51,7 +51,7 @@ export function Replay({ id }: { id: string }) {
   const dialect = trace?.row.dialect ?? "";
   const spoken = param("dialect") || dialect;
   const translated = spoken !== dialect;
-  // What the gateway would make of it: where that cannot be told, it goes without having been seen.
+  // What the gateway would make of it: where that is not known, it goes without having been seen.
   const unchanged = translated ? (translation?.of === spoken ? translation.text : null) : pretty;
   const changed = unchanged !== null && body !== null && body !== unchanged;
   useEffect(() => {
@@ -74,8 +74,8 @@ export function Replay({ id }: { id: string }) {
       broken = message(caught);
     }
   }
-  // What was told of another target says nothing of this one.
-  const dry = told?.of === `${wanted} ${spoken}` ? told : null;
+  // What was reported of another target says nothing of this one.
+  const dry = reported?.of === `${wanted} ${spoken}` ? reported : null;
   const question = () => ({ id, to: wanted, ...(translated ? { dialect: spoken } : {}), ...(changed ? { body: JSON.parse(body ?? "") as unknown } : {}) });
 
   useEffect(() => {

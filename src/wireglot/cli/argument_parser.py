@@ -102,7 +102,7 @@ def said(name: str, known: Iterable[str]) -> str:
 
 
 def shown(text: str) -> str:
-    """An argument as it may be told: a key that stands in the wrong place is not for a log."""
+    """An argument as it may be reported: a key that stands in the wrong place is not for a log."""
     return f"an argument of {len(text)} characters" if _LIKE_A_KEY.match(text) else one_line(text)
 
 

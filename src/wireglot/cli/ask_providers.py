@@ -112,7 +112,7 @@ def is_asked(provider: Provider) -> bool:
 
 def first_question(provider: Provider) -> str:
     """What will be asked first, to be shown before."""
-    return next((_told(outbound) for _, outbound in key_questions(provider, None)), "")
+    return next((_reported(outbound) for _, outbound in key_questions(provider, None)), "")
 
 
 def ask_providers(
@@ -190,7 +190,7 @@ class _Asker:
         passed = time.monotonic() - began
         found = msgspec.structs.replace(
             blank,
-            question=_told(outbound),
+            question=_reported(outbound),
             status=answer.status,
             milliseconds=round(passed * 1000),
             skew=_skew(answer, asked_at + passed / 2),
@@ -244,9 +244,9 @@ def _skew(answer: Answer, now: float) -> float | None:
 
 
 def _cause(fault: TransportFault) -> str:
-    """More than a client is told: what the system said."""
-    if told := tls_fault(fault):
-        return told
+    """More than is reported to a client: what the system said."""
+    if reported := tls_fault(fault):
+        return reported
     at: BaseException | None = fault
     while at is not None:
         if isinstance(at, OSError) and at.errno in _REASONS:
@@ -257,7 +257,7 @@ def _cause(fault: TransportFault) -> str:
     return "its name is not known here (DNS)" if fault.problem == "dns" else fault.message
 
 
-def _told(outbound: Outbound) -> str:
+def _reported(outbound: Outbound) -> str:
     return f"{outbound.method} {outbound.url}"
 
 
@@ -274,7 +274,7 @@ class Lacking(NamedTuple):
     """Variables that it needs beside it; "" where the key itself is none."""
 
     @property
-    def told(self) -> str:
+    def problem(self) -> str:
         return f"{self.wanted} is not" if self.wanted else "holds no key that could be sent"
 
 

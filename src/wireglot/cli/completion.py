@@ -206,5 +206,5 @@ def _fish(levels: list[Level]) -> str:
 
 
 def _fish_line(condition: str, what: str, about: str) -> str:
-    told = f" -d {shlex.quote(about)}" if about else ""
-    return f"complete -c wireglot -n {shlex.quote(condition)} {what}{told}\n"
+    text = f" -d {shlex.quote(about)}" if about else ""
+    return f"complete -c wireglot -n {shlex.quote(condition)} {what}{text}\n"

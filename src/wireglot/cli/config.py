@@ -13,7 +13,7 @@ from typing import Final
 from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, one_line, say
 from wireglot.cli.trust import trust
 from wireglot.gateway.config import ConfigError, find, load
-from wireglot.gateway.config.logins import told_login
+from wireglot.gateway.config.logins import format_login
 from wireglot.gateway.settings import Credential, Provider, Rule, Settings
 
 _PIPE_COLUMNS: Final = 1000
@@ -87,7 +87,7 @@ def _provider_row(provider: Provider) -> tuple[str, ...]:
 
 
 def _source(credential: Credential) -> str:
-    return credential.secret.source if credential.login is None else told_login(credential.login)
+    return credential.secret.source if credential.login is None else format_login(credential.login)
 
 
 def _url(provider: Provider) -> str:

@@ -44,7 +44,7 @@ _ENDINGS: Final = {
 
 
 class _Ended(KeyboardInterrupt):
-    """A signal. Whoever cleans up after Ctrl-C cleans up after any of them."""
+    """A signal. Anyone who cleans up after Ctrl-C cleans up after any of them."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)

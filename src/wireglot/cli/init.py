@@ -242,7 +242,7 @@ def _rows(found: FoundProviders) -> Iterator[ProviderRow]:
     for each in found.candidates:
         yield _row(each)
     for lack in found.lacking:
-        yield ProviderRow("off", lack.provider, lack.variable, lack.told)
+        yield ProviderRow("off", lack.provider, lack.variable, lack.problem)
     for name, sign in found.logins:
         yield ProviderRow("off", name, sign, f"[providers.{name}] would sign in with it")
     if not any(each.is_written for each in found.candidates):
@@ -363,19 +363,19 @@ def document(found: FoundProviders, place: str) -> dict[str, Any]:
 
 def _entry(row: ProviderRow, each: ProviderCandidate | None) -> dict[str, Any]:
     answered = each.answered if each is not None else None
-    told: dict[str, Any] = {"name": row.name, "state": row.state, "why": row.why}
+    reported: dict[str, Any] = {"name": row.name, "state": row.state, "why": row.why}
     if each is not None and each.variable:
-        told |= {"key": each.variable, "kept": each.kept}
+        reported |= {"key": each.variable, "kept": each.kept}
     if row.words:
-        told["words"] = row.words
+        reported["words"] = row.words
     if answered is not None:
-        told |= {
+        reported |= {
             "asked": answered.question,
             "status": answered.status,
             "milliseconds": answered.milliseconds,
             "models": list(answered.models),
         }
-    return told
+    return reported
 
 
 _DEMO_MODEL: Final = "demo/demo"
@@ -444,7 +444,7 @@ def _providers_head() -> str:
 
 
 def _block(each: ProviderCandidate) -> str:
-    head = _noted(f"[providers.{each.name}]", f"{each.provider.spec.title}: {_told(each)}")
+    head = _noted(f"[providers.{each.name}]", f"{each.provider.spec.title}: {_reported(each)}")
     return f'{head}\napi_key = "env:{each.variable}"' if each.variable else head
 
 
@@ -515,7 +515,7 @@ def model_names(each: ProviderCandidate) -> Iterator[str]:
     yield from both or known or listed
 
 
-def _told(each: ProviderCandidate) -> str:
+def _reported(each: ProviderCandidate) -> str:
     answered = each.answered
     if answered is None:
         return "not asked"

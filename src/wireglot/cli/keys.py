@@ -252,10 +252,10 @@ def _show_key(document: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(document) if as_json else document["key"], flush=True)
     except OSError as fault:
         name = document["name"]
-        told = f"the key was made and could not be shown: get another with `wireglot keys rotate {name}`"
+        text = f"the key was made and could not be shown: get another with `wireglot keys rotate {name}`"
         if isinstance(fault, BrokenPipeError):  # nothing else is said of those
-            complain(told)
-        raise OSError(fault.errno, f"{fault.strerror}; {told}") from None
+            complain(text)
+        raise OSError(fault.errno, f"{fault.strerror}; {text}") from None
 
 
 def _show(document: dict[str, Any], as_json: bool) -> None:

@@ -80,13 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _nothing(pattern: str, known: Sequence[ModelRow]) -> str:
-    told = f"no model that can be asked is called {one_line(pattern)}"
+    text = f"no model that can be asked is called {one_line(pattern)}"
     off = next((row for row in known if not row.on and pattern in row.name), None)
     if off is not None:
-        return f"{told}: {off.name} is off, {off.off_because}"
+        return f"{text}: {off.name} is off, {off.off_because}"
     names = {name: row for row in known for name in (row.name, row.name.partition("/")[2])}
     meant = near(pattern, names)
-    return f"{told}: did you mean {meant}?" if meant else told
+    return f"{text}: did you mean {meant}?" if meant else text
 
 
 def _print_table(rows: Sequence[ModelRow]) -> None:

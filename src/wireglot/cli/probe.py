@@ -89,11 +89,11 @@ def price_at(url: str, model: str) -> ListPrice | None:
 def bound(rehearsal: Rehearsal, price: ListPrice | None) -> str:
     """Requests, tokens and money at most, in words."""
     tokens = f"{rehearsal.input:,} tokens in and {rehearsal.output:,} out at most"
-    told = f"{count(rehearsal.requests, 'request')}, {tokens}"
+    text = f"{count(rehearsal.requests, 'request')}, {tokens}"
     if price is None:
-        return f"{told}; no price of the model is known here"
+        return f"{text}; no price of the model is known here"
     most = cost(price.price, Usage(input=rehearsal.input, output=rehearsal.output))
-    return f"{told}: at most {money(most)} {price.currency}"
+    return f"{text}: at most {money(most)} {price.currency}"
 
 
 def money(micro: int) -> str:
@@ -302,8 +302,8 @@ def print_report(report: ProbeReport, *, everything: bool) -> None:
         f"{number} {verdict}" for verdict, number in report.verdicts.items() if number and verdict != "pass"
     )
     missing = "" if report.complete else " (interrupted: cases are missing)"
-    told = f"{score.passed} of {score.applicable} cases that apply passed: {score.percent:g} %{missing}"
-    print(paint(told, "bold") + (f"; {others}" if others else ""))
+    text = f"{score.passed} of {score.applicable} cases that apply passed: {score.percent:g} %{missing}"
+    print(paint(text, "bold") + (f"; {others}" if others else ""))
     tokens = f"{report.input_tokens:,} tokens in, {report.output_tokens:,} out"
     print(f"{count(report.requests, 'request')}, {tokens}, as reported by the endpoint")
 

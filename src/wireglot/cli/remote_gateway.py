@@ -168,7 +168,7 @@ _NO_TLS: Final = (
 
 
 def _without_secrets(url: str) -> str:
-    """A URL as it may be told: no name and password before the host, no query."""
+    """A URL as it may be reported: no name and password before the host, no query."""
     scheme, separator, rest = url.partition("://")
     place = (rest if separator else scheme).partition("?")[0].partition("#")[0]
     host, slash, path = place.partition("/")

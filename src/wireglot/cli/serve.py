@@ -1,4 +1,4 @@
-"""The gateway in this process, or in several under a supervisor, until it is told to stop."""
+"""The gateway in this process, or in several under a supervisor, until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _new_key() -> str:
 
 
 def _in_words_of(options: Mapping[str, str], error: config.ConfigError) -> config.ConfigError:
-    """A problem with what stood on the command line is told by its option."""
+    """A problem with what stood on the command line is reported by its option."""
     problems = [
         msgspec.structs.replace(problem, path=options.get(problem.path, problem.path))
         for problem in error.problems

@@ -312,8 +312,8 @@ def _line(result: SmokeResult, paint: Paint) -> str:
     verdict = paint("FAIL", "dropped") if result.fault else paint("PASS", "ok")
     milliseconds = f"{result.seconds * 1000:.0f}"
     if result.fault:
-        told = one_line(result.fault)[:200]
-        return f"{result.endpoint:<50} {result.check:<20} {verdict} {milliseconds:>7}  {told}"
+        reported = one_line(result.fault)[:200]
+        return f"{result.endpoint:<50} {result.check:<20} {verdict} {milliseconds:>7}  {reported}"
     line = _ROW.format(
         result.endpoint, result.check, verdict, milliseconds, one_line(result.route), one_line(result.losses)
     )
@@ -321,8 +321,8 @@ def _line(result: SmokeResult, paint: Paint) -> str:
 
 
 def _model(gateway: SmokeTarget, provider: str | None, model: str | None) -> str:
-    """The one named, or the first that is listed. The list is asked for in any case: whoever does not answer
-    that answers no check."""
+    """The one named, or the first that is listed. The list is asked for in any case: anyone who does not
+    answer that answers no check."""
     names = listed_models(gateway)
     if model:
         named = f"{provider}/{model}" if provider else model

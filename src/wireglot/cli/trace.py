@@ -36,7 +36,7 @@ from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.ir.errors import WireglotError
 from wireglot.stores.seal import Sealer
 from wireglot.traces.again import without_error
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.bodies import UnreadableBody, amount, holds_text
 from wireglot.traces.diff import Difference, differences, outline
 from wireglot.traces.file import MAX_BYTES, SUFFIX, BadTrace, read_trace, write_trace
@@ -189,15 +189,15 @@ def _said(trace: Trace) -> dict[str, Any]:
         error = spoken.parse_error(came.document, trace.answer.status)
         if error is not None and not came.stops:
             return {"error": error.message}
-        told: dict[str, Any] = {}
+        reported: dict[str, Any] = {}
         try:
-            told = outline(spoken.parse_response(without_error(came.document), Context()))
+            reported = outline(spoken.parse_response(without_error(came.document), Context()))
         except WireglotError:
             if error is None:
                 raise
         if came.stops:
-            told["stop"] = came.stops
-        return {**told, "error": error.message} if error is not None else told
+            reported["stop"] = came.stops
+        return {**reported, "error": error.message} if error is not None else reported
     except (UnreadableBody, WireglotError, UnknownDialect) as fault:
         raise NoTrace(f"{one_line(trace.row.id)}: {one_line(str(fault))}") from None
 
@@ -227,7 +227,7 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
 
 
 def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The gateway has what it recorded itself; what went upstream, or lies in a file, it is told."""
+    """The gateway has what it recorded itself; what went upstream, or lies in a file, is sent to it."""
     dialect, message = trace.row.dialect, trace.request
     if arguments.raw:
         attempt = trace.attempts[-1] if trace.attempts else None
@@ -292,7 +292,7 @@ def _source(arguments: argparse.Namespace) -> TraceSource:
 
 
 def _trace(arguments: argparse.Namespace, id: str) -> Trace:
-    return with_told(from_file(id) if is_file(id) else _found(_source(arguments), id))
+    return with_analysis(from_file(id) if is_file(id) else _found(_source(arguments), id))
 
 
 def _found(source: TraceSource, id: str) -> Trace:
@@ -481,5 +481,5 @@ def _sealer(settings: Settings) -> Sealer:
 
 
 def _warn(level: Level, event: str, **fields: Any) -> None:
-    told = ", ".join(f"{name} {value}" for name, value in fields.items())
-    complain(f"{event}: {one_line(told)}")
+    text = ", ".join(f"{name} {value}" for name, value in fields.items())
+    complain(f"{event}: {one_line(text)}")

@@ -172,9 +172,9 @@ class Shown:
             times: dict[str, float] = {}
             for step in trace.steps:  # some come more than once
                 times[step.name] = times.get(step.name, 0.0) + step.ended_ms - step.began_ms
-            told = ", ".join(f"{name} {spent(each)}" for name, each in times.items())
-            lines += ["", self._told("times", told)]
-        lines += [self._told("note", note) for note in trace.notes]
+            text = ", ".join(f"{name} {spent(each)}" for name, each in times.items())
+            lines += ["", self._reported("times", text)]
+        lines += [self._reported("note", note) for note in trace.notes]
         return lines
 
     def _head(self, row: Row) -> list[str]:
@@ -182,18 +182,22 @@ class Shown:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.at))
         lines = [
             self.paint(self._cut(one_line(f"{row.id}  {what}")), "bold"),
-            self._told("client", f"{row.client or 'unknown'} speaks {row.dialect}, asks for {row.asked}"),
+            self._reported("client", f"{row.client or 'unknown'} speaks {row.dialect}, asks for {row.asked}"),
         ]
         if row.model:
             how = "as it came" if row.passthrough else "translated"
-            lines.append(self._told("upstream", f"{upstream_of(row)} speaks {row.upstream_dialect}, {how}"))
+            lines.append(
+                self._reported("upstream", f"{upstream_of(row)} speaks {row.upstream_dialect}, {how}")
+            )
         first = f", first byte after {spent(row.first_ms)}" if row.first_ms is not None else ""
-        lines.append(self._told("time", f"{at}{first}"))
+        lines.append(self._reported("time", f"{at}{first}"))
         if row.tokens is not None:
             cost = "" if row.cost is None else f", cost {row.cost / _MILLION:.6f}"
-            lines.append(self._told("tokens", f"{row.tokens.input:,} in, {row.tokens.output:,} out{cost}"))
+            lines.append(
+                self._reported("tokens", f"{row.tokens.input:,} in, {row.tokens.output:,} out{cost}")
+            )
         if row.error:
-            lines.append(self._told("error", row.error))
+            lines.append(self._reported("error", row.error))
         return lines
 
     def _summary(self, trace: Trace) -> list[str]:
@@ -219,7 +223,7 @@ class Shown:
         named = "upstream" if all == 1 else f"upstream, attempt {number}"
         lines = self._body(f"{named} request", attempt.request, attempt.dialect)
         if attempt.error:
-            lines.append(self._told("error", attempt.error))
+            lines.append(self._reported("error", attempt.error))
         return lines + self._body(f"{named} answer", attempt.answer, attempt.dialect)
 
     def _body(self, title: str, message: TraceMessage | None, dialect: str) -> list[str]:
@@ -230,8 +234,8 @@ class Shown:
             what.append(count(len(message.frames), "piece"))
         if message.truncated:
             what.append("only its beginning was kept")
-        told = one_line(f"  {', '.join(filter(None, what))}")
-        head = self.paint(title, "bold") + self._cut(told, len(title))
+        reported = one_line(f"  {', '.join(filter(None, what))}")
+        head = self.paint(title, "bold") + self._cut(reported, len(title))
         stops = (
             [self.paint(f"  {self._cut(one_line(message.stops), 2)}", "degraded")] if message.stops else []
         )
@@ -304,7 +308,7 @@ class Shown:
 
     # Pieces.
 
-    def _told(self, name: str, text: str) -> str:
+    def _reported(self, name: str, text: str) -> str:
         return f"  {self.paint(name.ljust(9), 'dim')}{self._cut(one_line(text), 11)}"
 
     def _wrapped(self, name: str, words: list[str]) -> list[str]:
@@ -315,7 +319,7 @@ class Shown:
                 line = ""
             line = f"{line}, {word}" if line else word
         lines += [line] if line else []
-        return [self._told(name if not number else "", each) for number, each in enumerate(lines)]
+        return [self._reported(name if not number else "", each) for number, each in enumerate(lines)]
 
     def _cut(self, text: str, taken: int = 0) -> str:
         room = self.width - taken
@@ -333,8 +337,8 @@ def _causes(frame: TraceFrame) -> str:
             runs[-1][1:] = [number]
         else:
             runs.append([number])
-    told = ["-".join(map(str, run)) for run in runs[:_RUNS_SHOWN]]
-    return f" < {','.join(told)}{'…' if len(runs) > _RUNS_SHOWN else ''}" if told else ""
+    reported = ["-".join(map(str, run)) for run in runs[:_RUNS_SHOWN]]
+    return f" < {','.join(reported)}{'…' if len(runs) > _RUNS_SHOWN else ''}" if reported else ""
 
 
 def _counted(line: TraceCounted) -> str:

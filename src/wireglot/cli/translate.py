@@ -79,8 +79,8 @@ def _check(arguments: argparse.Namespace) -> None:
         try:
             provider(arguments.provider)
         except UnknownProvider as unknown:
-            told = _meant("provider", arguments.provider, provider_names())
-            raise Unusable(f"--provider: {told or unknown}") from None
+            reported = _meant("provider", arguments.provider, provider_names())
+            raise Unusable(f"--provider: {reported or unknown}") from None
 
 
 def _meant(kind: str, name: str, known: Iterable[str]) -> str:

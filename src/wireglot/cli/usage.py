@@ -166,9 +166,9 @@ def run(arguments: argparse.Namespace) -> int:
         reports = _reports(arguments, questions)
     except BadParameter as wrong:
         option = _OPTIONS.get(wrong.name, f"--{wrong.name}")
-        told = str(wrong).removeprefix(f"{wrong.name}: ")
+        reported = str(wrong).removeprefix(f"{wrong.name}: ")
         given = asked.get(wrong.name, "")
-        raise Unusable(f"{option}: {told}, got {one_line(given)!r}") from None
+        raise Unusable(f"{option}: {reported}, got {one_line(given)!r}") from None
     _show(reports, as_json=arguments.json)
     return OK
 

@@ -1,6 +1,6 @@
 """Built-in demo provider: a scripted model that runs in the process and speaks every dialect.
 
-It says what it is, repeats what it was told, thinks when thinking is asked for, calls tools when told to,
+It says what it is, repeats what it was given, thinks when thinking is asked for, calls tools when asked to,
 quotes their results, fills JSON schemas, and fails on request. The same request always gets the same
 answer. What else it should do stands in the last user text, as directives:
 

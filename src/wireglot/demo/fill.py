@@ -327,7 +327,7 @@ def _usual_text(key: str) -> str:
 
 
 def _distinct(made: list[Any], schema: Mapping[str, Any]) -> list[Any]:
-    """The same values told apart as far as their schema lets them."""
+    """The same values distinguished as far as their schema lets them."""
     choices = [*_list(schema, "enum")]
     if choices:
         return choices[: len(made)]

@@ -71,7 +71,7 @@ def digest(*material: str) -> str:
 
 
 def seal(text: str, salt: str = "") -> str:
-    """The signature of a text: whoever changes one of both is found out by `[[demo:strict]]`.
+    """The signature of a text: anyone who changes one of both is found out by `[[demo:strict]]`.
 
     Base64 of hexadecimal digits in whole groups: clients that decode it and encode it again, in whichever
     alphabet and padding, send back the same. The salt, in whole groups too, tells equal texts of two answers
@@ -147,7 +147,7 @@ class _Reading(msgspec.Struct, frozen=True):
     results: int = 0
     nonce: str = ""
     thinks: bool = False
-    """Whether it was told to think where the files were named: it does so until all are read."""
+    """Whether it was asked to think where the files were named: it does so until all are read."""
 
     @property
     def next(self) -> str:

@@ -1,6 +1,6 @@
 """The demo model behind the paths of every dialect: a request's bytes in, the bytes of its answer out.
 
-No sockets and no clock: whoever delivers the pieces (`transport` in the process, `wireglot.testing` over
+No sockets and no clock: the one that delivers the pieces (`transport` in the process, `wireglot.testing` over
 HTTP) waits between them and ends them as `Served` says.
 """
 

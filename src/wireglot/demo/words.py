@@ -84,7 +84,7 @@ def thought(heard: str, results: int = 0) -> str:
 
 
 def quotation(results: list[str]) -> str:
-    """What the tools said, as far as it is told."""
+    """What the tools said, as far as it is repeated."""
     joined = "\n".join(results)
     if len(joined) > QUOTED_MAX:
         joined = joined[: QUOTED_MAX - 1] + "…"

@@ -103,7 +103,7 @@ class AnswerReader(ABC):
         opening += data
         if not self._first:
             self._first = first_byte(bytes(opening))
-        if self._first in self.document_starts:  # empty bytes, too: nothing has told yet
+        if self._first in self.document_starts:  # empty bytes, too: nothing has reported yet
             if len(opening) > MAX_DOCUMENT_BYTES:
                 opening.clear()
                 raise FrameTooLarge("the answer is too large")

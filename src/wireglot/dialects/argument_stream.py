@@ -3,7 +3,7 @@
 Arguments are passed on as they arrive, so it is too late to wrap them when they turn out to be no JSON. But
 every prefix that was passed on is checked, and a valid beginning can always be brought to a valid end: the
 open strings and brackets are closed, and the whole raw text is added as `_raw`, from which the parser of
-requests restores it. What can be mended is mended on the way: a comma waits for what follows it, control
+requests restores it. What can be repaired is repaired on the way: a comma waits for what follows it, control
 characters are escaped, and what stands behind the last brace is judged at the end.
 """
 
@@ -20,8 +20,8 @@ from wireglot.dialects.arguments import (
     Form,
     declare_arguments,
     escaped,
-    mended_object,
     read_arguments,
+    repaired_object,
 )
 from wireglot.ir.content import ToolCall
 from wireglot.ir.loss import Loss
@@ -118,15 +118,15 @@ class ArgumentStream:
                 if at == size:
                     break
             if not self._take(text[at]):
-                mended = self._mend(text, at)
-                if mended is None:
+                repaired = self._repair(text, at)
+                if repaired is None:
                     self._broken = True
                     break
                 self.form = "repaired"
                 if self._place in _AFTER_COMMA:  # a character left out behind a comma, which still waits
                     text, size = text[:at] + text[at + 1 :], size - 1
                     continue
-                passed, text, at = passed + mended, text[at + 1 :], 0
+                passed, text, at = passed + repaired, text[at + 1 :], 0
                 size = len(text)
                 if self._place == _DONE:
                     self._broken = bool(text.strip(_SPACE))
@@ -145,7 +145,7 @@ class ArgumentStream:
             self.opened = bool(passed)
         return passed
 
-    def _mend(self, text: str, at: int) -> str | None:
+    def _repair(self, text: str, at: int) -> str | None:
         """What to pass on up to and for the character at `at`, which cannot stand there; None where it is not
         plain what was meant. A closing brace of the root is held back."""
         char = text[at]
@@ -165,7 +165,7 @@ class ArgumentStream:
         raw = self.raw
         if raw.strip() in ("", "null"):
             return ""
-        if self._place == _DONE and (meant := mended_object(raw)) is not None:
+        if self._place == _DONE and (meant := repaired_object(raw)) is not None:
             self.form = "repaired"
             return "}" if self._key_count else encode_text(meant)[1:]
         if self._comma:

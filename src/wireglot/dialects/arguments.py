@@ -24,7 +24,7 @@ _PAIRS = {"}": "{", "]": "["}
 _SURPLUS = " \t\n\r}]"
 
 
-def mended_object(text: str) -> dict[str, Any] | None:
+def repaired_object(text: str) -> dict[str, Any] | None:
     """The object that `text` was meant to spell; None where that is not plain."""
     found: list[dict[str, Any]] = []
     rest = text
@@ -94,7 +94,7 @@ PARSE_ERROR = "_parse_error"
 Form = Literal["", "repaired", "wrapped"]
 """What became of a text: the object that it spells, the one that it was meant to spell, one around it."""
 
-_TOLD: dict[Form, tuple[Action, str]] = {
+_REPORTED: dict[Form, tuple[Action, str]] = {
     "repaired": ("approximated", "invalid JSON, repaired: the meaning is clear"),
     "wrapped": ("emulated", "not a JSON object: the raw text is in `_raw`"),
 }
@@ -110,7 +110,7 @@ def read_arguments(text: str) -> tuple[dict[str, Any], Form]:
     try:
         value = decode(text)
     except BadJson as problem:
-        meant = mended_object(text)
+        meant = repaired_object(text)
         if meant is not None:
             return meant, "repaired"
         return {PARSE_ERROR: f"invalid tool arguments JSON: {problem}", RAW: text}, "wrapped"
@@ -128,10 +128,10 @@ def arguments_object(text: str) -> dict[str, Any]:
 def declare_arguments(form: Form, path: str, losses: list[Loss]) -> None:
     """Tell that the arguments of the call at `path` are not those that were written."""
     if form:
-        losses.append(Loss(f"{path}.arguments", "tool_call.arguments", *_TOLD[form]))
+        losses.append(Loss(f"{path}.arguments", "tool_call.arguments", *_REPORTED[form]))
 
 
-def with_mended_calls(content: tuple[Part, ...], path: str, losses: list[Loss]) -> tuple[Part, ...]:
+def with_repaired_calls(content: tuple[Part, ...], path: str, losses: list[Loss]) -> tuple[Part, ...]:
     """Parts of an answer, with arguments that are JSON where it is plain what was meant. The same object
     where nothing was fixed. `path`: of the parts."""
     fixed: list[Part] = []

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from wireglot.dialects.arguments import with_mended_calls
+from wireglot.dialects.arguments import with_repaired_calls
 from wireglot.dialects.body import BadField, Body, RequestGlance
 from wireglot.dialects.capabilities import (
     Assist,
@@ -18,7 +18,7 @@ from wireglot.dialects.capabilities import (
     Stored,
     WebSockets,
 )
-from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
+from wireglot.dialects.context import Context, Framing, Rendered, is_minted, reported_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import ListedModel, UpstreamModel, read_list
 from wireglot.dialects.passthrough import (
@@ -112,9 +112,9 @@ __all__ = [
     "read_list",
     "readable",
     "readable_elements",
-    "told_model",
+    "reported_model",
     "whole_frames",
-    "with_mended_calls",
+    "with_repaired_calls",
 ]
 
 

@@ -29,7 +29,7 @@ class Body(Protocol):
 
 
 class BadField(ClientFault):
-    """A field that is wrong before the body is parsed. The message is told as it is, under this code."""
+    """A field that is wrong before the body is parsed. The message is reported as it is, under this code."""
 
     def __init__(self, message: str, path: str, code: str = "invalid_type") -> None:
         super().__init__(message, path)

@@ -142,7 +142,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Items in neutral terms, with the tools that they bring along."""
     without_state: Callable[[Request], Request]
     """The request without what it says of state."""
-    told: Callable[[Request, Document], Request]
+    reported: Callable[[Request, Document], Request]
     """The request, whose answer says this of itself (its id, whether it is stored): as it says it when the
     answer ends, since what is stored is known no sooner."""
     hides_state: Callable[[Request], bool]

@@ -39,7 +39,7 @@ def is_own(tool: Tool, dialect: str) -> bool:
 def declare_native(tool: Tool, path: str, losses: list[Loss]) -> None:
     """Say that a vendor's own tool goes as the function it amounts to."""
     if tool.native is not None:
-        losses.append(Loss(path, "tool.native", "emulated", told(tool)))
+        losses.append(Loss(path, "tool.native", "emulated", reported(tool)))
 
 
 _SAID = frozenset(
@@ -47,7 +47,7 @@ _SAID = frozenset(
 )
 
 
-def told(tool: Tool, said: Iterable[str] = _SAID) -> str:
+def reported(tool: Tool, said: Iterable[str] = _SAID) -> str:
     assert tool.native is not None
     detail = f"{tool.native.type} is sent as a function"
     left = [key for key, value in tool.native.value.items() if key not in said and not is_blank(value)]

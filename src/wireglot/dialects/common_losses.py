@@ -21,9 +21,9 @@ NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this diale
 NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no place for results of a check")
 
 
-def untold_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:
-    """Told with the request: from the answer nobody knows it any more. The text that was cut off is not in
-    it, so it cannot be found here either."""
+def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:
+    """Reported with the request: from the answer nobody knows it any more. The text that was cut off is not
+    in it, so it cannot be found here either."""
     expected = client is not None and client.stop_sequences == "told"
     if request.stop and expected and server.stop_sequences == "hidden":
         detail = "the upstream does not report whether and which of them ended the answer"

@@ -74,12 +74,12 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         it names is. Another one would make another prompt of it, which no cache knows."""
         return _minted("", prefix, *material)
 
-    def scope(self, *told: Hashable) -> int:
-        """A name for `told` and all of this context that makes a difference to what is read or written of a
-        request: under it that is remembered."""
+    def scope(self, *reported: Hashable) -> int:
+        """A name for `reported` and all of this context that makes a difference to what is read or written of
+        a request: under it that is remembered."""
         assert self.memory is not None
         return self.memory.scope(
-            *told,
+            *reported,
             self.provider,
             self.model,
             self.account,
@@ -154,7 +154,7 @@ def _minted(seed: str, prefix: str, *material: str) -> str:
     return f"{prefix}_{_MINT_MARK}{hashlib.blake2b(text, digest_size=_MINT_BYTES).hexdigest()}"
 
 
-def told_model(model: str, context: Context, request: Request | None) -> str:
+def reported_model(model: str, context: Context, request: Request | None) -> str:
     """The model that an answer names: where its upstream names none, the one that was asked."""
     return model or (request.model if request is not None else "") or context.model
 

@@ -4,14 +4,14 @@ Clients echo a few opaque fields untouched (Anthropic `thinking.signature`, Resp
 Gemini `thoughtSignature`). A foreign signature travels there as
 
     base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack )
-    msgpack: [holder, dialect, provider, model, account, id, data], and letters, owner, named where told
+    msgpack: [holder, dialect, provider, model, account, id, data], and letters, owner, named where reported
 
 Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
 our own; the payload is opaque to begin with and is not encrypted again.
 
 Who serves several callers with one secret names the owner in it: what another one brings is dropped like a
 damaged one. One without an owner (of the library, of a gateway without client keys, of older versions) is for
-whoever brings it.
+anyone who brings it.
 
 What is no signature but a name (`providers/carried.py`) stands behind all that older versions read: they
 would send it to its writer as a signature, and be refused. To them the envelope is what they seal a thought
@@ -54,7 +54,7 @@ class Sealed(msgspec.Struct, frozen=True):
     signature: Signature
     holder: Holder
     letters: int = -1
-    """How long the text is that it belongs to, where that was told: several may have become one."""
+    """How long the text is that it belongs to, where that was reported: several may have become one."""
 
 
 class _Named(msgspec.Struct, frozen=True, array_like=True):
@@ -147,11 +147,11 @@ def _opened(text: str, secret: bytes, owner: str, old_secrets: Sequence[bytes]) 
         return None
     if opened.owner and opened.owner != owner:
         return None
-    holder, told = opened.holder, opened.named or opened
+    holder, reported = opened.holder, opened.named or opened
     if holder == "unsigned" and opened.named is not None:
         holder = "reasoning"
-    origin = Origin(told.dialect, told.provider, told.model, told.account)
-    return Sealed(Signature(told.data, origin, told.id), holder, opened.letters)
+    origin = Origin(reported.dialect, reported.provider, reported.model, reported.account)
+    return Sealed(Signature(reported.data, origin, reported.id), holder, opened.letters)
 
 
 def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> list[Sealed]:

@@ -45,7 +45,7 @@ _USUAL: Final[dict[ErrorKind, int]] = {
 _BY_STATUS: Final[dict[int, ErrorKind]] = {
     **{status: kind for kind, status in reversed(_USUAL.items())},
     408: "timeout",
-    499: "server",  # whoever stands before the model hung up; nothing is wrong with the request
+    499: "server",  # the one that stands before the model hung up; nothing is wrong with the request
     522: "timeout",  # 522 and 524 are Cloudflare's
     524: "timeout",
     529: "overloaded",
@@ -110,8 +110,8 @@ _UNSEEN: Final = re.compile(
 )
 _TAG: Final = re.compile(r"<[^>]*>?")
 _PAGE_READ_CHARS = 20_000  # what a page has to say stands at its top
-_PAGE_TOLD_CHARS = 200
-_TEXT_TOLD_CHARS = 4096
+_PAGE_REPORTED_CHARS = 200
+_TEXT_REPORTED_CHARS = 4096
 
 
 def kind_of_status(status: int) -> ErrorKind:
@@ -162,15 +162,17 @@ def is_page(text: str) -> bool:
 def page_message(text: str) -> str:
     """A page in one line: its title, else its heading, else all text. "502" alone is no title."""
     text = text[:_PAGE_READ_CHARS]
-    told = ""
+    reported = ""
     for pattern in _TITLES:
         found = pattern.search(text)
-        told = _plain(found[1]) if found else ""
-        if any(map(str.isalpha, told)):
+        reported = _plain(found[1]) if found else ""
+        if any(map(str.isalpha, reported)):
             break
     else:
-        told = _plain(_UNSEEN.sub(" ", text))
-    return f"the upstream answered with a web page{f': {told[:_PAGE_TOLD_CHARS]}' if told else ''}"
+        reported = _plain(_UNSEEN.sub(" ", text))
+    return (
+        f"the upstream answered with a web page{f': {reported[:_PAGE_REPORTED_CHARS]}' if reported else ''}"
+    )
 
 
 def _plain(markup: str) -> str:
@@ -194,9 +196,11 @@ def bare_message(body: Any, status: int) -> str:
         body = body.decode("utf-8", "replace")
     if type(body) is str:
         return (
-            page_message(body) if is_page(body) else body.strip()[:_TEXT_TOLD_CHARS] or status_message(status)
+            page_message(body)
+            if is_page(body)
+            else body.strip()[:_TEXT_REPORTED_CHARS] or status_message(status)
         )
-    return encode_text(body)[:_TEXT_TOLD_CHARS] if body else status_message(status)
+    return encode_text(body)[:_TEXT_REPORTED_CHARS] if body else status_message(status)
 
 
 def stated_message(error: dict[str, Any]) -> str:
@@ -209,7 +213,7 @@ def stated_message(error: dict[str, Any]) -> str:
             inner = value[0] if type(value) is list else value
             if type(inner) is dict and type(inner.get("msg")) is str:
                 return str(inner["msg"])
-            return encode_text(value)[:_TEXT_TOLD_CHARS]
+            return encode_text(value)[:_TEXT_REPORTED_CHARS]
     return ""
 
 

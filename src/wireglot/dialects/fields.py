@@ -1,7 +1,7 @@
 """Reading wire JSON: take a field, keep the rest.
 
-A `Fields` wraps one JSON object and its path. Taking a field of the wrong type raises the fault of whoever
-sent it, naming the path and what was expected. A null counts as absent, and stays in `rest` so that the
+A `Fields` wraps one JSON object and its path. Taking a field of the wrong type raises the fault of the one
+that sent it, naming the path and what was expected. A null counts as absent, and stays in `rest` so that the
 same dialect gets it back.
 """
 

@@ -29,7 +29,7 @@ class ListedModel(msgspec.Struct, frozen=True):
     dialects: tuple[str, ...] = ()
     """Those that its provider speaks."""
     thinking: str = ""
-    """How it is told to think, in the catalog's words; "": not at all."""
+    """How it is asked to think, in the catalog's words; "": not at all."""
     efforts: tuple[str, ...] = ()
     thinking_off: bool = True
     hosted_tools: bool = False

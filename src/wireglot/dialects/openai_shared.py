@@ -293,9 +293,9 @@ def render_model(model: ListedModel) -> dict[str, Any]:
 MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)
 
 
-def check_numbers(told: Numbers) -> list[str]:
+def check_numbers(reported: Numbers) -> list[str]:
     found = []
-    get = told.get
+    get = reported.get
     sent, output, total, reasoning = get("input"), get("output"), get("total"), get("reasoning", 0)
     if sent is not None and get("read", 0) + get("written", 0) > sent:
         found.append(CACHED)

@@ -223,7 +223,7 @@ class SseTap(ABC):
 
     def _failed(self, error: ApiError | None) -> None:
         self.error = error
-        self.complete = self.ended = True  # an error is an end, and it has been told
+        self.complete = self.ended = True  # an error is an end, and it has been reported
 
 
 def object_of(data: bytes) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def shaped(body: bytes, read: Callable[[bytes], T]) -> T | None:
     try:
         return read(body)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # `decode` mends what can be mended and tells what cannot.
+        # `decode` repairs what can be repaired and tells what cannot.
         if not isinstance(decode(body), dict):
             raise BadJson("expected a JSON object") from None
         return None
@@ -278,7 +278,7 @@ class RepeatedFrames:
         """`largest`: bytes of a frame that need not be refused."""
         self._largest = largest
         self.shape: Shape | None = None
-        """Of the last frame that told nothing; None where the last one told something."""
+        """Of the last frame that reported nothing; None where the last one reported something."""
         self._tries = _TRIES
 
     def hold(self, data: bytes) -> bool:
@@ -301,7 +301,7 @@ class RepeatedFrames:
 
     def learn(self, data: bytes) -> None:
         """Remember the last of these frames, which are whole and `readable`. They were all looked at, and
-        told nothing."""
+        reported nothing."""
         if not self._tries:
             return
         self._tries -= 1

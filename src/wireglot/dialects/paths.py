@@ -71,7 +71,7 @@ class Paths:
         return self._by_pattern(method, path)
 
     def listed(self, path: str) -> RouteMatch | None:
-        """A list of models, or one of them. In whose shape it is told, its caller's headers say."""
+        """A list of models, or one of them. In whose shape it is reported, its caller's headers say."""
         for root in self._lists:
             if path == root:
                 return RouteMatch("models")

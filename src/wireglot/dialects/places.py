@@ -124,7 +124,7 @@ class RequestPlaces:
     def located(self, losses: Iterable[Loss], asked: Request | None = None) -> tuple[Loss, ...]:
         """Losses of `asked` (the parsed request where it is None), in the client's own document."""
         whole = asked if asked is not None else self._request
-        # Things that the client wrote in one place may have been several: they are told once.
+        # Things that the client wrote in one place may have been several: they are reported once.
         return _once([_moved(loss, self._path(loss, whole)) for loss in losses])
 
     def of(self, path: str, asked: Request | None = None) -> str:
@@ -259,7 +259,7 @@ def answer_located(
     content: Sequence[Part] = (),
 ) -> tuple[Loss, ...]:
     """Losses of an answer, in the document that the client gets. Without a `body` (a stream: its client puts
-    the document together) they are told where that document has such things."""
+    the document together) they are reported where that document has such things."""
     if places is None:
         return tuple([_moved(loss, loss.path, "response") for loss in losses])
     moved = [_moved(loss, _answer_path(places, loss.path, body, content), "response") for loss in losses]

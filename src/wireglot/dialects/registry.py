@@ -33,7 +33,7 @@ COMMON: Final = "openai-chat"
 """The dialect of answers to callers of whom nothing tells which one they speak: most can read its errors."""
 
 ITEMS: Final = "openai-responses"
-"""The dialect in whose items held conversations lie in stores, whoever speaks. Stored formats stay."""
+"""The dialect in whose items held conversations lie in stores, no matter who speaks. Stored formats stay."""
 
 _registered: Final[dict[str, Dialect]] = {}
 

@@ -70,7 +70,7 @@ class RepeatedChunks(ABC):
         what the text of the frame stands."""
         return None
 
-    def last_told(self) -> dict[str, Any] | None:
+    def last_reported(self) -> dict[str, Any] | None:
         """The last frame that was not read in full (`last`), now read; asked again, there is none."""
         last, self.last = self.last, b""
         if not last:
@@ -193,8 +193,8 @@ class RepeatedChunks(ABC):
 
 
 def _may_stand(value: bytes, is_string: bool) -> bool:
-    """Whether it is surely a string without escapes, or an integer: what is no JSON is told by who reads all
-    of it."""
+    """Whether it is surely a string without escapes, or an integer: what is no JSON is reported by who reads
+    all of it."""
     if not is_string:
         return value.isdigit() and (len(value) == 1 or value[0] != _ZERO)
     if value.isalnum():  # as padding mostly is

@@ -1,7 +1,7 @@
 """What a dialect is over HTTP: paths, headers, pings, counts, lists and habits, as data and pure functions.
 
-Whoever serves a dialect or asks in it takes everything from its surface and knows no dialect by name. What a
-dialect does not have is None, or empty: nothing here falls back to another dialect.
+The one that serves a dialect or asks in it takes everything from its surface and knows no dialect by name.
+What a dialect does not have is None, or empty: nothing here falls back to another dialect.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Probe(msgspec.Struct, frozen=True):
 
 class Thread(msgspec.Struct, frozen=True):
     """Turns that only the dialect's vendor keeps. Where they cannot be had, clients go on without them if
-    they are told so in exactly these words."""
+    they get exactly these words."""
 
     field: str
     """Of the body: there where a client wants it."""
@@ -156,7 +156,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     headers: tuple[str, ...] = ()
     """Only clients of this dialect send them."""
     prefixes: tuple[str, ...] = ()
-    """Beginnings of its paths. The longest one that fits tells, where no header of `headers` has told."""
+    """Beginnings of its paths. The longest one that fits tells, where no header of `headers` has reported."""
     vendor_headers: tuple[str, ...] = ()
     """The vendor's clients send them in other dialects too: they tell where nothing else does."""
 
@@ -231,8 +231,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The settings that an administrator gives to these clients -> those with what the gateway adds: which of
     its models there are."""
     asked_model: AskedModel | None = None
-    """Clients compare the model of an answer with the one they asked for: they are told that one. None: they
-    are told who answered."""
+    """Clients compare the model of an answer with the one they asked for: they get that one. None:
+    they get the one that answered."""
 
 
 # --- an upstream
@@ -338,13 +338,13 @@ class Tap(Protocol):
 
 
 class StreamRepair(Protocol):
-    """Mends what clients would trip over in a stream that passes through; all other bytes stay as they are.
+    """Repairs what clients would trip over in a stream that passes through; all other bytes stay as they are.
     `losses` tells what was changed."""
 
     losses: list[Loss]
 
     def repair(self, data: bytes) -> bytes:
-        """Whole frames. What is not known yet to be right is held back, at most until the end is told."""
+        """Whole frames. What is not known yet to be right is held back, at most until the end is reported."""
         ...
 
     def leaves(self, frames: bytes) -> bool:
@@ -475,7 +475,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     tap: Callable[[int], Tap]
     """Takes the most bytes of one event that are held."""
     repair: Callable[[], StreamRepair] | None = None
-    """Of streams; None: nothing is known that could be mended."""
+    """Of streams; None: nothing is known that could be repaired."""
     marks: StreamMarks | None = None
     """Of streams that pass through; None: every frame is read, and so is every whole answer."""
     glance: Callable[[bytes], AnswerGlance]

@@ -1,5 +1,5 @@
 """What in a provider's own numbers does not add up. An account goes on with the numbers as they were read;
-whoever pays by them is told that they are odd."""
+anyone who pays by them is informed that they are odd."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Counted = Mapping[str, frozenset[str] | None]
 
 
 def uncounted(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
-    """What the counts do not hold, by its path. Zeros and empties are nothing that could be told."""
+    """What the counts do not hold, by its path. Zeros and empties are nothing that could be reported."""
     out: dict[str, Any] = {}
     for key, value in raw.items():
         if not value:  # as hollow as it can be
@@ -44,7 +44,7 @@ COUNT_MAX: Final = 10**12
 """More tokens than any request has; a ledger counts no more."""
 
 Numbers = dict[str, int]
-"""Those that were told and make sense, under names of our own."""
+"""Those that were reported and make sense, under names of our own."""
 
 Names = tuple[tuple[str, str], ...]
 """Names of our own, and the fields that tell them. Of two that tell the same, the later holds."""
@@ -101,10 +101,10 @@ class UsageFields:
         return tuple(sorted(set(found))) if found else ()
 
 
-def split_output(told: int, reasoning: int, *, beside: bool = False) -> int:
+def split_output(reported: int, reasoning: int, *, beside: bool = False) -> int:
     """What was written beside the reasoning. Most count reasoning within their output; more of it than of the
     whole output proves that it stands beside it, and so may a total (`beside`)."""
-    return told if beside or reasoning > told else told - reasoning
+    return reported if beside or reasoning > reported else reported - reasoning
 
 
 def _judge(name: str, value: Any, numbers: Numbers, found: list[str]) -> None:

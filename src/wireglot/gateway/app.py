@@ -274,7 +274,7 @@ class Gateway:
         record.operation = CHECK if admitted.within else asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within
         is_looking = asked.operation == "inspector"
-        """Whoever looks at the traffic is none of it: nothing is counted or written down."""
+        """Anyone who looks at the traffic is none of it: nothing is counted or written down."""
         if is_looking:
             reply = SecuredReply(head.path, reply)
         else:
@@ -310,7 +310,7 @@ class Gateway:
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise
-        except Exception as problem:  # whatever it is, its caller is told something, and the process goes on
+        except Exception as problem:  # whatever it is, its caller is given something, and the process goes on
             self._tell(problem, exchange, record, reply)
         finally:
             if exchange is not None:
@@ -403,7 +403,7 @@ class Gateway:
         _send(record, reply, refused.status, [*refused.headers[1:], *headers], refused.body)
 
     def _cancelled(self, exchange: Exchange | None, record: Record, reply: Reply) -> None:
-        """The client left, or the process must: then whoever still listens is told."""
+        """The client left, or the process must: then anyone who still listens is informed."""
         if not self.draining:
             record.left()
             return

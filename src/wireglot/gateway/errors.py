@@ -45,11 +45,11 @@ _WAIT_SECONDS: Final = {429: 1.0, 503: 2.0, 529: 2.0}
 without it."""
 
 QUOTA = "insufficient_quota"
-"""Of a budget that is spent: nobody should try again before it begins anew, however long that is."""
+"""Of a budget that is spent: nobody should try again before it begins again, however long that is."""
 
 
 class RequestError(Exception):
-    """A request ends here, with an error of this class. `retry_after` in seconds, told to the client.
+    """A request ends here, with an error of this class. `retry_after` in seconds, reported to the client.
 
     `final`: repeating cannot help, so the client's SDK should not try.
     """
@@ -95,7 +95,7 @@ def invalid_value(name: str, expected: str) -> RequestError:
 
 
 def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
-    """An upstream's error without what must not be told, in any of its fields."""
+    """An upstream's error without what must not be reported, in any of its fields."""
     return msgspec.structs.replace(
         error,
         message=clean(error.message),
@@ -107,7 +107,7 @@ def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
 
 
 def error_headers(error: ApiError, status: int, *, final: bool = False) -> Headers:
-    """`status`: under which it is told."""
+    """`status`: under which it is reported."""
     headers: Headers = []
     usual = _WAIT_SECONDS.get(status)
     if error.retry_after is not None or usual is not None:

@@ -144,7 +144,7 @@ class Process:
             self._tasks.append(asyncio.create_task(self._watcher.run()))
 
     async def serve(self) -> None:
-        """Start, answer until told to stop, and end in good order."""
+        """Start, answer until asked to stop, and end in good order."""
         await self.start()
         if self._place is not None and self._place.again:
             self.reload()
@@ -153,7 +153,7 @@ class Process:
         if self._place is not None and self._place.lifeline >= 0:
             loop.add_reader(self._place.lifeline, self._left_alone)
         with self._found_by_others():
-            # Said last: whoever reads it may send a signal at once.
+            # Said last: the one that reads it may send a signal at once.
             if self._is_first:
                 self._announce()
             await self._stopping.wait()
@@ -318,13 +318,13 @@ class Process:
             keys=len(settings.keys),
             asks_for_keys=self.gateway.asks_for_keys,
         )
-        for told in self._how_to_begin():
-            self.observer.note("info", "note", text=told)
+        for reported in self._how_to_begin():
+            self.observer.note("info", "note", text=reported)
         for note in settings.notes:
             self.observer.note("info", "note", text=note)
 
     def _how_to_begin(self) -> Iterator[str]:
-        """What whoever has started it wants to know next."""
+        """What the one that has started it wants to know next."""
         yield f"point your client at {self.url}: `wireglot run CLIENT` does, see docs/clients.md"
         if self.gateway.settings.server.inspector != "off":
             yield f"see what passes through it at {self.url}/inspector"

@@ -2,7 +2,7 @@
 
 A setting is a field: its name and default, its type and bounds, and what it means. `config/declared.py` reads
 these declarations; the reader of `wireglot.toml`, the environment and docs/configuration.md follow from them.
-More that `setting` may be told:
+More that `setting` may be given:
 
 env       the environment variable that wins over the file
 unit      what a number counts
@@ -36,13 +36,13 @@ from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import KeyQuotas
 
 LossPolicy = Literal["strict", "warn", "silent", "as-is"]
-"""as-is: nothing of a request is mended. It passes as it came, and the provider judges it."""
+"""as-is: nothing of a request is repaired. It passes as it came, and the provider judges it."""
 
 SyncOrder = Literal["during", "before", "off"]
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """A value that no sink may show. `source` ("env:NAME", "file:PATH", "config") may be told."""
+    """A value that no sink may show. `source` ("env:NAME", "file:PATH", "config") may be reported."""
 
     value: str
     source: str = "config"

@@ -132,7 +132,8 @@ class Supervisor:
 def _reserve(settings: Settings) -> tuple[socket.socket, Settings]:
     """Hold the port, so that it is the same for all workers and nobody else's while one is replaced."""
     server = settings.server
-    # Whoever shares its port with its own workers would share it with us, and each get half of the requests.
+    # Anyone who shares its port with its own workers would share it with us, and each get half of the
+    # requests.
     _bound(server, shared=False).close()
     reserved = _bound(server, shared=True)
     port = int(reserved.getsockname()[1])

@@ -218,12 +218,12 @@ class _Sweeper:
 
     def _result(self, part: ToolResult) -> Part:
         """An empty result says the same without its empty text."""
-        told: tuple[ResultPart, ...] = tuple(
+        reported: tuple[ResultPart, ...] = tuple(
             item for item in part.content if type(item) is not Text or item.text
         )
-        if len(told) == len(part.content):
+        if len(reported) == len(part.content):
             return part
-        swept = msgspec.structs.replace(part, content=told)
+        swept = msgspec.structs.replace(part, content=reported)
         self.trail.follow(part, swept)
         return swept
 

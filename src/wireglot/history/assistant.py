@@ -104,7 +104,9 @@ class _Upstream:
         try:
             document = body if isinstance(body, dict) else decode(body)
         except BadJson as problem:
-            document = body  # an error page: below it is told from an answer, as far as the status tells
+            document = (
+                body  # an error page: below it is distinguished from an answer, as far as the status tells
+            )
             fault = broken(problem)
         else:
             fault = broken("no JSON object")

@@ -29,7 +29,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def problem(self) -> str:
-        """What is wrong with the arguments, to be told to the model; empty if nothing is."""
+        """What is wrong with the arguments, to be reported to the model; empty if nothing is."""
         if self.kind == "custom":
             return ""
         value = self.input

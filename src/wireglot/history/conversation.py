@@ -147,7 +147,7 @@ class History:
     ) -> Asked:
         """The next request, for any dialect; the provider may be another one every time.
 
-        `tools` are neutral ones or declarations of any dialect. What the target cannot be told is in
+        `tools` are neutral ones or declarations of any dialect. What the target cannot express is in
         `losses`; with `strict` it raises StrictLoss. Calls and results that do not pair are repaired, and
         each repair is such a loss.
         """
@@ -228,7 +228,7 @@ def _check(text: object, media: tuple[object, ...]) -> None:
 
 
 def _own(message: Message) -> Message:
-    """The message with containers of its own: whoever gave it may go on changing theirs."""
+    """The message with containers of its own: anyone who gave it may go on changing theirs."""
     content = tuple(map(_own_part, message.content))
     extra = _own_extra(message.extra)
     if extra is message.extra and all(
@@ -241,7 +241,7 @@ def _own(message: Message) -> Message:
 def _own_part(part: Part) -> Part:
     if _is_plain(part):
         return part
-    # There and back builds every container anew; texts and base64 are shared, since they cannot change.
+    # There and back builds every container again; texts and base64 are shared, since they cannot change.
     return msgspec.convert(msgspec.to_builtins(part), type(part))
 
 

@@ -66,7 +66,7 @@ _OUTCOMES: Final[dict[_Outcome, tuple[ErrorKind, int, str]]] = {
 }
 
 _DOWN_SECONDS: Final = 2.0
-"""What a client is told to wait for an upstream that cannot be reached, or for us to have room."""
+"""What a client is asked to wait for an upstream that cannot be reached, or for us to have room."""
 
 HELPED_BY_RETRY: Final[frozenset[Blame]] = frozenset({"rate", "upstream", "connection"})
 COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout"})
@@ -77,7 +77,7 @@ class AttemptFailed(Exception):
     """An attempt that failed before any of its answer reached the client.
 
     `body`: the upstream's own error, for a client of the same dialect. `wait`: what it asked to wait;
-    `told_wait`: what the client is told to.
+    `reported_wait`: what the client is asked to.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class AttemptFailed(Exception):
         blame: Blame,
         *,
         wait: float | None = None,
-        told_wait: float | None = None,
+        reported_wait: float | None = None,
         body: bytes | None = None,
         status: int = 0,
     ) -> None:
@@ -94,26 +94,26 @@ class AttemptFailed(Exception):
         self.error = error
         self.blame: Blame = blame
         self.wait = wait
-        self.told_wait = wait if wait is not None else told_wait
+        self.reported_wait = wait if wait is not None else reported_wait
         self.body = body
         self.status = status
         self.fix = ""
-        """For whoever runs this program: where to look."""
+        """For the operator: where to look."""
 
     @property
     def is_outage(self) -> bool:
-        """Told under a status that asks the client to come later."""
+        """Reported under a status that asks the client to come later."""
         return self.error.kind == "overloaded" or self.error.status in (503, 529)
 
 
 def of_transport(fault: TransportFault) -> AttemptFailed:
     blame, outcome = _PROBLEMS[fault.problem]
     wait = _DOWN_SECONDS if outcome in ("upstream_down", "shed") else None
-    return AttemptFailed(transport_error(fault), blame, told_wait=wait)
+    return AttemptFailed(transport_error(fault), blame, reported_wait=wait)
 
 
 def transport_error(fault: TransportFault, at: str = "") -> ApiError:
-    """`at`: who was asked, where that is to be told."""
+    """`at`: who was asked, where that is to be reported."""
     kind, status, code = _OUTCOMES[_PROBLEMS[fault.problem][1]]
     said = f"{at}: {fault.message}" if at else fault.message
     return ApiError(kind, legible(said), status=status, code=code)

@@ -121,7 +121,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_de
     redacted: bool = False
     extra: Extra | None = None
     minter: Origin | None = None
-    """Who wrote what nobody signed, where whoever remembers the answer knows it."""
+    """Who wrote what nobody signed, where the one that remembers the answer knows it."""
 
 
 @final
@@ -173,7 +173,7 @@ class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defa
     type: str
     value: dict[str, Any]
     text: str = ""
-    """What it says, in words for everybody else; "": nothing that could be told so."""
+    """What it says, in words for everybody else; "": nothing that can be expressed so."""
     stands_elsewhere: bool = False
     """All that it says is said in another place of the same request, too: who leaves it out loses little."""
     for_vendor: bool = False

@@ -237,7 +237,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("video", "approximated"): ("harmless", "It is sent without its name or type."),
     ("video", "invented"): ("harmless", "Only its type was guessed."),
 }
-"""(feature, action) -> how bad it is for whoever sent the request, and why. `docs/reference/losses.md` is
+"""(feature, action) -> how bad it is for the sender of the request, and why. `docs/reference/losses.md` is
 written from this; what the code declares stands here (tests/ir/test_grades.py)."""
 
 

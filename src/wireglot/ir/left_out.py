@@ -1,4 +1,4 @@
-"""What is told of a part that only its own dialect knows, by whoever leaves it out."""
+"""What is reported about a part that only its own dialect knows, by the one that leaves it out."""
 
 from __future__ import annotations
 

@@ -177,8 +177,8 @@ class Loss(msgspec.Struct, frozen=True):
     """One thing the target did not receive as the source meant it.
 
     A codec points into the neutral conversation (`$.messages[2].content[0].signature`), whose messages and
-    parts stand in the order of the source document. Whoever has that document turns this into a path of the
-    client's own (`dialects/places.py`): in the `request` it sent, or in the `response` it gets.
+    parts stand in the order of the source document. The one that has that document turns this into a path of
+    the client's own (`dialects/places.py`): in the `request` it sent, or in the `response` it gets.
     """
 
     path: str

@@ -24,7 +24,7 @@ StopReason = Literal[
 
 
 class Stop(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The unified reason beside the raw one; `sequence` is the stop sequence that matched, where told.
+    """The unified reason beside the raw one; `sequence` is the stop sequence that matched, where reported.
 
     `raw` is spelling: it returns to its own `dialect` verbatim and is ignored by every other.
     """

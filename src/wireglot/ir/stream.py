@@ -303,7 +303,7 @@ class Folding:
 
     def so_far(self, stop: Stop) -> Response | None:
         """What came of an answer that has no end, its open parts as they stand; None before its Start.
-        `stop` is told in place of the one that is missing."""
+        `stop` is reported in place of the one that is missing."""
         if self._start is None:
             return None
         still_open = {index: part.close(PartEnd(index)) for index, part in self._live.items()}

@@ -1,7 +1,7 @@
 """Where every message, part and tool of a request stood before it was bent.
 
 Fitting moves, merges, drops and replaces things; a loss must still point to where the client put them. Values
-are known by identity, and whoever replaces one says so.
+are known by identity, and anyone who replaces one says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Trail:
     __slots__ = ("_drawn", "_followed", "_inner", "_places", "_request")
 
     def __init__(self, request: Request) -> None:
-        # Values are known by their identities, so whoever knows one holds the value, too.
+        # Values are known by their identities, so anyone who knows one holds the value, too.
         self._request = request
         self._places: dict[int, _Place] = {}
         self._drawn = -1

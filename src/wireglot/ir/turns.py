@@ -49,7 +49,7 @@ def merge_neighbours(
     join: Callable[[list[Message]], Message] = joined,
 ) -> tuple[Message, ...]:
     """One message per turn. What only the source dialect knows about a merged-away message is declared.
-    `join`: for whoever remembers what was joined before."""
+    `join`: for anyone who remembers what was joined before."""
     turns: list[list[Message]] = []
     turn: list[Message] = []
     speaker = ""

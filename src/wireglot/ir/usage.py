@@ -25,7 +25,8 @@ class Count(msgspec.Struct, frozen=True):
     prices: tuple[str, ...]
     """Names of `Price`: the first that has a value is what a token of it costs."""
     kind: str = ""
-    """The name under which it is told to the outside, as one with other counts of this kind; "": its own."""
+    """The name under which it is reported to the outside, as one with other counts of this kind; "": its
+    own."""
     heading: str = ""
     """Of its kind in the table of `wireglot usage`; "": the kind."""
 
@@ -60,7 +61,7 @@ class TokenCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class Kind(NamedTuple):
-    """What is told as one number."""
+    """What is reported as one number."""
 
     side: Side
     heading: str
@@ -80,7 +81,7 @@ def _kinds() -> dict[str, Kind]:
         if known is None:
             kinds[kind] = Kind(count.side, count.heading or kind, (name,))
         else:
-            assert known.side == count.side, f"{name} is told as {kind}, which is on the other side"
+            assert known.side == count.side, f"{name} is reported as {kind}, which is on the other side"
             kinds[kind] = known._replace(counts=(*known.counts, name))
     return kinds
 

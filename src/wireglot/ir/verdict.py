@@ -53,7 +53,7 @@ CUT_BY_LIMIT: Final = ApiError(
     status=400,
     code=_TRUNCATED,
 )
-"""Of a stream that has told the beginning of the call. The same request would be cut again."""
+"""Of a stream that has reported the beginning of the call. The same request would be cut again."""
 CUT_BY_FILTER: Final = ApiError(
     "content_policy", "the answer was stopped inside a tool call", status=400, code=_TRUNCATED
 )
@@ -184,10 +184,10 @@ def _is_unbegun(part: Part) -> bool:
 
 def _without(response: Response, cut: list[int]) -> Response:
     content = tuple(part for index, part in enumerate(response.content) if index not in cut)
-    return msgspec.structs.replace(response, content=content, stop=_told(response.stop))
+    return msgspec.structs.replace(response, content=content, stop=_reported(response.stop))
 
 
-def _told(stop: Stop) -> Stop:
+def _reported(stop: Stop) -> Stop:
     """Why an answer was interrupted, where only its numbers say that it was."""
     return stop if stop.reason in _INTERRUPTED else Stop("length")
 
@@ -228,7 +228,7 @@ def _ends_in_answer(request: Request) -> bool:
 
 
 def _ends_in_result(request: Request) -> bool:
-    """Whether the model was told what its tools did: it may have nothing to add."""
+    """Whether the model was shown what its tools did: it may have nothing to add."""
     for message in reversed(request.messages):
         if message.role == "assistant":
             return False
@@ -238,13 +238,13 @@ def _ends_in_result(request: Request) -> bool:
 
 
 class Watch:
-    """The same of an answer that streams. It is told every event once and keeps little: the arguments of open
-    calls, and whether anything was said.
+    """The same of an answer that streams. It is reported every event once and keeps little: the arguments of
+    open calls, and whether anything was said.
 
     `leaks_calls`, `renamed`: as in `accept`; such calls are made calls on the way.
 
     A call whose arguments are not whole does not end before it is known why. `leaves_out`: to whom this is
-    told, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
+    reported, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
     cannot be taken back, and the stream fails.
     """
 
@@ -264,7 +264,7 @@ class Watch:
     ) -> None:
         self.usage: Usage | None = None
         self.losses: list[Loss] = []
-        """What is told otherwise than it came, beside what a writer cannot say."""
+        """What is reported otherwise than it came, beside what a writer cannot say."""
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
         self._request = request
@@ -379,7 +379,7 @@ class Watch:
         elif self._held and not interrupted:
             error = CUT
         elif self._held and not self._leaves_out:
-            error = CUT_BY_LIMIT if _told(stop).reason in _AT_LIMIT else CUT_BY_FILTER
+            error = CUT_BY_LIMIT if _reported(stop).reason in _AT_LIMIT else CUT_BY_FILTER
         elif not self._said and not _may_be_empty(stop, interrupted, request):
             error = EMPTY
         if error is not None:
@@ -389,7 +389,7 @@ class Watch:
         if not self._held:
             return [*released, finish]
         if stop.reason not in _INTERRUPTED:
-            finish = msgspec.structs.replace(finish, stop=_told(stop))
+            finish = msgspec.structs.replace(finish, stop=_reported(stop))
         return [*released, *(PartEnd(index, cut=True) for index in self._held), finish]
 
     def _released_but_last(self) -> list[Event]:

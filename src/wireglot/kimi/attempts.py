@@ -52,7 +52,7 @@ _WORD_MAX = 128
 
 
 class Report:
-    """Writes the lines of one call. Nothing that it says holds the key, whoever put it there."""
+    """Writes the lines of one call. Nothing that it says holds the key, no matter who put it there."""
 
     def __init__(self, log: Log | None, key: str) -> None:
         self._log = log if log is not None else _to_stderr
@@ -157,12 +157,12 @@ class Attempts:
         """No answer, or half of one. Only what failed before the answer began may be tried again."""
         blame: Blame = "connection"
         if isinstance(problem, TransportFault):
-            blame, told = of_transport(problem).blame, problem.message
+            blame, reported = of_transport(problem).blame, problem.message
         else:
-            told = f"{type(problem).__name__}: {problem}".removesuffix(": ")
+            reported = f"{type(problem).__name__}: {problem}".removesuffix(": ")
         if not before_answer:
             blame = "timeout"  # the request was worked on: to ask again would be to pay for it twice
-        failed = AttemptFailed(ApiError("server", told), blame)
+        failed = AttemptFailed(ApiError("server", reported), blame)
         failed.__cause__ = self._presentable(problem)
         return failed
 
@@ -176,7 +176,7 @@ class Attempts:
         return problem
 
     def fail(self, failed: AttemptFailed, *, midway: bool = False) -> NoReturn:
-        """The end of the call: told in the log, then to the caller."""
+        """The end of the call: reported in the log, then to the caller."""
         used_up = not midway and helps(self._policy, failed) and self._tried > self._policy.retries
         code: ApiErrorCode = "KIMI_RETRIES_EXHAUSTED" if used_up else "KIMI_API_ERROR"
         error = KimiApiError(
@@ -191,12 +191,12 @@ class Attempts:
         raise error from failed.__cause__
 
     def _sentence(self, failed: AttemptFailed, after: str, midway: bool) -> str:
-        told = self._report.clean(failed.error.message)
+        reported = self._report.clean(failed.error.message)
         if midway:
-            return f"Kimi's stream broke off: {told}"
+            return f"Kimi's stream broke off: {reported}"
         if not failed.status:
-            return f"the connection to Kimi failed{after}: {told}"
-        return f"Kimi answered with status {failed.status}{after}: {told}"
+            return f"the connection to Kimi failed{after}: {reported}"
+        return f"Kimi answered with status {failed.status}{after}: {reported}"
 
 
 async def _of_status(reply: CarriedReply) -> AttemptFailed:

@@ -1,4 +1,4 @@
-"""One call carried out: asked, answered whole or as a stream, and told in the log."""
+"""One call carried out: asked, answered whole or as a stream, and reported in the log."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class KimiCall:
                 yield event
 
     def _check(self, event: Event, seen: _Seen, status: int) -> None:
-        """Before the event goes out: whoever has Finish need not come back for more."""
+        """Before the event goes out: anyone who has Finish need not come back for more."""
         match event:
             case Start():
                 seen.model, seen.usage = event.model, event.usage
@@ -122,7 +122,7 @@ class KimiCall:
 
 
 class _Seen:
-    """What the log line of a stream needs, as far as it has been told."""
+    """What the log line of a stream needs, as far as it has been reported."""
 
     model = ""
     usage: Usage | None = None

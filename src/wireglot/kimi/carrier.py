@@ -1,4 +1,4 @@
-"""One HTTP exchange, whoever carries it: our transport, a caller's own, or a caller's function."""
+"""One HTTP exchange, no matter who carries it: our transport, a caller's own, or a caller's function."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ class _Returned:
 
 
 async def _pulled(answer: Answer) -> AsyncGenerator[bytes, None]:
-    """A transport's answers push; whoever iterates pulls. What is not fetched in time stays in the socket."""
+    """A transport's answers push; anyone who iterates pulls. What is not fetched in time stays in the
+    socket."""
     pieces: deque[bytes] = deque()
     stirred = asyncio.Event()
     held = 0

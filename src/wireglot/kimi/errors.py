@@ -1,4 +1,4 @@
-"""What this module raises. Any of them can be told by its `code`, like the errors of other adapters."""
+"""What this module raises. Any of them can be reported by its `code`, like the errors of other adapters."""
 
 from __future__ import annotations
 

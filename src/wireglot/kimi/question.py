@@ -111,7 +111,7 @@ class CompletionResult(msgspec.Struct, frozen=True):
     reasoning: str
     raw: dict[str, Any]
     losses: tuple[Loss, ...] = ()
-    """What of the request Kimi could not be told as it was said."""
+    """What of the request could not be sent to Kimi as it was said."""
 
 
 def result_of(
@@ -147,7 +147,7 @@ def _with_own_ids(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
     return [{**block, "id": next(left).id} if block["type"] == "tool_use" else block for block in said]
 
 
-def _stop_reason(response: Response, told: str) -> str:
+def _stop_reason(response: Response, reported: str) -> str:
     """Anthropic's word; one that nobody knows is passed on as it is."""
     stop = response.stop
-    return stop.raw if stop.reason == "other" and stop.raw else told
+    return stop.raw if stop.reason == "other" and stop.raw else reported

@@ -29,7 +29,7 @@ def obtain_aws(login: AwsLogin) -> Grant:
     except ImportError:
         raise LoginFailed("botocore is not installed", missing_extra("aws")) from None
     try:
-        # A session anew each time: the files that it reads may have been replaced since.
+        # A session again each time: the files that it reads may have been replaced since.
         session = sessions.Session(profile=login.profile or None)
         found = session.get_credentials()
         if found is None:
@@ -91,8 +91,8 @@ def signature_headers(
     )
     day = time[:8]
     scope = f"{day}/{key.region}/{key.service}/aws4_request"
-    told = "\n".join((_ALGORITHM, time, scope, hashlib.sha256(canonical.encode()).hexdigest()))
-    signed = _hmac(_signing_key(key, day), told).hex()
+    text = "\n".join((_ALGORITHM, time, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+    signed = _hmac(_signing_key(key, day), text).hex()
     credential = f"Credential={key.access_key}/{scope}"
     return [
         ("authorization", f"{_ALGORITHM} {credential}, SignedHeaders={names}, Signature={signed}"),

@@ -52,7 +52,7 @@ def _application(login: EntraLogin) -> WebAnswer:
 
 
 def _assertion(place: str) -> str:
-    """Read anew each time: the platform replaces it."""
+    """Read again each time: the platform replaces it."""
     try:
         return Path(place).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as fault:

@@ -28,7 +28,7 @@ def obtain_google(login: GoogleLogin) -> Grant:
         raise LoginFailed("google-auth is not installed", missing_extra("google")) from None
     try:
         request = _asking(login.proxy, exceptions.TransportError)
-        # Read anew each time: a file may have been replaced since.
+        # Read again each time: a file may have been replaced since.
         if login.key_file:
             credentials = accounts.Credentials.from_service_account_file(login.key_file, scopes=[login.scope])
         else:

@@ -88,7 +88,7 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class LoginFailed(Exception):
-    """`fix`: what whoever runs this program can do about it. Neither holds a secret."""
+    """`fix`: what the operator can do about it. Neither holds a secret."""
 
     def __init__(self, message: str, fix: str) -> None:
         self.message = message[:_MAX_MESSAGE_CHARACTERS]

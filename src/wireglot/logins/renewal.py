@@ -2,8 +2,8 @@
 
 While the grant is good nobody waits: in its last minutes the first who asks has it renewed, and all go on
 with the old one until the new one is there. Only where none is good do requests wait, all of them for one
-renewal. A renewal that failed is not tried again at once: until then whoever has a good grant does not hear
-of it, and whoever has none is told the reason.
+renewal. A renewal that failed is not tried again at once: until then anyone who has a good grant does not
+hear of it, and anyone who has none is given the reason.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ LEEWAY_SECONDS: Final = 10.0
 RETRY_LEAST_SECONDS: Final = 1.0
 RETRY_MOST_SECONDS: Final = 60.0
 PATIENCE_SECONDS: Final = 30.0
-"""For which a renewal is waited for: whoever gives out tokens may answer a byte at a time."""
+"""For which a renewal is waited for: the one that gives out tokens may answer a byte at a time."""
 FRESH_SECONDS: Final = 60.0
 """A grant that was refused although it is younger is not the reason."""
 
-Told = Callable[[Grant | LoginFailed], None]
+Reported = Callable[[Grant | LoginFailed], None]
 
 
 class Renewal:
-    """`obtain` blocks, and is called in a thread, never twice at once. `told` hears of each renewal: what
+    """`obtain` blocks, and is called in a thread, never twice at once. `reported` hears of each renewal: what
     came of it, or why it failed."""
 
     def __init__(
         self,
         obtain: Callable[[], Grant],
-        told: Told = lambda outcome: None,
+        reported: Reported = lambda outcome: None,
         clock: Callable[[], float] | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._obtain = obtain
-        self._told = told
+        self._reported = reported
         self._clock = clock
         self._patience = patience
         self._grant: Grant | None = None
@@ -74,7 +74,7 @@ class Renewal:
         """For those who have none. Raises LoginFailed."""
         renewing = self._renewing
         if renewing is not None:
-            # Whoever leaves meanwhile takes nothing from the others.
+            # Anyone who leaves meanwhile takes nothing from the others.
             await asyncio.shield(renewing)
         grant = self._grant
         if grant is not None and self._now() < self._good_until:
@@ -84,7 +84,7 @@ class Renewal:
 
     def refused(self, secret: str) -> bool:
         """The cloud does not take a grant. Whether another one may help: one that is there by now, or the one
-        that whoever asks next will wait for."""
+        that the one that asks next will wait for."""
         now = self._now()
         if self._grant is None or self._grant.secret != secret:
             return self._grant is not None or self._renewing is not None
@@ -118,15 +118,15 @@ class Renewal:
                 self._renew_at = math.inf
         finally:
             self._renewing = None
-        self._told(self._failed or self._good())
+        self._reported(self._failed or self._good())
 
     async def _obtained(self) -> Grant:
         try:
             async with asyncio.timeout(self._patience):
                 return await _beside(self._obtain)
         except TimeoutError:
-            told = f"no answer within {self._patience:.0f} s"
-            raise LoginFailed(told, "check the network of this machine, and `proxy`") from None
+            text = f"no answer within {self._patience:.0f} s"
+            raise LoginFailed(text, "check the network of this machine, and `proxy`") from None
 
     def _good(self) -> Grant:
         assert self._grant is not None, "a renewal that did not fail"
@@ -154,9 +154,9 @@ async def _beside(work: Callable[[], Grant]) -> Grant:
         grant, failed = None, None
         try:
             grant = work()
-        except LoginFailed as told:
-            failed = told
-        except Exception as bug:  # whatever a vendor's library raises, those who wait are told
+        except LoginFailed as fault:
+            failed = fault
+        except Exception as bug:  # whatever a vendor's library raises, those who wait are informed
             failed = LoginFailed(f"signing in failed ({type(bug).__name__})", "see the library's own manual")
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(tell, grant, failed)
@@ -166,7 +166,7 @@ async def _beside(work: Callable[[], Grant]) -> Grant:
 
 
 def obtain(login: Login) -> Grant:
-    """Blocks, for as long as whoever gives it out takes. Raises LoginFailed."""
+    """Blocks, for as long as the one that gives it out takes. Raises LoginFailed."""
     match login:
         case GoogleLogin():
             return obtain_google(login)

@@ -1,4 +1,5 @@
-"""One small request to whoever gives out tokens, answered soon or not at all. It blocks: for threads only."""
+"""One small request to the one that gives out tokens, answered soon or not at all. It blocks: for threads
+only."""
 
 from __future__ import annotations
 

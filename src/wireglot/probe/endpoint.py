@@ -141,7 +141,7 @@ class HttpEndpoint:
         timeouts: Timeouts | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`headers` go with every request: some gateways are told by them where to ask."""
+        """`headers` go with every request: some gateways are informed by them where to ask."""
         self._root = root
         self._key_header = key_header
         self._key = key

@@ -32,7 +32,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class ProbeCall(msgspec.Struct, frozen=True):
-    """`arguments`: the JSON text, as it was told."""
+    """`arguments`: the JSON text, as it was reported."""
 
     id: str
     name: str

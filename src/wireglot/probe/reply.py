@@ -37,14 +37,14 @@ Rule = Literal[
 """nulls: what may be null is there, in a stream too. The others are of a stream. frames: each is framed and
 named as the dialect wants it. opening: how it begins. order: what may follow what. indexes: counted from 0
 without gaps. identity: ids stay the same. ending: how it ends. calls, thoughts: their pieces. usage: where it
-is told."""
+is reported."""
 
 
 _CONTENT: Final[tuple[Rule, ...]] = ("order", "ending", "calls", "thoughts")
 
 
 class ProbeUsage(msgspec.Struct, frozen=True):
-    """Tokens, as they were told. `input` and `output` hold everything; None: not told."""
+    """Tokens, as they were reported. `input` and `output` hold everything; None: not reported."""
 
     input: int
     output: int

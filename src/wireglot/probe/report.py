@@ -173,13 +173,13 @@ def _summary(report: ProbeReport) -> str:
         f'<li class="v {_class(verdict)}">{_SIGNS[verdict]} {count} {escape(verdict)}</li>'
         for verdict, count in report.verdicts.items()
     )
-    told = "".join(
+    text = "".join(
         f'<li class="{_class(row.verdict)}"><a href="#{escape(row.id)}">{escape(row.id)}</a> '
         f"{escape(row.words)}</li>"
         for row in report.cases
         if row.verdict in ("fail", "warn")
     )
-    return f'<ul class="sum">{counts}</ul>' + (f"<ul>{told}</ul>" if told else "")
+    return f'<ul class="sum">{counts}</ul>' + (f"<ul>{text}</ul>" if text else "")
 
 
 def _html_row(row: ProbeRow) -> str:
@@ -195,11 +195,11 @@ def _html_row(row: ProbeRow) -> str:
 
 
 def _exchange(exchange: ProbeExchange) -> str:
-    told = f"status {exchange.status} {exchange.kind}" if exchange.status else "no answer"
+    text = f"status {exchange.status} {exchange.kind}" if exchange.status else "no answer"
     return (
         f"<p><code>{escape(exchange.method)} {escape(exchange.path)}</code></p>"
         f"<pre>{escape(exchange.request)}</pre>"
-        f"<p>{escape(told)}</p><pre>{escape(exchange.answer)}</pre>"
+        f"<p>{escape(text)}</p><pre>{escape(exchange.answer)}</pre>"
     )
 
 
@@ -268,7 +268,7 @@ def _limits(dialect: str, ledger: ProbeLedger) -> list[tuple[str, str, str]]:
     facts = ledger.facts
     found: list[tuple[str, str, str]] = []
     for field, values in _LISTS.items():
-        known = {value: told for value, told in facts.get(field, {}).items() if value in values}
+        known = {value: reported for value, reported in facts.get(field, {}).items() if value in values}
         if known:
             taken = [value for value in values if value in known and known[value][0]]
             if field == "tool_choices":
@@ -279,8 +279,8 @@ def _limits(dialect: str, ledger: ProbeLedger) -> list[tuple[str, str, str]]:
         if field in facts:
             is_taken, how = facts[field][""]
             found.append((field, "true" if is_taken else "false", how))
-    if (told := facts.get("thinking")) is not None:
-        way, (is_taken, how) = list(told.items())[-1]
+    if (reported := facts.get("thinking")) is not None:
+        way, (is_taken, how) = list(reported.items())[-1]
         found.append(("thinking", f'"{_STYLES[dialect, way] if is_taken else "none"}"', how))
     found += _others(facts)
     return found
@@ -290,9 +290,9 @@ def _others(facts: dict[str, dict[str, tuple[bool, str]]]) -> list[tuple[str, st
     found: list[tuple[str, str, str]] = []
 
     def add(field: str, yes: str, no: str, value: str = "", name: str = "") -> None:
-        told = facts.get(name or field, {}).get(value)
-        if told is not None and (answer := yes if told[0] else no):
-            found.append((field, answer, told[1]))
+        reported = facts.get(name or field, {}).get(value)
+        if reported is not None and (answer := yes if reported[0] else no):
+            found.append((field, answer, reported[1]))
 
     add("tool_result_media", '"inside"', '"beside"')
     add("system_midway", '"anywhere"', '"no"')

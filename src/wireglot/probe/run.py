@@ -78,8 +78,8 @@ def _once(case: ProbeCase, talk: Talk) -> ProbeFinding:
         verdict, words = "inconclusive", str(why)
     except (Broken, BadJson) as broken:
         verdict, words = ("fail" if case.level == "must" else "warn"), str(broken)
-        told = {name for exchange in talk.exchanges for name in exchange.left_out}
-        if excuse := told.intersection(case.excuses):
+        reported = {name for exchange in talk.exchanges for name in exchange.left_out}
+        if excuse := reported.intersection(case.excuses):
             verdict, words = "not applicable", f"the answer says that it left out {', '.join(sorted(excuse))}"
         talk.unlearn(words)
     return ProbeFinding(id=case.id, verdict=verdict, words=words, exchanges=tuple(talk.exchanges))

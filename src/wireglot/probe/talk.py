@@ -221,10 +221,10 @@ class Talk:
 
     def unlearn(self, how: str) -> None:
         """What was taken and had no effect, or a wrong one, was not taken."""
-        for told in self._ledger.facts.values():
-            for value, (taken, evidence) in told.items():
+        for reported in self._ledger.facts.values():
+            for value, (taken, evidence) in reported.items():
                 if taken and evidence.startswith(f"{self._case}: "):
-                    told[value] = (False, f"{self._case}: {how[:200]}")
+                    reported[value] = (False, f"{self._case}: {how[:200]}")
 
     def _answered(self, got: Got) -> Any:
         if got.status == _OK:
@@ -241,7 +241,7 @@ class Talk:
 
     def _keep(self, ask: EndpointRequest, got: Got, *, shared: bool = False) -> None:
         kind = got.headers.get("content-type", "")
-        told = tuple(filter(None, got.headers.get(_LEFT_OUT, "").split(",")))
+        reported = tuple(filter(None, got.headers.get(_LEFT_OUT, "").split(",")))
         self.exchanges.append(
             ProbeExchange(
                 method=ask.method,
@@ -250,7 +250,7 @@ class Talk:
                 status=got.status,
                 kind=kind,
                 answer=_shown(got.body),
-                left_out=told,
+                left_out=reported,
                 shared=shared,
             )
         )

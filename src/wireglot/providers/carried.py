@@ -1,10 +1,11 @@
 """What nobody signed and its writer wants back, carried by clients of other dialects as signed state is.
 
 A Chat provider's `reasoning_content` has no signature, nor have Gemini's summaries; a part of a hosted tool
-(a search, its results, code that ran) has no word in other dialects. Whoever wrote them gets them back with
-the next question: OpenAI refuses reasoning without the search it led to, Claude cites what it found before.
+(a search, its results, code that ran) has no word in other dialects. Anyone who wrote them gets them back
+with the next question: OpenAI refuses reasoning without the search it led to, Claude cites what it found
+before.
 
-Told to a client of another dialect, such a thought is given a signature that is no proof but a name: who
+Reported to a client of another dialect, such a thought is given a signature that is no proof but a name: who
 wrote it, and how it was spelled there. A part without a word becomes an opaque thought that holds it. They
 come back in the field in which clients of that dialect carry state, are what they were again, and go to
 nobody else.
@@ -36,7 +37,7 @@ without them. A part of any other type may be something that the client was to s
 
 
 def with_minter(response: Response, minter: Origin, losses: list[Loss]) -> Response:
-    """The answer as a client of another dialect is told it, and what it does not get to see."""
+    """The answer as it is reported to a client of another dialect, and what it does not get to see."""
     if not response.others:
         for part in response.content:
             if type(part) is Reasoning or type(part) is Foreign:
@@ -175,5 +176,5 @@ def _foreign(name: Signature, provider: str) -> Foreign | None:
         return None
     origin = name.origin
     theirs = bool(origin.provider and provider) and origin.provider != provider
-    # Another provider of the same dialect has not run this tool: it is nobody's there, and told so.
+    # Another provider of the same dialect has not run this tool: it is nobody's there, and reported so.
     return Foreign(f"{origin.dialect} at {origin.provider}" if theirs else origin.dialect, kind, value)

@@ -39,7 +39,7 @@ DEFAULT_SAMPLING: dict[str, float] = {
     "logprobs": False,
     "top_logprobs": 0,
 }
-"""What every API does unasked: whoever says it loses nothing where it cannot be said."""
+"""What every API does unasked: anyone who says it loses nothing where it cannot be said."""
 
 MediaKind = Literal["image", "document", "audio", "video"]
 ALL_MEDIA: tuple[MediaKind, ...] = get_args(MediaKind)
@@ -93,7 +93,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     blank_text: bool = True
     prefill: bool = True
     continues: bool = True
-    """Whether a last answer is continued. Elsewhere the model begins a new one: whoever counts on it,
+    """Whether a last answer is continued. Elsewhere the model begins a new one: anyone who counts on it,
     coming from another dialect, has it asked for in words."""
     prefill_field: Literal["", "partial", "prefix"] = ""
     """The mark without which a Chat endpoint does not continue a last answer."""
@@ -151,7 +151,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     service_tiers: tuple[str, ...] | None = None
     """The tiers this model has, where that is known: another one is not sent."""
     user_field: Literal["", "user"] = ""
-    """How the end user is told toward a Chat endpoint that does not know the newer name."""
+    """How the end user is named toward a Chat endpoint that does not know the newer name."""
     max_tokens: int = 0
     """The most a model gives; 0 is unknown."""
     max_tokens_default: int = 0
@@ -297,9 +297,10 @@ CLONE: dict[str, dict[str, Any]] = {
         "media": ("image",),
     },
 }
-"""Toward whoever speaks another vendor's dialect with models of its own: what every server of the dialect is
-known to take, and no more. It holds for requests that are translated. Who speaks the dialect itself knows the
-server, and only refusals that it documents are kept from it. A file says what its provider takes beyond."""
+"""Toward the one that speaks another vendor's dialect with models of its own: what every server of the
+dialect is known to take, and no more. It holds for requests that are translated. Who speaks the dialect
+itself knows the server, and only refusals that it documents are kept from it. A file says what its provider
+takes beyond."""
 
 
 _FORM_OF_THINKING = frozenset(

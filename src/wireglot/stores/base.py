@@ -240,7 +240,7 @@ class Keys(Protocol):
 
 
 class Counters(Protocol):
-    """Limits and agreements between processes. They hold for whoever shares the store."""
+    """Limits and agreements between processes. They hold for anyone who shares the store."""
 
     @call("writes")
     async def take(self, claims: Sequence[Rate | Budget]) -> Denied | None:
@@ -278,7 +278,8 @@ class Counters(Protocol):
 
     @call("writes", unattended=True)
     async def cool(self, entries: Mapping[str, float]) -> None:
-        """Tell everybody to leave these alone for so many seconds (the longer of two told times holds)."""
+        """Tell everybody to leave these alone for so many seconds (the longer of two reported times
+        holds)."""
         ...
 
     @call("writes", unattended=True)
@@ -288,7 +289,7 @@ class Counters(Protocol):
 
     @call("writes")
     async def lock(self, name: str, holder: str, seconds: float) -> bool:
-        """Whether `holder` has it now. It ends by itself: whoever holds it may have died."""
+        """Whether `holder` has it now. It ends by itself: the one that holds it may have died."""
         ...
 
     @call("writes")
@@ -317,21 +318,21 @@ class Shared(NamedTuple):
 
 
 class FleetLog(Protocol):
-    """What the machines of a fleet tell one another, in the order in which it was told, and what they hand
-    over: for a while, and never of so much worth that anybody waits for it."""
+    """What the machines of a fleet tell one another, in the order in which it was reported, and what they
+    hand over: for a while, and never of so much worth that anybody waits for it."""
 
     async def tell(self, log: str, body: bytes, *, seconds: float, most: int) -> None:
-        """One more entry. Those of a log are all told with the same `seconds`, after which they go; of more
-        than `most` the oldest go (a few more may be there for a moment)."""
+        """One more entry. Those of a log are all reported with the same `seconds`, after which they go; of
+        more than `most` the oldest go (a few more may be there for a moment)."""
         ...
 
     async def heard(self, log: str, after: str, limit: int) -> list[LogEntry]:
-        """What was told after a place ("": from the first on), the oldest first. Where the log has been
-        emptied and begun anew, it is told from its first entry on."""
+        """What was reported after a place ("": from the first on), the oldest first. Where the log has been
+        emptied and begun again, it is reported from its first entry on."""
         ...
 
     async def last(self, log: str, before: str, limit: int) -> list[LogEntry]:
-        """What was told before a place ("": up to now), the newest first."""
+        """What was reported before a place ("": up to now), the newest first."""
         ...
 
     async def remove(self, log: str, places: Sequence[str]) -> None: ...
@@ -395,14 +396,15 @@ class Engine(Protocol):
         ...
 
     def lacks(self, caller: str) -> bool:
-        """Whether nothing at all of this caller is in the vault, told at once and without asking: some know
-        it from a recall that found nothing. What any process has kept by now counts. False tells nothing."""
+        """Whether nothing at all of this caller is in the vault, reported at once and without asking: some
+        know it from a recall that found nothing. What any process has kept by now counts. False tells
+        nothing."""
         ...
 
     def kept_mark(self, caller: str) -> Hashable:
         """Another one whenever anything of this caller is kept in the vault, by whichever process: what was
-        not there under the same mark is not there now. None where that cannot be told just now, 0 by stores
-        that never tell it."""
+        not there under the same mark is not there now. None where that is not known just now, 0 by
+        stores that never tell it."""
         ...
 
     async def close(self) -> None: ...

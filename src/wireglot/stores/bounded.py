@@ -1,5 +1,5 @@
-"""Any store, with a budget for each call and a breaker: whoever asks it waits for so long at most, and where
-it has failed a few times in a row nobody waits at all, until a check of it goes well.
+"""Any store, with a budget for each call and a breaker: anyone who asks it waits for so long at most, and
+where it has failed a few times in a row nobody waits at all, until a check of it goes well.
 
 A server that is shared has to answer soon: requests can decide without it. They wait for a few times as long
 as its calls usually take, and the call goes on without them.
@@ -291,7 +291,7 @@ class BoundedEngine(BoundedPart):
         self.vault = BoundedVault(partial(getattr, behind, "vault"), bounds)
         self.ledger = BoundedLedger(partial(getattr, behind, "ledger"), bounds)
         self.keys = BoundedKeys(partial(getattr, behind, "keys"), bounds)
-        # Told at once, or as slow as whoever reads: no budget could be told.
+        # Reported at once, or as slow as the reader: no budget could be set.
         self.lacks, self.kept_mark, self.export, self.close = (
             behind.lacks, behind.kept_mark, behind.export, behind.close
         )  # fmt: skip

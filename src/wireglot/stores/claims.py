@@ -1,6 +1,6 @@
 """The arithmetic of limits, the same for every store that does it in Python. Times are milliseconds.
 
-A rate is a leaky bucket told by one number (GCRA): the moment at which the bucket will be empty. An entry
+A rate is a leaky bucket reported by one number (GCRA): the moment at which the bucket will be empty. An entry
 moves that moment on by `amount / limit` of the window; it passes while the moment is no more than a window
 away, or where the bucket was empty.
 """

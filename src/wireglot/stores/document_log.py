@@ -13,8 +13,8 @@ from wireglot.stores.records import Document, LogEntry
 
 FLEET: Final = "\0fleet"
 """No caller is called so."""
-TOLD: Final = "fleet-log"
-"""The kind of what was told; its parent is the log."""
+REPORTED: Final = "fleet-log"
+"""The kind of what was reported; its parent is the log."""
 HANDED_OVER: Final = "trace"
 _TRIM_EVERY: Final = 64
 _TRIMMED_AT_ONCE: Final = 500
@@ -32,36 +32,36 @@ class DocumentLog:
     async def tell(self, log: str, body: bytes, *, seconds: float, most: int) -> None:
         now = _now()
         entry = Document(
-            FLEET, TOLD, secrets.token_hex(12), body, log, created=now, expires=now + int(seconds * 1000)
+            FLEET, REPORTED, secrets.token_hex(12), body, log, created=now, expires=now + int(seconds * 1000)
         )
         number = await self._documents().append([entry])
         if number > most and number % _TRIM_EVERY == 0:
             old = await self._documents().pieces(
-                FLEET, TOLD, log, before=number - most, limit=_TRIMMED_AT_ONCE
+                FLEET, REPORTED, log, before=number - most, limit=_TRIMMED_AT_ONCE
             )
-            await self._documents().delete(FLEET, TOLD, [each.id for each in old])
+            await self._documents().delete(FLEET, REPORTED, [each.id for each in old])
 
     async def heard(self, log: str, after: str, limit: int) -> list[LogEntry]:
         known = int(after or 0)
-        newest = await self._documents().pieces(FLEET, TOLD, log, limit=1, newest_first=True)
+        newest = await self._documents().pieces(FLEET, REPORTED, log, limit=1, newest_first=True)
         if not newest or newest[0].number == known:
             return []
         # Numbers go on from those that are there: after all have expired, they begin with 1 again.
         start = known if newest[0].number > known else 0
-        found = await self._documents().pieces(FLEET, TOLD, log, after=start, limit=limit)
+        found = await self._documents().pieces(FLEET, REPORTED, log, after=start, limit=limit)
         return [_entry(each) for each in found]
 
     async def last(self, log: str, before: str, limit: int) -> list[LogEntry]:
         found = await self._documents().pieces(
-            FLEET, TOLD, log, before=int(before or 0), limit=limit, newest_first=True
+            FLEET, REPORTED, log, before=int(before or 0), limit=limit, newest_first=True
         )
         return [_entry(each) for each in found]
 
     async def remove(self, log: str, places: Sequence[str]) -> None:
         for place in places:
             number = int(place)
-            found = await self._documents().pieces(FLEET, TOLD, log, after=number - 1, before=number + 1)
-            await self._documents().delete(FLEET, TOLD, [each.id for each in found])
+            found = await self._documents().pieces(FLEET, REPORTED, log, after=number - 1, before=number + 1)
+            await self._documents().delete(FLEET, REPORTED, [each.id for each in found])
 
     async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, max_bytes: int) -> None:
         now = _now()

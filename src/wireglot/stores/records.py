@@ -42,7 +42,7 @@ class VaultEntry(msgspec.Struct, frozen=True):
 
 
 class _Counted(TokenCounts, frozen=True, omit_defaults=True, kw_only=True):
-    """Counts that are added up: what was not told is 0."""
+    """Counts that are added up: what was not reported is 0."""
 
     reasoning: int = 0
 
@@ -149,7 +149,8 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     """By kind: see `ir.usage.KINDS`."""
     cost: int
     unpriced: int
-    """Completed requests whose cost is not known: nobody knows the price, or the provider told no tokens."""
+    """Completed requests whose cost is not known: nobody knows the price, or the provider reported no
+    tokens."""
     milliseconds: int
     """The time of all completed requests together."""
     p50: int
@@ -275,11 +276,11 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class LogEntry(msgspec.Struct, frozen=True):
-    """What a process of the fleet told the others."""
+    """What a process of the fleet reported to the others."""
 
     place: str
-    """In its log: what comes after it was told later."""
-    told: int
+    """In its log: what comes after it was written later."""
+    reported: int
     body: bytes
 
 

@@ -117,8 +117,9 @@ class SealedDocuments:
         on_unreadable: Callable[[str], None],
         needed: Collection[str] = (),
     ) -> None:
-        """A document that cannot be opened is not there; `on_unreadable` is told its kind. One of a kind that
-        is `needed`, asked for by its name, is a StoreDown: nobody shall write over what is only locked."""
+        """A document that cannot be opened is not there; `on_unreadable` is given its kind. One of a kind
+        that is `needed`, asked for by its name, is a StoreDown: nobody shall write over what is only
+        locked."""
         self._needed = frozenset(needed)
         self._behind = behind
         self._sealer = sealer

@@ -186,7 +186,9 @@ def check_dialect(
         for law, hold in _laws(dialect, samples, spelling, plain, examples, sdk):
             try:
                 hold()
-            except Exception as problem:  # whatever is raised, the law does not hold; all of them are told
+            except (
+                Exception
+            ) as problem:  # whatever is raised, the law does not hold; all of them are reported
                 broken.append(f"{law}: {type(problem).__name__}: {str(problem)[:600]}")
     if broken:
         raise LawsBroken(dialect.name, broken)
@@ -399,17 +401,17 @@ def _paths(codec: Dialect) -> None:
 def _statuses(codec: Dialect) -> None:
     for kind in _KINDS:
         for status in (0, 200, 400, 404, 429, 500, 529, 600):
-            told = codec.surface.status(ApiError(kind, "x", status=status))
-            assert 400 <= told <= 599, f"{kind} is told as {told}"
-            body = codec.render_error(ApiError(kind, "x", status=told), laws.CONTEXT).value
-            assert codec.parse_error(body, told) is not None, f"{kind} cannot be read again"
+            reported = codec.surface.status(ApiError(kind, "x", status=status))
+            assert 400 <= reported <= 599, f"{kind} is reported as {reported}"
+            body = codec.render_error(ApiError(kind, "x", status=reported), laws.CONTEXT).value
+            assert codec.parse_error(body, reported) is not None, f"{kind} cannot be read again"
 
 
 def _models(codec: Dialect) -> None:
     listing = [ListedModel(f"model-{number}", "someone", context=1000 * number) for number in range(3)]
-    told = encode(codec.surface.models.render_list(listing, {}))
+    reported = encode(codec.surface.models.render_list(listing, {}))
     for model in listing:
-        assert model.id.encode() in told, f"{model.id} is not in the list"
+        assert model.id.encode() in reported, f"{model.id} is not in the list"
         assert model.id.encode() in encode(codec.surface.models.render_model(model))
 
 

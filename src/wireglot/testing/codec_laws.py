@@ -107,7 +107,7 @@ def _spoken(response: Response) -> tuple[object, ...]:
     return canonical_response(whole), whole.id, whole.model, whole.created, whole.stop.raw
 
 
-# --- silence means identity, and no false alarm: losses are told if and only if something changed
+# --- silence means identity, and no false alarm: losses are reported if and only if something changed
 
 
 def request_is_honest(codec: Dialect, request: Request) -> None:
@@ -132,7 +132,7 @@ def stream_is_honest(codec: Dialect, events: list[Event]) -> None:
     whole: tuple[Loss, ...] = ()
     if ending(events) is Finish:
         whole = codec.render_response(fold(events), DATED).losses
-    _honest(_told(events), _told(again), written.losses, whole)
+    _honest(_reported(events), _reported(again), written.losses, whole)
 
 
 def plain_request_loses_nothing(codec: Dialect, request: Request) -> None:
@@ -152,7 +152,7 @@ def _honest(before: object, after: object, losses: tuple[Loss, ...], true: tuple
         assert found, f"nothing changed, but it says {losses}"
 
 
-def _told(events: list[Event]) -> tuple[Response, list[ForeignEvent]]:
+def _reported(events: list[Event]) -> tuple[Response, list[ForeignEvent]]:
     """What a stream says: the answer, and the events that are no part of it."""
     foreign = [
         replace(event, value={key: item for key, item in event.value.items() if key != "sequence_number"})

@@ -5,8 +5,8 @@
         ...
         assert gateway.wait_log()[-1]["route"] == "mine/some-model"
 
-It sees no environment but the one that it is given, and leaves nothing behind: not a key of whoever runs the
-tests is used, and its data lie in a folder of its own.
+It sees no environment but the one that it is given, and leaves nothing behind: not a key of anyone who runs
+the tests is used, and its data lie in a folder of its own.
 """
 
 from __future__ import annotations

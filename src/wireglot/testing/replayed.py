@@ -21,6 +21,6 @@ def replay(trace: Trace | str | os.PathLike[str]) -> Replayed:
     if not again.compared:
         raise AssertionError(f"{name}nothing of it can be replayed{notes}")
     if not again.is_same:
-        found = "".join(f"\n  {line}" for line in again.told().splitlines())
+        found = "".join(f"\n  {line}" for line in again.report().splitlines())
         raise AssertionError(f"{name}translated otherwise than it was recorded (was -> is){found}{notes}")
     return again

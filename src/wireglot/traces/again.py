@@ -33,7 +33,7 @@ class RequestAgain(msgspec.Struct, frozen=True):
     own: Request
     """What the client's body says."""
     read: Request
-    """The same as it was asked, by whose messages places of the body are told."""
+    """The same as it was asked, by whose messages places of the body are reported."""
     planned: Plan
     document: dict[str, Any]
     """What goes upstream."""
@@ -107,10 +107,10 @@ def amounted(name: str, data: bytes) -> Amounted:
             raise UpstreamFault("the stream ends before an answer begins")
         why = f"here: {failed.message}" if unreadable else "here, before its end"
         return Amounted(spoken.render_response(so_far, context).value, f"the stream stops {why}")
-    told = spoken.render_error(failed, context).value
+    reported = spoken.render_error(failed, context).value
     if so_far is not None and so_far.content:
-        told = {**spoken.render_response(so_far, context).value, "error": told.get("error", told)}
-    return Amounted(told, "the stream stops here, with an error")
+        reported = {**spoken.render_response(so_far, context).value, "error": reported.get("error", reported)}
+    return Amounted(reported, "the stream stops here, with an error")
 
 
 def folded(name: str, data: bytes) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def without_error(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_stop(name: str, status: str) -> Stop:
-    """What a dialect writes where nothing is told of the end: no reason, or a status."""
+    """What a dialect writes where nothing is reported about the end: no reason, or a status."""
     raw = status if name == "openai-responses" else ""
     return Stop("other", raw, name, extra=Extra(name, {}, {"finishReason": "absent"}))
 
@@ -156,15 +156,15 @@ class StreamAgain:
     """The client's stream, made again of the upstream's events as a gateway makes it."""
 
     def __init__(self, client: str, target: TraceTarget, asked: RequestAgain) -> None:
-        told, answered = dialect(target.source or client), dialect(target.dialect)
+        reported, answered = dialect(target.source or client), dialect(target.dialect)
         request, context, family = asked.planned.client, asked.context, answered.surface.family
         aliases = asked.planned.aliases
-        self.writer = told.stream_writer(context, request)
+        self.writer = reported.stream_writer(context, request)
         self._steps: list[Callable[[list[Event]], list[Event]]] = []
-        if told is not answered or target.leaks_calls:
+        if reported is not answered or target.leaks_calls:
             watch = Watch(
                 request,
-                leaves_out=told.surface.client.leaves_out_calls,
+                leaves_out=reported.surface.client.leaves_out_calls,
                 leaks_calls=target.leaks_calls,
                 renamed=aliases.functions,
             )
@@ -173,7 +173,7 @@ class StreamAgain:
             self._steps.append(EventRestorer(aliases).events)
         if (hider := withholding(target, client, context)) is not None:
             self._steps.append(hider.events)
-        if told.surface.family != family:
+        if reported.surface.family != family:
             self._steps.append(MinterNamer(Origin(family, context.provider, context.model)).events)
 
     def events(self, events: list[Event]) -> list[Event]:
@@ -183,7 +183,7 @@ class StreamAgain:
         return events
 
 
-UNTOLD: Final = frozenset(
+UNREPORTED: Final = frozenset(
     {"id", "created", "created_at", "completed_at", "model", "modelVersion", "responseId", "createTime"}
 )
 """Of an answer: addresses and times, which belong to one exchange rather than to what was said."""
@@ -205,11 +205,11 @@ class AnswerAgain(msgspec.Struct, frozen=True):
 def answer_again(
     client: str, response: Response, target: TraceTarget, asked: RequestAgain | None, context: Context
 ) -> AnswerAgain:
-    """The upstream's answer as the client is told it."""
-    told, answered = dialect(target.source or client), dialect(target.dialect)
+    """The upstream's answer as it is reported to the client."""
+    reported, answered = dialect(target.source or client), dialect(target.dialect)
     request = asked.planned.client if asked is not None else None
     losses: tuple[Loss, ...] = ()
-    if (told is not answered or target.leaks_calls) and response.stop.reason != "malformed_call":
+    if (reported is not answered or target.leaks_calls) and response.stop.reason != "malformed_call":
         try:
             accepted = accept(
                 response,
@@ -219,7 +219,7 @@ def answer_again(
                 renamed=asked.planned.aliases.functions if asked is not None else {},
             )
         except NoAnswer as failed:
-            return AnswerAgain(told.render_error(failed.error, context).value)
+            return AnswerAgain(reported.render_error(failed.error, context).value)
         response, losses = accepted.response, accepted.losses
     if asked is not None and asked.planned.aliases:
         aliases = asked.planned.aliases
@@ -231,11 +231,12 @@ def answer_again(
         response = hider.response(response)
         unseen += hider.losses
     family = answered.surface.family
-    if told.surface.family != family:
+    if reported.surface.family != family:
         minter = Origin(family, context.provider, context.model or response.model)
         response = with_minter(response, minter, unseen)
-    rendered = told.render_response(response, context, request)
+    rendered = reported.render_response(response, context, request)
     every = (*losses, *unseen, *rendered.losses)
     return AnswerAgain(
-        rendered.value, answer_located(told.places, every, rendered.value, response.content) if every else ()
+        rendered.value,
+        answer_located(reported.places, every, rendered.value, response.content) if every else (),
     )

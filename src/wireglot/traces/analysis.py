@@ -1,4 +1,5 @@
-"""A trace with all that can be told from it: links between both sides, the places of losses, the summary."""
+"""A trace with all that can be derived from it: links between both sides, the places of losses, the
+summary."""
 
 from __future__ import annotations
 
@@ -144,13 +145,13 @@ _FAULTS = (WireglotError, UnreadableBody, BadTarget, UnknownDialect, UnknownProv
 
 
 def context_of(trace: Trace) -> Context:
-    """What the codecs were told beside the body, as far as they may tell it again: no secret."""
+    """What the codecs were given beside the body, as far as they may tell it again: no secret."""
     row = trace.row
     prefix = surface(row.dialect).client.call_prefix
     return Context(seed=row.id, now=int(row.at), call_prefix=prefix or Context().call_prefix)
 
 
-def with_told(trace: Trace) -> Trace:
+def with_analysis(trace: Trace) -> Trace:
     """Existing records are kept. A body that cannot be read leaves its links empty, and a note says so."""
     notes: list[str] = []
     try:
@@ -162,8 +163,8 @@ def with_told(trace: Trace) -> Trace:
     answer = _with_folded(trace.answer, trace.row.dialect)
     attempts: list[Attempt] = []
     for attempt in trace.attempts:
-        told, answer = _told(trace, attempt, body, answer, notes)
-        attempts.append(told)
+        reported, answer = _reported(trace, attempt, body, answer, notes)
+        attempts.append(reported)
     last = attempts[-1] if attempts else None
     links = by_client(last.links) if last is not None else {}
     answers = by_client(last.answer_links) if last is not None else {}
@@ -172,7 +173,7 @@ def with_told(trace: Trace) -> Trace:
     return replace(trace, answer=answer, attempts=attempts, losses=losses, notes=[*trace.notes, *new])
 
 
-def _told(
+def _reported(
     trace: Trace, attempt: Attempt, body: dict[str, Any] | None, answer: TraceMessage, notes: list[str]
 ) -> tuple[Attempt, TraceMessage]:
     """The attempt, and the client's answer: its events are linked with the last attempt's."""
@@ -198,14 +199,14 @@ def _told(
         attempt = replace(attempt, answer_links=_answers(trace, attempt, target, asked, answer, notes))
         answer = _caused(trace, answer, attempt, asked)
     places, answers = by_client(links), by_client(attempt.answer_links)
-    told = replace(
+    reported = replace(
         attempt,
         answer=came,
         links=links,
         summary=attempt.summary or summary,
         losses=[_placed(loss, body, answer, client, places, answers) for loss in attempt.losses],
     )
-    return told, answer
+    return reported, answer
 
 
 def _caused(trace: Trace, answer: TraceMessage, attempt: Attempt, asked: RequestAgain | None) -> TraceMessage:
@@ -237,11 +238,11 @@ def _answers(
     try:
         check_linkable(answer, "the client's answer")
         check_linkable(attempt.answer, "the upstream answer")
-        told = whole(answer, trace.row.dialect, "the client's answer")
+        reported = whole(answer, trace.row.dialect, "the client's answer")
         came = whole(attempt.answer, attempt.dialect, "the upstream answer")
         if asked is not None:
-            target = as_shown(target, trace.row.dialect, told, asked)
-        return answer_links(trace.row.dialect, told, target, came, asked=asked)
+            target = as_shown(target, trace.row.dialect, reported, asked)
+        return answer_links(trace.row.dialect, reported, target, came, asked=asked)
     except _FAULTS as fault:
         notes.append(f"no links of the answer: {fault}")
         return []
@@ -272,7 +273,7 @@ def _placed(
         return placed(loss, body, links) if body is not None else loss
     try:
         check_linkable(answer, "the client's answer")
-        told = decode(answer.folded) if answer.folded else whole(answer, dialect, "the client's answer")
-        return placed(loss, told, answers)
+        reported = decode(answer.folded) if answer.folded else whole(answer, dialect, "the client's answer")
+        return placed(loss, reported, answers)
     except _FAULTS:
         return loss

@@ -19,7 +19,7 @@ Spelling:
   definition.
 - Function arguments compare as JSON, and nothing is `{}`: some dialects carry text, some an object.
 - Options of a hosted tool stand in its native declaration already.
-- `Signature.origin` keeps its dialect only: provider, model and account are stamped by whoever read it.
+- `Signature.origin` keeps its dialect only: provider, model and account are stamped by the one that read it.
 - JSON Schemas compare by what they accept: `$schema`, an empty `required` or `properties` say nothing;
   `const` is an `enum` of one, and strings in it are of type string; OpenAPI's `nullable` is the type null. A
   tool without a schema takes an empty object.

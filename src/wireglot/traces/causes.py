@@ -3,7 +3,7 @@
 The recorded upstream stream is translated once more, event by event: what a codec writes depends neither on
 how a stream was cut nor on how many events are written at once (laws of every dialect), so each piece that
 comes out belongs to the event that went in. Whether it is what the client got is then seen by comparing.
-Nothing of it is noted while a request is answered, and older recordings are told as well.
+Nothing of it is noted while a request is answered, and older recordings are reported as well.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wireglot.ir.stream import (
     Start,
     UsageReport,
 )
-from wireglot.traces.again import UNTOLD, USAGE, RequestAgain, StreamAgain, are_made_up
+from wireglot.traces.again import UNREPORTED, USAGE, RequestAgain, StreamAgain, are_made_up
 from wireglot.traces.target import TraceTarget
 from wireglot.traces.trace import TraceFrame, TraceMessage
 from wireglot.wire.json import BadJson, decode
@@ -39,7 +39,7 @@ from wireglot.wire.sse import FrameTooLarge
 _GAP: Final = re.compile(r"\r\n\r\n|\n\n|\r\r")
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}]', re.DOTALL)
 _PING: Final = "event: ping"
-_UNTOLD: Final = UNTOLD | USAGE | {"item_id", "obfuscation"}
+_UNREPORTED: Final = UNREPORTED | USAGE | {"item_id", "obfuscation"}
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -121,8 +121,8 @@ def _agree(one: Any, other: Any) -> bool:
     while stack:
         left, right = stack.pop()
         if type(left) is dict and type(right) is dict:
-            names = left.keys() - _UNTOLD
-            if names != right.keys() - _UNTOLD:
+            names = left.keys() - _UNREPORTED
+            if names != right.keys() - _UNREPORTED:
                 return False
             stack += [(left[name], right[name]) for name in names]
         elif type(left) is list and type(right) is list:
@@ -171,14 +171,14 @@ def with_causes(
         made = _Translated(client, target, asked).made(came)
     else:
         return answer
-    told = units_of(frame.data for frame in answer.frames)
-    causes, known = _aligned(told, made)
-    if known < len(told):
-        _by_times(causes, told[known:], answer.frames, came.frames)
+    reported = units_of(frame.data for frame in answer.frames)
+    causes, known = _aligned(reported, made)
+    if known < len(reported):
+        _by_times(causes, reported[known:], answer.frames, came.frames)
     frames = [
         replace(frame, causes=sorted(causes.get(number, ()))) for number, frame in enumerate(answer.frames)
     ]
-    return replace(answer, frames=frames, caused_by="events" if known == len(told) else "times")
+    return replace(answer, frames=frames, caused_by="events" if known == len(reported) else "times")
 
 
 def _passed(frames: Sequence[TraceFrame]) -> list[MadeEvent]:
@@ -277,38 +277,42 @@ class _Translated:
         self._pieces += [MadeEvent(text[:cut], first), MadeEvent(text[cut:], then)]
 
 
-def _aligned(told: list[Unit], made: list[MadeEvent]) -> tuple[dict[int, set[int]], int]:
+def _aligned(reported: list[Unit], made: list[MadeEvent]) -> tuple[dict[int, set[int]], int]:
     """Causes by the number of the client's frame, and how many of its events are known."""
     causes: dict[int, set[int]] = {}
     here = there = 0
-    while here < len(told):
+    while here < len(reported):
         if there < len(made) and (
-            same_unit(told[here].text, made[there].text)
-            or (made[there].is_failure and len(told) - here <= len(made) - there)
+            same_unit(reported[here].text, made[there].text)
+            or (made[there].is_failure and len(reported) - here <= len(made) - there)
         ):
-            causes.setdefault(told[here].frame, set()).update(made[there].causes)
+            causes.setdefault(reported[here].frame, set()).update(made[there].causes)
             here, there = here + 1, there + 1
-        elif is_keep_alive(told[here].text):
+        elif is_keep_alive(reported[here].text):
             here += 1
         else:
-            found = _agreeing(told[here:], made[there:])
+            found = _agreeing(reported[here:], made[there:])
             if found is None:
                 return causes, here
             # One differs from the other, or is only on one side; behind them both say the same.
             others = {number for each in made[there : there + found[1]] for number in each.causes}
             for step in range(found[0]):
                 one = made[there + step].causes if found[0] == found[1] else others
-                causes.setdefault(told[here + step].frame, set()).update(one)
+                causes.setdefault(reported[here + step].frame, set()).update(one)
             here, there = here + found[0], there + found[1]
     return causes, here
 
 
-def _agreeing(told: list[Unit], made: list[MadeEvent]) -> tuple[int, int] | None:
+def _agreeing(reported: list[Unit], made: list[MadeEvent]) -> tuple[int, int] | None:
     """How far on, on each side, the streams agree again: the nearest place."""
     for far in range(1, 2 * _LOOKED_AHEAD):
         for here in range(max(0, far - _LOOKED_AHEAD), min(far, _LOOKED_AHEAD) + 1):
             there = far - here
-            if here < len(told) and there < len(made) and same_unit(told[here].text, made[there].text):
+            if (
+                here < len(reported)
+                and there < len(made)
+                and same_unit(reported[here].text, made[there].text)
+            ):
                 return here, there
     return None
 

@@ -75,20 +75,20 @@ def shown(value: Any, most: int = _SHOWN) -> str:
 
 
 def outline(response: Response) -> dict[str, Any]:
-    """What an answer says, whoever gave it in whatever dialect."""
+    """What an answer says, no matter who gave it in whatever dialect."""
     usage = response.usage
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "text": "".join(part.text for part in response.content if type(part) is Text),
         "reasoning": "".join(part.text for part in response.content if type(part) is Reasoning),
         "calls": list(_calls(response.content)),
         "stop": response.stop.reason,
     }
     if usage is not None:
-        told["tokens"] = {"input": usage.total_input, "output": usage.total_output}
+        reported["tokens"] = {"input": usage.total_input, "output": usage.total_output}
     others = [part for part in response.content if type(part) in (Media, Foreign, ToolResult)]
     if others:
-        told["others"] = [type(part).__name__ for part in others]
-    return told
+        reported["others"] = [type(part).__name__ for part in others]
+    return reported
 
 
 def _calls(content: Iterable[Part]) -> Iterator[dict[str, Any]]:
@@ -122,8 +122,8 @@ def sides(
         fate: Fate = "kept" if words(here) == words(there) else "rewritten"
         out.append(Side(fate, link.client, link.upstream))
         out += [_lost(loss) for loss in lost if _is_in(loss.pointer, link.client)]
-    told = {side.client for side in out}
-    out += [_lost(loss) for loss in lost if loss.pointer not in told or not loss.pointer]
+    reported = {side.client for side in out}
+    out += [_lost(loss) for loss in lost if loss.pointer not in reported or not loss.pointer]
     linked = [link.upstream for link in links]
     for name in sent:
         if not any(_is_in(place, f"/{name}") for place in linked):

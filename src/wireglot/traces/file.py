@@ -58,7 +58,7 @@ def _decoded(text: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as fault:
-        raise BadTrace(_told(fault)) from None
+        raise BadTrace(_reported(fault)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         raise BadTrace(f"expected the JSON of an exported trace: {fault}") from None
     except RecursionError:
@@ -95,7 +95,7 @@ def _unknown(head: _Head) -> str:
     return f"format: expected {FORMAT}: this is no exported trace"
 
 
-def _told(fault: msgspec.ValidationError) -> str:
+def _reported(fault: msgspec.ValidationError) -> str:
     text = str(fault)
     found = _PLACE.search(text)
     if found is None:

@@ -397,7 +397,7 @@ class _Translated:
             if mine is None:
                 continue
             name = tool.name if isinstance(tool, Tool) else tool.native.type
-            place = next((steps for steps, told in left.items() if told == name), None)
+            place = next((steps for steps, reported in left.items() if reported == name), None)
             if place is not None:
                 del left[place]
                 pairs.append((mine, place))
@@ -476,14 +476,15 @@ _ANSWER_DEGREES: Final = ((True, True), (False, False))
 
 def answer_links(
     client: str,
-    told: dict[str, Any],
+    reported: dict[str, Any],
     target: TraceTarget,
     came: dict[str, Any],
     *,
     asked: RequestAgain | None = None,
     context: Context | None = None,
 ) -> list[Link]:
-    """Pairs of what the client was `told` and what `came` from upstream. Raises what a translation raises."""
+    """Pairs of what the client was `reported` and what `came` from upstream. Raises what a translation
+    raises."""
     spoken, answered = dialect(target.source or client), dialect(target.dialect)
     if spoken.places is None or answered.places is None:
         return []
@@ -493,7 +494,7 @@ def answer_links(
             return []
         came = without_error(came)  # a stream may have said something before it
     if target.passthrough:
-        return linked([(spot.steps, spot.steps) for spot in there.spots], told, came)
+        return linked([(spot.steps, spot.steps) for spot in there.spots], reported, came)
     context = context or (asked.context if asked is not None else Context())
     response = answered.parse_response(came, context)
     origins = _aligned(there.spots, response.content)
@@ -513,7 +514,7 @@ def answer_links(
             origin = origins[at]
             spots = (here.around(way) for way in ways)
             pairs += [(spot.steps, origin.steps) for spot in spots if spot is not None and origin is not None]
-        return linked(pairs, told, came)
+        return linked(pairs, reported, came)
     return []
 
 

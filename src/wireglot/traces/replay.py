@@ -19,7 +19,7 @@ from wireglot.ir.errors import ApiError, ErrorKind, WireglotError
 from wireglot.ir.stream import Event, StreamFailed, fold, unfold
 from wireglot.providers.spec import UnknownProvider
 from wireglot.traces.again import (
-    UNTOLD,
+    UNREPORTED,
     USAGE,
     RequestAgain,
     StreamAgain,
@@ -44,13 +44,13 @@ _OURS: Final[frozenset[ErrorKind]] = frozenset({"auth", "permission", "billing"}
 
 
 class NotReplayed(Exception):
-    """Why an error is not told again; in words for people."""
+    """Why an error is not reported again; in words for people."""
 
 
 def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
-    """Between the error that the client was told and what the upstream's comes to now."""
+    """Between the error that the client was sent and what the upstream's comes to now."""
     client, upstream = dialect(trace.row.dialect), dialect(attempt.dialect)
-    told = told_error(trace, client)
+    reported = reported_error(trace, client)
     came = attempt.answer
     if came is None or not (came.body or came.frames):
         raise NotReplayed("no answer of the upstream was recorded")
@@ -62,23 +62,23 @@ def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
         raise NotReplayed(
             "the upstream answer is not an error of its dialect: the gateway reports that itself"
         )
-    return _compared(told, replace(error, status=error.status or came.status), client)
+    return _compared(reported, replace(error, status=error.status or came.status), client)
 
 
 def refusal_differences(trace: Trace) -> list[Difference]:
     """The same, where nothing went upstream: the request itself may be why."""
     client = dialect(trace.row.dialect)
-    told = told_error(trace, client)
+    reported = reported_error(trace, client)
     body = document(trace.request, "the client's request")
     try:
         client.parse_request(body, Context(seed=trace.row.id, now=int(trace.row.at)))
     except WireglotError as fault:
-        return _words(told, fault.message)
+        return _words(reported, fault.message)
     raise NotReplayed("nothing was sent upstream, and not because of how the request is written")
 
 
-def told_error(trace: Trace, client: Dialect) -> ApiError:
-    """What the client was told. Raises NotReplayed where that is no error."""
+def reported_error(trace: Trace, client: Dialect) -> ApiError:
+    """What the client was sent. Raises NotReplayed where that is no error."""
     got = trace.answer
     error = client.parse_error(whole(got, trace.row.dialect, "the client's answer"), got.status)
     if error is None:
@@ -108,19 +108,19 @@ def beginning_differences(was: dict[str, Any], now: dict[str, Any], client: Dial
     return found
 
 
-def _compared(told: ApiError, error: ApiError, client: Dialect) -> list[Difference]:
-    found = _words(told, error.message)
+def _compared(reported: ApiError, error: ApiError, client: Dialect) -> list[Difference]:
+    found = _words(reported, error.message)
     if error.kind in _OURS:
         return found
     status = client.surface.status(error)
     again = client.parse_error(client.render_error(replace(error, status=status), Context()).value, status)
-    return [*_kinds(told.kind, again.kind if again is not None else error.kind), *found]
+    return [*_kinds(reported.kind, again.kind if again is not None else error.kind), *found]
 
 
-def _words(told: ApiError, message: str) -> list[Difference]:
-    if message.strip() in told.message:
+def _words(reported: ApiError, message: str) -> list[Difference]:
+    if message.strip() in reported.message:
         return []
-    return [Difference("/error/message", encode_text(told.message), encode_text(message))]
+    return [Difference("/error/message", encode_text(reported.message), encode_text(message))]
 
 
 def _kinds(was: ErrorKind, now: ErrorKind) -> list[Difference]:
@@ -138,7 +138,7 @@ class Replayed(msgspec.Struct, frozen=True):
     answer: list[Difference] = []
     """Between the client's answer as it was recorded, and as it is made now of what came from upstream."""
     losses: list[TracedLoss] = []
-    """Of the request, as they are told now."""
+    """Of the request, as they are reported now."""
     notes: list[str] = []
     """What could not be compared, and why."""
     compared: list[str] = []
@@ -148,7 +148,7 @@ class Replayed(msgspec.Struct, frozen=True):
     def is_same(self) -> bool:
         return bool(self.compared) and not self.request and not self.answer
 
-    def told(self) -> str:
+    def report(self) -> str:
         """For people: nothing where nothing differs."""
         lines = [f"upstream request {each}" for each in self.request]
         lines += [f"client answer {each}" for each in self.answer]
@@ -232,27 +232,27 @@ def _answers(
     if not (_OK <= came.status < _BAD and _OK <= got.status < _BAD):
         return error_differences(trace, attempt)
     heard = amount(got, trace.row.dialect, "the client's answer")
-    told = heard.document
+    reported = heard.document
     target = target_of(attempt)
     client = dialect(trace.row.dialect)
-    error = client.parse_error(told) if got.frames else None
+    error = client.parse_error(reported) if got.frames else None
     if target.passthrough:
         now = whole(came, attempt.dialect, "the upstream answer")
     elif asked is None:
         raise NotReplayed("its request could not be translated")
     else:
-        shown = target if error is not None else as_shown(target, trace.row.dialect, told, asked)
+        shown = target if error is not None else as_shown(target, trace.row.dialect, reported, asked)
         now = _translated(trace, attempt, shown, asked)
     if error is not None:
         return stream_error_differences(error, now, client)
     if heard.stops:
-        return beginning_differences(told, now, client)
-    left = UNTOLD
+        return beginning_differences(reported, now, client)
+    left = UNREPORTED
     if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
         left |= USAGE  # which the gateway asks for, takes out or estimates itself
     return [
         each
-        for each in differences(_plain(told, left), _plain(now, left))
+        for each in differences(_plain(reported, left), _plain(now, left))
         if not are_made_up(each.before.strip('"'), each.after.strip('"'))
     ]
 

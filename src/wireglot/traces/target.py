@@ -27,7 +27,7 @@ class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     fields: dict[str, Any] = {}
     """Of the upstream's body, set once it was translated: the configuration's, and the question for usage."""
     without: list[str] = []
-    """Taken out of it again, for a host that is told them elsewhere."""
+    """Taken out of it again, for a host that is reported them elsewhere."""
     asked: Request | None = None
     """What was translated, where that is not just what the client's body says: turns that the gateway holds,
     reasoning that it remembers or has unsealed."""
@@ -35,8 +35,8 @@ class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The dialect it was translated from, where that is not the client's."""
 
     def written(self) -> dict[str, Any]:
-        told: dict[str, Any] = msgspec.to_builtins(self)
-        return told
+        reported: dict[str, Any] = msgspec.to_builtins(self)
+        return reported
 
 
 class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True):

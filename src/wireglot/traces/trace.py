@@ -37,7 +37,7 @@ class LossCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the list shows, known without any body. It is told again as it changes: the newest counts."""
+    """What the list shows, known without any body. It is reported again as it changes: the newest counts."""
 
     id: str
     at: float
@@ -63,7 +63,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str = ""
     """The name of the client's key."""
     session: str = ""
-    """The conversation it belongs to, where the client names one or it can be told."""
+    """The conversation it belongs to, where the client names one or it can be derived."""
     belongs_to: str = ""
     """The exchange that asked for it, where it was made in the background: its id."""
     asked: str = ""
@@ -141,7 +141,7 @@ class TracedLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     document: str
     """`request` or `response`."""
     path: str
-    """As the client is told it (`$.messages[2].content[0]`)."""
+    """As the client is given it (`$.messages[2].content[0]`)."""
     pointer: str = ""
     """The same place as a JSON pointer into the client's document, where it has one."""
     upstream: str = ""
@@ -150,7 +150,7 @@ class TracedLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def traced(loss: Loss) -> TracedLoss:
-    """A loss as it is told, before anybody has looked for its places."""
+    """A loss as it is reported, before anybody has looked for its places."""
     return TracedLoss(
         feature=loss.feature,
         action=loss.action,

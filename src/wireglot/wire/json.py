@@ -16,8 +16,8 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 MAX_DEPTH = 128
-"""How deep any JSON may be nested that we read, whoever wrote it. No conversation comes near it, and all
-that walks through a value may do so by recursion: Python gives up at a thousand frames."""
+"""How deep any JSON may be nested that we read, no matter who wrote it. No conversation comes near it, and
+all that walks through a value may do so by recursion: Python gives up at a thousand frames."""
 _COUNTED_BYTES = 4096
 """Up to here counting brackets is quicker than walking through the value."""
 
@@ -78,7 +78,7 @@ def encode(value: Any) -> bytes:
     except (UnicodeEncodeError, RecursionError):
         pass
     try:
-        return _encode(_mend_value(value))
+        return _encode(_repair_value(value))
     except RecursionError:
         raise BadJson("nested too deeply to be written") from None
 
@@ -87,12 +87,12 @@ def encode_text(value: Any) -> str:
     return encode(value).decode()
 
 
-def mend_text(text: str) -> str:
+def repair_text(text: str) -> str:
     """The same text with paired surrogates joined and every other one replaced by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def mend_escapes(data: bytes) -> bytes:
+def repair_escapes(data: bytes) -> bytes:
     """The same JSON text, of the same length, with each escaped half of a surrogate pair made `\\ufffd`."""
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
 
@@ -153,27 +153,27 @@ def _is_deep(data: bytes | str | memoryview, value: Any, limit: int) -> bool:
 def _decode_again(data: bytes | str | memoryview, fault: Exception, depth: int) -> Any:
     if isinstance(fault, RecursionError):
         raise TooDeep(depth) from None
-    raw = mend_text(data).encode() if isinstance(data, str) else bytes(data)
-    mended = mend_escapes(raw.removeprefix(_BOM))
-    if mended == data:
+    raw = repair_text(data).encode() if isinstance(data, str) else bytes(data)
+    repaired = repair_escapes(raw.removeprefix(_BOM))
+    if repaired == data:
         raise bad_json(raw, fault) from None
     try:
-        return _decode(mended)
+        return _decode(repaired)
     except RecursionError:
         raise TooDeep(depth) from None
     except ValueError as still:
-        raise bad_json(mended, still) from None
+        raise bad_json(repaired, still) from None
 
 
-def _mend_value(value: Any) -> Any:
+def _repair_value(value: Any) -> Any:
     match value:
         case str():
-            return mend_text(value)
+            return repair_text(value)
         case dict():
-            return {_mend_value(key): _mend_value(item) for key, item in value.items()}
+            return {_repair_value(key): _repair_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_mend_value(item) for item in value]
+            return [_repair_value(item) for item in value]
         case msgspec.Struct():
-            return _mend_value(msgspec.to_builtins(value))
+            return _repair_value(msgspec.to_builtins(value))
         case _:
             return value

@@ -35,8 +35,8 @@ _S = TypeVar("_S")
 
 
 class KnownRow:
-    """`made`: what was found out about the first turns, by whoever asked: after how many of them, and what.
-    Nobody may change anything of that."""
+    """`made`: what was found out about the first turns, by the one that asked: after how many of them, and
+    what. Nobody may change anything of that."""
 
     __slots__ = ("made", "values")
 

@@ -1,11 +1,11 @@
 """What comes again and again, byte for byte, and what was made of it.
 
-An agent sends its tools and its whole conversation with every turn. Whoever decodes them with a `Memory` gets
-the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was fitted,
-how it was written. Nobody may change a value that came from here or anything inside of it. A value that did
-not come from here is never taken for one that did.
+An agent sends its tools and its whole conversation with every turn. Anyone who decodes them with a `Memory`
+gets the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was
+fitted, how it was written. Nobody may change a value that came from here or anything inside of it. A value
+that did not come from here is never taken for one that did.
 
-Whoever holds a memory decides whose it is: this module has none of its own.
+The one that holds a memory decides whose it is: this module has none of its own.
 
 Several threads may come at once. Finding is a single step that the interpreter does not interrupt; whatever
 changes the memory is done under its lock. Between two steps another thread may have forgotten anything.
@@ -114,8 +114,8 @@ class Memory:
         lock: AbstractContextManager[object] | None = None,
         counted: Callable[[int], None] | None = None,
     ) -> None:
-        """`lock`: where several threads may come. `counted` is told of each change of `held`, by whoever
-        makes it."""
+        """`lock`: where several threads may come. `counted` is informed of each change of `held`, by anyone
+        who makes it."""
         self.most = most
         self._counted = counted
         self.held = 0
@@ -350,14 +350,14 @@ class Memory:
                     self._grow(source, _KEPT_BYTES)
         return value
 
-    def scope(self, *told: Hashable) -> int:
+    def scope(self, *reported: Hashable) -> int:
         """A short name for all that is equal in many keys."""
-        number = self._scopes.get(told)
+        number = self._scopes.get(reported)
         if number is None:
             with self._lock:
                 if len(self._scopes) >= _MAX_SCOPES:
                     self._scopes.clear()  # numbers are never given twice: what has one of them is not found
-                number = self._scopes.setdefault(told, next(self._numbers))
+                number = self._scopes.setdefault(reported, next(self._numbers))
         return number
 
     def shrink(self, most: int) -> None:
@@ -366,7 +366,7 @@ class Memory:
             self._make_room(most)
 
     def retire(self) -> None:
-        """Forget everything, and remember nothing from here on: whoever still uses it finds nothing."""
+        """Forget everything, and remember nothing from here on: anyone who still uses it finds nothing."""
         self.most = 0
         self.shrink(0)
 

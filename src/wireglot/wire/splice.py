@@ -8,7 +8,7 @@ import msgspec
 
 from wireglot.wire.body_frame import BodyFrame
 from wireglot.wire.growing_body import Grown, compare
-from wireglot.wire.json import MAX_DEPTH, BadJson, bad_json, decode, encode, mend_escapes
+from wireglot.wire.json import MAX_DEPTH, BadJson, bad_json, decode, encode, repair_escapes
 from wireglot.wire.memory import KnownText, Memory
 from wireglot.wire.scan import Span, scan
 
@@ -19,7 +19,7 @@ _LONG_BYTES = 256 * 1024
 _SHORT_BYTES = 1024
 """Members up to here are decoded sooner than found."""
 _MAX_EQUAL = 128
-"""So many equal turns of one conversation are remembered, any more are decoded anew."""
+"""So many equal turns of one conversation are remembered, any more are decoded again."""
 _BACKSLASH = ord("\\")
 _BRACKET = ord("[")
 _NESTED = b"[{"
@@ -185,8 +185,8 @@ def _decode_turns(text: memoryview, depth: int, memory: Memory, grown: Grown | N
         if type(value) is dict or type(value) is list:
             first, again = id(value), times.get(id(value), 0)
             while id(value) in times and again <= _MAX_EQUAL:
-                # Two turns of the same words are two: places in a conversation are told by identity. With
-                # spaces behind it, it is another text of the same value.
+                # Two turns of the same words are two: places in a conversation are distinguished by identity.
+                # With spaces behind it, it is another text of the same value.
                 value = memory.decode(bytes(item) + b" " * again, depth - 1, learn=learn)
                 again += 1
             if id(value) in times:
@@ -293,11 +293,11 @@ def _members(readable: bytes, start: int, values: Mapping[str, msgspec.Raw]) -> 
 
 
 def _values(body: bytes) -> tuple[dict[str, msgspec.Raw], bytes]:
-    """The raw value of each key, and the body with half surrogate pairs mended: same length, readable."""
+    """The raw value of each key, and the body with half surrogate pairs repaired: same length, readable."""
     try:
         return _decode_raw(body), body
     except (ValueError, RecursionError):
-        readable = mend_escapes(body)
+        readable = repair_escapes(body)
     try:
         return _decode_raw(readable), readable
     except (ValueError, RecursionError) as fault:

@@ -23,7 +23,7 @@ _LF, _CR = 10, 13
 
 
 class FrameTooLarge(ValueError):
-    """One frame is larger than the decoder was told to hold."""
+    """One frame is larger than the decoder was asked to hold."""
 
 
 class SseDecoder:

@@ -24,12 +24,12 @@ NO_FILE: Final = "expected a file that can be read, found No such file or direct
 
 def _configs(line: str) -> tuple[Case, ...]:
     """What every command says of a configuration that cannot be used."""
-    told = {
+    reported = {
         "nowhere.toml": f"nowhere.toml: {NO_FILE}",
         "folder": "folder: expected a file that can be read, found Is a directory",
         "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, found expected ']' at the end of a table declaration",
     }
-    named = [Case(f"{line} --config {name}", 2, says) for name, says in told.items()]
+    named = [Case(f"{line} --config {name}", 2, says) for name, says in reported.items()]
     # What was meant is not known: surely not the configuration of this folder.
     return (
         *named,
@@ -73,7 +73,7 @@ def _stores(line: str) -> tuple[Case, ...]:
 
 def _dead_hosts(line: str, env: dict[str, str], *, most: bool = False) -> tuple[Case, ...]:
     """What every command says of a gateway that does not answer as one."""
-    told = {
+    reported = {
         "{refused}": (1, "{refused}: nothing listens there: is the gateway started (`wireglot serve`), and the port right?"),
         "{silent}": (1, "{silent}: no answer within …"),
         "http://nobody..example": (1, "http://nobody..example: there is no host of that name"),
@@ -81,7 +81,7 @@ def _dead_hosts(line: str, env: dict[str, str], *, most: bool = False) -> tuple[
         "127.0.0.1:8484": (2, "--url: expected http://HOST:PORT, got '127.0.0.1:8484'"),
     }  # fmt: skip
     if most:
-        told |= {
+        reported |= {
             "{tls}": (1, "{tls}: no HTTP is spoken there: if it is TLS, say https://"),
             "{untrusted}": (1, "{untrusted}: its certificate is not trusted: unable to get local issuer certificate"),
             "{banner}": (1, "{banner}: no HTTP is spoken there: if it is TLS, say https://"),
@@ -90,7 +90,9 @@ def _dead_hosts(line: str, env: dict[str, str], *, most: bool = False) -> tuple[
             "http://127.0.0.1:99999": (2, "--url: expected http://HOST:PORT: Port out of range 0-65535"),
             "ftp://me:hush@127.0.0.1/?key=hush": (2, "--url: expected http://HOST:PORT, got 'ftp://127.0.0.1/'"),
         }  # fmt: skip
-    return tuple(Case(f"{line} --url {url}", status, says, env=env) for url, (status, says) in told.items())
+    return tuple(
+        Case(f"{line} --url {url}", status, says, env=env) for url, (status, says) in reported.items()
+    )
 
 
 LOCAL_KEYS: Final = {"WIREGLOT_ADMIN_SECRET": ADMIN}

@@ -128,7 +128,7 @@ def test_a_refused_key_is_a_problem_in_the_providers_own_words(
 
 
 @pytest.mark.parametrize(
-    ("host", "check", "grade", "told"),
+    ("host", "check", "grade", "reported"),
     [
         ("broke", "keys", "problem", "Insufficient balance"),
         ("busy", "keys", "warning", "slow down"),
@@ -138,10 +138,10 @@ def test_a_refused_key_is_a_problem_in_the_providers_own_words(
     ],
 )
 def test_what_else_a_provider_may_say(
-    double: ProviderDouble, host: str, check: str, grade: str, told: str
+    double: ProviderDouble, host: str, check: str, grade: str, reported: str
 ) -> None:
     configured(double.base(host))
-    assert any(found[0] == grade and told in found[1] for found in of(check, findings()))
+    assert any(found[0] == grade and reported in found[1] for found in of(check, findings()))
 
 
 def test_a_host_without_a_list_of_models_is_asked_what_nobody_answers(double: ProviderDouble) -> None:
@@ -163,7 +163,7 @@ def test_each_key_of_a_pool_is_tried(double: ProviderDouble, monkeypatch: pytest
     assert [grade for grade, _ in of("keys", findings())] == ["ok", "problem"]
 
 
-def test_a_dead_host_is_told_with_what_to_do() -> None:
+def test_a_dead_host_is_reported_with_what_to_do() -> None:
     configured(f"{dead_url()}/v1")
     found = findings()
     grade, text = of("network", found)[0]
@@ -173,7 +173,7 @@ def test_a_dead_host_is_told_with_what_to_do() -> None:
     assert of("keys", found) == [("ok", "mine has a key (MINE_KEY), and could not be asked about it")]
 
 
-def test_a_name_that_nobody_knows_is_told() -> None:
+def test_a_name_that_nobody_knows_is_reported() -> None:
     configured("https://nowhere.invalid/v1")
     found = findings()
     assert "its name is not known here (DNS)" in of("network", found)[0][1]
@@ -188,7 +188,7 @@ def test_a_proxy_of_the_environment_is_named_where_nothing_is_reached(
     assert 'proxy = "env:HTTPS_PROXY"' in fix_of("network", findings())
 
 
-def test_a_certificate_of_a_stranger_is_told(tmp_path: Path) -> None:
+def test_a_certificate_of_a_stranger_is_reported(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("localhost").configure_cert(context)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -213,7 +213,7 @@ def test_offline_nothing_is_sent(double: ProviderDouble) -> None:
     assert of("keys", found) == [("ok", "mine: key from env:MINE_KEY, not tried (--offline)")]
 
 
-def test_a_clock_that_is_wrong_is_told(double: ProviderDouble) -> None:
+def test_a_clock_that_is_wrong_is_reported(double: ProviderDouble) -> None:
     configured(double.base("good"))
     assert [grade for grade, _ in of("clock", findings())] == ["ok"]
     double.now = time.time() + 3600
@@ -243,7 +243,7 @@ def test_no_configuration_is_a_note_and_the_demo_answers() -> None:
     assert "only the demo model answers" in of("keys", found)[0][1]
 
 
-def test_a_variable_with_a_typo_in_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_with_a_typo_in_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WIREGLOT_PROT", "1")
     monkeypatch.setenv("WIREGLOT_OF_MY_OWN", "1")
     found = findings()
@@ -252,7 +252,7 @@ def test_a_variable_with_a_typo_in_it_is_told(monkeypatch: pytest.MonkeyPatch) -
     assert not any("OF_MY_OWN" in text for _, text in of("configuration", found))
 
 
-def test_which_of_several_files_it_is_is_told(home: Path) -> None:
+def test_which_of_several_files_it_is_is_reported(home: Path) -> None:
     own = home / ".config/wireglot/wireglot.toml"
     own.parent.mkdir(parents=True)
     own.write_text("[providers.demo]\n")
@@ -275,7 +275,7 @@ def test_stored_client_keys_count(home: Path) -> None:
     assert ("warning", "it asks for a client key, and there is none") in of("safety", findings())
 
 
-def test_every_problem_of_a_configuration_is_told_and_the_rest_waits_for_it() -> None:
+def test_every_problem_of_a_configuration_is_reported_and_the_rest_waits_for_it() -> None:
     configure('[server]\nport = "x"\n[providers.openai]\napi_key = "env:NOT_SET"\n')
     found = findings()
     assert [grade for grade, _ in of("configuration", found)] == ["problem", "problem"]
@@ -372,7 +372,7 @@ def test_a_data_folder_that_is_missing_is_made_once_asked_to(home: Path) -> None
     assert of("store", findings())[0] == ("ok", f"{folder / 'wireglot.db'} is made at the first start")
 
 
-def test_what_cannot_be_fixed_is_told_and_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_fixed_is_reported_and_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / ".local/share/wireglot").chmod(0o755)
 
     def refuse(*_: object, **__: object) -> None:
@@ -384,7 +384,7 @@ def test_what_cannot_be_fixed_is_told_and_stays(home: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "reported"),
     [
         ('[store]\nsync = "off"\n', 'store.sync is "off"'),
         (
@@ -396,16 +396,16 @@ def test_what_cannot_be_fixed_is_told_and_stays(home: Path, monkeypatch: pytest.
         ('[store]\nurl = "postgresql://u:hush-hush@db.example.com/x?sslmode=require"\n', "sslmode=require"),
     ],
 )
-def test_unsafe_settings_are_told(
-    double: ProviderDouble, more: str, told: str, monkeypatch: pytest.MonkeyPatch
+def test_unsafe_settings_are_reported(
+    double: ProviderDouble, more: str, reported: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configured(double.base("good"), more)
     only = tuple(check for check in CHECKS if check.title == "safety")
     monkeypatch.setattr("wireglot.cli.doctor.examination.CHECKS", only)
-    assert any(grade == "warning" and told in text for grade, text in of("safety", findings()))
+    assert any(grade == "warning" and reported in text for grade, text in of("safety", findings()))
 
 
-def test_weak_and_written_out_secrets_are_told(double: ProviderDouble) -> None:
+def test_weak_and_written_out_secrets_are_reported(double: ProviderDouble) -> None:
     file = configured(double.base("good"))
     text = file.read_text().replace(
         "[server]\n", '[server]\nhost = "0.0.0.0"\nadmin_secret = "hushhushhushhush"\n'
@@ -417,7 +417,7 @@ def test_weak_and_written_out_secrets_are_told(double: ProviderDouble) -> None:
     assert any("without TLS" in text for text in found)
 
 
-def test_clients_that_are_sent_elsewhere_are_told_and_left_alone(
+def test_clients_that_are_sent_elsewhere_are_reported_and_left_alone(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("claude", "codex"):
@@ -433,18 +433,18 @@ def test_clients_that_are_sent_elsewhere_are_told_and_left_alone(
     )
     monkeypatch.setenv("OPENAI_BASE_URL", "https://third.example/v1")
     before = settings.read_text(), codex.read_text()
-    told = of("clients", findings("--fix"))
-    assert ("note", "Claude Code: ~/.claude/settings.json sends it to other.example") in told
-    assert ("note", "OPENAI_BASE_URL in this shell sends clients to third.example") in told
+    reported = of("clients", findings("--fix"))
+    assert ("note", "Claude Code: ~/.claude/settings.json sends it to other.example") in reported
+    assert ("note", "OPENAI_BASE_URL in this shell sends clients to third.example") in reported
     assert (
         "warning",
         "Codex: ~/.codex/config.toml sends it to 127.0.0.1:8484: your gateway, which does not run",
-    ) in told
-    assert not any("old.example" in text for _, text in told)
+    ) in reported
+    assert not any("old.example" in text for _, text in reported)
     assert (settings.read_text(), codex.read_text()) == before
 
 
-def test_old_prices_are_told(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_prices_are_reported(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XAI_API_KEY", GOOD_KEY)
     assert [grade for grade, _ in of("prices", findings("--offline"))] == ["ok"]
     case = DoctorCase(None, os.environ, offline=True, clock=lambda: time.time() + 365 * 86_400)
@@ -453,7 +453,7 @@ def test_old_prices_are_told(double: ProviderDouble, monkeypatch: pytest.MonkeyP
     assert all(each.grade == "note" and "days old" in each.text and each.fix for each in found)
 
 
-def test_a_kept_key_under_another_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kept_key_under_another_in_the_environment_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     place = kept_file(os.environ)
     assert place is not None
     keep(place, "XAI_API_KEY", "hush-hush-hush")

@@ -75,7 +75,7 @@ def test_a_file_in_use_is_looked_at(file: Path) -> None:
     assert asyncio.run(work()).grade == "ok"
 
 
-def test_a_locked_file_is_told(file: Path) -> None:
+def test_a_locked_file_is_reported(file: Path) -> None:
     holder = apsw.Connection(str(file))
     holder.execute("BEGIN IMMEDIATE")
     try:
@@ -86,7 +86,7 @@ def test_a_locked_file_is_told(file: Path) -> None:
     assert "locked" in found.text
 
 
-def test_a_damaged_file_is_told_and_left_as_it_is(file: Path) -> None:
+def test_a_damaged_file_is_reported_and_left_as_it_is(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[4096:8192] = b"\xff" * 4096
     file.write_bytes(content)
@@ -97,28 +97,28 @@ def test_a_damaged_file_is_told_and_left_as_it_is(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(b"", "is empty"), (b"not a database, but long enough" * 9, "is not a SQLite")]
+    ("content", "reported"), [(b"", "is empty"), (b"not a database, but long enough" * 9, "is not a SQLite")]
 )
-def test_what_is_no_store_is_told(content: bytes, told: str) -> None:
+def test_what_is_no_store_is_reported(content: bytes, reported: str) -> None:
     Path("store.db").write_bytes(content)
     found = only(FILE)
     assert found.grade == "problem"
-    assert told in found.text
+    assert reported in found.text
 
 
-def test_a_file_of_a_newer_version_is_told(file: Path) -> None:
+def test_a_file_of_a_newer_version_is_reported(file: Path) -> None:
     connection = apsw.Connection(str(file))
     connection.pragma("user_version", 99)
     connection.close()
     assert "newer wireglot" in only(FILE).text
 
 
-def test_a_folder_in_the_place_of_a_file_is_told() -> None:
+def test_a_folder_in_the_place_of_a_file_is_reported() -> None:
     Path("store.db").mkdir()
     assert only(FILE).grade == "problem"
 
 
-def test_a_folder_that_is_no_folder_is_told() -> None:
+def test_a_folder_that_is_no_folder_is_reported() -> None:
     Path("folder").write_text("")
     found = only('url = "sqlite:folder/store.db"')
     assert found.grade == "problem"
@@ -126,7 +126,7 @@ def test_a_folder_that_is_no_folder_is_told() -> None:
 
 
 @pytest.mark.skipif(not modes_are_obeyed(), reason="modes do not stop this user")
-def test_a_folder_that_cannot_be_written_is_told(file: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(file: Path) -> None:
     configure(f"[providers.demo]\n[store]\n{FILE}\n")
     file.parent.chmod(0o500)
     try:
@@ -138,7 +138,7 @@ def test_a_folder_that_cannot_be_written_is_told(file: Path) -> None:
 
 
 @pytest.mark.skipif(not modes_are_obeyed(), reason="modes do not stop this user")
-def test_a_file_that_cannot_be_written_or_read_is_told(file: Path) -> None:
+def test_a_file_that_cannot_be_written_or_read_is_reported(file: Path) -> None:
     for mode in (0o400, 0o000):
         file.chmod(mode)
         assert only(FILE).grade == "problem"
@@ -150,7 +150,7 @@ def test_memory_forgets() -> None:
     assert "end with the gateway" in found.text
 
 
-def test_a_disk_that_is_too_small_for_the_journal_is_told() -> None:
+def test_a_disk_that_is_too_small_for_the_journal_is_reported() -> None:
     configure(f"[providers.demo]\n[store]\njournal = {2**60}\n")
     (found,) = look_at_disk(DoctorCase(None, os.environ, offline=True))
     assert found.grade == "problem"
@@ -174,7 +174,7 @@ def test_a_database_is_looked_at_and_nothing_is_made_in_it() -> None:
     assert "version 1" in only(f'url = "{url}"').text
 
 
-def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
+def test_a_database_that_is_not_there_is_reported_without_its_password() -> None:
     pytest.importorskip("asyncpg", reason="the extra wireglot[fleet]")
     port = dead_url().rpartition(":")[2]
     found = only(f'url = "postgresql://user:hush@127.0.0.1:{port}/x"')
@@ -188,7 +188,7 @@ def test_a_redis_that_answers_is_well() -> None:
     assert [each.grade for each in found] == ["note", "ok"]
 
 
-def test_a_redis_that_is_not_there_is_told_without_its_password() -> None:
+def test_a_redis_that_is_not_there_is_reported_without_its_password() -> None:
     pytest.importorskip("redis", reason="the extra wireglot[fleet]")
     port = dead_url().rpartition(":")[2]
     found = looked(f'url = "memory:"\nshared = "redis://:hush@127.0.0.1:{port}"')[1]

@@ -22,7 +22,7 @@ ROUTER = str(FIXTURES / "ccr" / "many_providers.json")
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No key of whoever runs the tests, and a home of its own."""
+    """No key of the one that runs the tests, and a home of its own."""
     for name in list(os.environ):
         if name.endswith(("_KEY", "_TOKEN", "_API_BASE")) or name.startswith(("WIREGLOT_", "XDG_")):
             monkeypatch.delenv(name)
@@ -57,8 +57,8 @@ def test_the_file_passes_config_check_once_its_variables_are_set(monkeypatch: py
 
 def test_a_file_that_is_there_stays_unless_forced(tmp_path: Path):
     Path("new.toml").write_text("mine")
-    told = complaint(run("import", "litellm", TEAM, "-o", "new.toml"))
-    assert told.startswith("new.toml already exists: --force overwrites it")
+    reported = complaint(run("import", "litellm", TEAM, "-o", "new.toml"))
+    assert reported.startswith("new.toml already exists: --force overwrites it")
     assert Path("new.toml").read_text() == "mine"
     assert run("import", "litellm", TEAM, "--output", "new.toml", "--force").returncode == 0
     assert tomllib.loads(Path("new.toml").read_text())["models"]
@@ -138,11 +138,11 @@ BAD = [
 
 
 @pytest.mark.parametrize(("program", "content", "said"), BAD)
-def test_a_source_that_is_none_is_told_in_one_line(program: str, content: bytes | None, said: str):
+def test_a_source_that_is_none_is_reported_in_one_line(program: str, content: bytes | None, said: str):
     if content is not None:
         Path("source").write_bytes(content)
-    told = complaint(run("import", program, "source" if content is not None else "gone.yaml"))
-    assert told.startswith(said)
+    reported = complaint(run("import", program, "source" if content is not None else "gone.yaml"))
+    assert reported.startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_source_that_is_none_is_told_in_one_line(program: str, content: bytes 
         (("litellm", "a\0b"), "a b: a name that no file can have"),
     ],
 )
-def test_a_command_line_that_is_none_is_told_in_one_line(arguments: tuple[str, ...], said: str):
+def test_a_command_line_that_is_none_is_reported_in_one_line(arguments: tuple[str, ...], said: str):
     assert complaint(run("import", *arguments)).startswith(said)
 
 
@@ -167,16 +167,16 @@ def test_without_pyyaml_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     assert run("import", "ccr", ROUTER).returncode == 0
 
 
-def test_models_that_are_not_carried_over_are_told_with_their_lines():
+def test_models_that_are_not_carried_over_are_reported_with_their_lines():
     done = run("import", "litellm", str(FIXTURES / "litellm" / "oddities.yaml"))
     assert done.returncode == 0
-    told = done.stderr.decode()
-    assert "oddities.yaml: line 14: model unknown-vendor is not carried over: " in told
-    assert "no_such_vendor/" in told
-    assert "pass-word-1" not in told + done.stdout.decode()
+    reported = done.stderr.decode()
+    assert "oddities.yaml: line 14: model unknown-vendor is not carried over: " in reported
+    assert "no_such_vendor/" in reported
+    assert "pass-word-1" not in reported + done.stdout.decode()
 
 
-def test_a_source_without_any_model_fails_and_is_told_of_all_the_same():
+def test_a_source_without_any_model_fails_and_is_reported_all_the_same():
     Path("source.yaml").write_text("model_list: []\ngeneral_settings: {master_key: sk-1}\n")
     done = run("import", "litellm", "source.yaml")
     assert done.returncode == 1
@@ -184,7 +184,7 @@ def test_a_source_without_any_model_fails_and_is_told_of_all_the_same():
     assert "general_settings.master_key (line 2)" in done.stdout.decode()
 
 
-def test_a_model_that_its_vendor_has_retired_is_told():
+def test_a_model_that_its_vendor_has_retired_is_reported():
     Path("source.yaml").write_text(
         "model_list: [{model_name: old, litellm_params: {model: openai/gpt-3.5-turbo}}]"
     )
@@ -193,18 +193,18 @@ def test_a_model_that_its_vendor_has_retired_is_told():
     assert "models: old leads to openai/gpt-3.5-turbo, which is retired" in done.stderr.decode()
 
 
-def test_an_address_of_another_dialect_is_told():
+def test_an_address_of_another_dialect_is_reported():
     Path("source.json").write_text(
         '{"Providers": [{"name": "a", "api_base_url": "https://h.example/v1/chat/completions", "api_key": "k-1",'
         ' "transformer": {"use": ["Anthropic"]}}], "Router": {}}'
     )
     done = run("import", "ccr", "source.json")
     assert done.returncode == 1
-    told = "provider a is not carried over: its address is no endpoint of the dialect anthropic"
-    assert told in done.stderr.decode()
+    text = "provider a is not carried over: its address is no endpoint of the dialect anthropic"
+    assert text in done.stderr.decode()
 
 
-def test_a_file_that_is_missing_here_is_told_as_what_does_not_load_yet():
+def test_a_file_that_is_missing_here_is_reported_as_what_does_not_load_yet():
     Path("source.yaml").write_text(
         "model_list: [{model_name: g, litellm_params: {model: vertex_ai/gemini-3.1-pro, vertex_project: p,"
         " vertex_credentials: /nowhere/account.json}}]"

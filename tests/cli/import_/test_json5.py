@@ -83,7 +83,7 @@ def test_each_value_knows_its_line_and_its_path():
         ("[" * 100, "line 1: not JSON: tables or lists nested too deep"),
     ],
 )
-def test_what_is_no_json_is_told_by_its_line(text: str, said: str):
+def test_what_is_no_json_is_reported_by_its_line(text: str, said: str):
     with pytest.raises(UnreadableSource) as problem:
         read_json5(text)
     assert str(problem.value) == said

@@ -1,4 +1,4 @@
-"""The law of `wireglot import`: every setting of the source is told of, the result loads, no key is in it."""
+"""The law of `wireglot import`: every setting of the source is reported, the result loads, no key is in it."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def test_there_are_enough_of_them():
 
 
 @rows("file", ALL, ids=lambda file: file.stem)
-def test_every_setting_of_the_source_is_told_of(file: Path):
+def test_every_setting_of_the_source_is_reported(file: Path):
     found = imported(file)
-    _is_told_whole(found)
+    _is_reported_whole(found)
     text = file.read_text()
     root = read_yaml(text)[0] if file.suffix == ".yaml" else read_json5(text)
-    told = {(finding.leaf.path, finding.leaf.line) for finding in found.report.findings}
-    assert {(node.path, node.line) for node in settings_in(root)} <= told
+    reported = {(finding.leaf.path, finding.leaf.line) for finding in found.report.findings}
+    assert {(node.path, node.line) for node in settings_in(root)} <= reported
 
 
-def _is_told_whole(found: Imported) -> None:
+def _is_reported_whole(found: Imported) -> None:
     """Each by its name and its line in the comments of the file; what is carried over, setting by setting."""
-    told = {id(finding.leaf) for finding in found.report.findings}
-    assert {id(leaf) for leaf in found.report.leaves()} <= told
+    reported = {id(finding.leaf) for finding in found.report.findings}
+    assert {id(leaf) for leaf in found.report.leaves()} <= reported
     comments = " ".join(line.removeprefix("#").strip() for line in found.text.splitlines() if line[:1] == "#")
     numbers, letters = set(re.findall(r"\d+", comments)), "".join(comments.split())
     for finding in found.report.findings:
@@ -148,9 +148,9 @@ ENTRIES = st.builds(
         st.dictionaries(st.sampled_from(NAMES), TREES, max_size=4),
     ),
 )
-def test_whatever_a_litellm_file_holds_is_told_of_and_loads(models: list[Any], sections: dict[str, Any]):
+def test_whatever_a_litellm_file_holds_is_reported_and_loads(models: list[Any], sections: dict[str, Any]):
     found = litellm(encode({"model_list": models, **sections}).decode(), {"KEY": "https://known.example/v1"})
-    _is_told_whole(found)
+    _is_reported_whole(found)
     found.settings()
 
 
@@ -184,10 +184,10 @@ PROVIDERS = st.fixed_dictionaries(
         st.sampled_from(["APIKEY", "HOST", "PORT", "PROXY_URL", "fallback", "LOG"]), TREES, max_size=4
     ),
 )
-def test_whatever_a_router_file_holds_is_told_of_and_loads(
+def test_whatever_a_router_file_holds_is_reported_and_loads(
     providers: list[Any], router: dict[str, Any], more: dict[str, Any]
 ):
     text = encode({"Providers": providers, "Router": router, **more}).decode()
     found = ccr(text, {"KEY": "http://known.example:1"})
-    _is_told_whole(found)
+    _is_reported_whole(found)
     found.settings()

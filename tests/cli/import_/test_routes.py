@@ -120,7 +120,7 @@ def test_a_provider_that_no_entry_names_is_off_even_with_a_key_in_the_environmen
     assert "discover = false" in found.text
 
 
-def test_a_star_for_a_star_is_whoever_has_a_key():
+def test_a_star_for_a_star_is_anyone_who_has_a_key():
     found = imported(FIXTURES / "litellm" / "anything.yaml")
     assert found.draft.discover is None
     assert "discover" not in found.text.partition("# Carried over")[0]
@@ -229,7 +229,7 @@ def test_an_address_behind_a_variable_is_written_out_where_it_is_set():
     }
 
 
-def test_an_address_behind_a_variable_that_is_not_set_is_told():
+def test_an_address_behind_a_variable_that_is_not_set_is_reported():
     found = litellm(AZURE)
     assert not found.draft.rules
     assert "AZURE_API_BASE has to be written out, and is not set here" in found.report.warnings[0]

@@ -18,14 +18,14 @@ from wireglot.cli.import_.source import UnreadableSource, read_yaml
 
 @rows("file", LITELLM, ids=lambda file: file.stem)
 def test_a_file_is_read_as_pyyaml_reads_it(file: Any):
-    def told(value: Any) -> Any:
+    def reported(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: told(each) for name, each in value.items()}
+            return {name: reported(each) for name, each in value.items()}
         if isinstance(value, list):
-            return [told(each) for each in value]
+            return [reported(each) for each in value]
         return str(value) if hasattr(value, "isoformat") else value
 
-    assert plain(read_yaml(file.read_text())[0]) == told(yaml.safe_load(file.read_text()))
+    assert plain(read_yaml(file.read_text())[0]) == reported(yaml.safe_load(file.read_text()))
 
 
 def test_a_version_is_no_date():
@@ -54,7 +54,7 @@ def test_what_is_merged_is_overridden_in_silence_and_what_is_said_twice_is_not()
         ("a: 2024-13-45", "not YAML"),
     ],
 )
-def test_what_is_no_yaml_is_told_by_its_line(text: str, said: str):
+def test_what_is_no_yaml_is_reported_by_its_line(text: str, said: str):
     with pytest.raises(UnreadableSource) as problem:
         read_yaml(text)
     assert str(problem.value).startswith(said)

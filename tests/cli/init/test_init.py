@@ -55,8 +55,8 @@ def said(*arguments: str) -> str:
     return done.stdout.decode()
 
 
-def row(told: str, name: str) -> str:
-    return next(line for line in told.splitlines() if re.match(rf"  \S[\w ]*  {name} ", line))
+def row(reported: str, name: str) -> str:
+    return next(line for line in reported.splitlines() if re.match(rf"  \S[\w ]*  {name} ", line))
 
 
 def switched_on(text: str) -> str:
@@ -68,12 +68,12 @@ def test_a_key_that_is_taken_turns_its_provider_on(
     double: ProviderDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOONSHOT_API_KEY", GOOD_KEY)
-    told = said()
-    assert re.search(r"  on +kimi +MOONSHOT_API_KEY +2 models in \d+ ms: kimi-k3, kimi-k2.6", told)
-    assert told.rstrip().endswith("next: wireglot run claude")
+    reported = said()
+    assert re.search(r"  on +kimi +MOONSHOT_API_KEY +2 models in \d+ ms: kimi-k3, kimi-k2.6", reported)
+    assert reported.rstrip().endswith("next: wireglot run claude")
     text = Path("wireglot.toml").read_text()
     assert 'api_key = "env:MOONSHOT_API_KEY"' in text
-    assert GOOD_KEY not in text + told
+    assert GOOD_KEY not in text + reported
     assert run("config", "check").returncode == 0
     assert "kimi" in config.load(Path("wireglot.toml"), create_secret=False).providers
     assert double.requests.count("GET api.moonshot.ai /v1/models") == 1
@@ -83,9 +83,9 @@ def test_what_is_asked_is_shown_before_the_answers(
     double: ProviderDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOONSHOT_API_KEY", GOOD_KEY)
-    told = said()
+    reported = said()
     question = f"GET {double.base('api.moonshot.ai')}/models"
-    assert 0 < told.index(question) < told.index("  on ")
+    assert 0 < reported.index(question) < reported.index("  on ")
 
 
 def test_one_key_is_asked_for_once_although_two_entries_take_it(
@@ -96,16 +96,16 @@ def test_one_key_is_asked_for_once_although_two_entries_take_it(
     assert sum("api.moonshot.ai" in asked for asked in double.requests) == 1
 
 
-def test_a_wrong_key_is_told_in_the_providers_own_words_and_is_not_shown(
+def test_a_wrong_key_is_reported_in_the_providers_own_words_and_is_not_shown(
     double: ProviderDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", BAD_KEY)
-    told = said()
-    assert "wrong key" in row(told, "openai")
-    assert "it says: Incorrect API key provided: [redacted]" in told
+    reported = said()
+    assert "wrong key" in row(reported, "openai")
+    assert "it says: Incorrect API key provided: [redacted]" in reported
     text = Path("wireglot.toml").read_text()
     assert '\n#[providers.openai]\n#api_key = "env:OPENAI_API_KEY"\n' in text
-    assert BAD_KEY not in told + text
+    assert BAD_KEY not in reported + text
 
 
 def test_a_list_that_everybody_may_see_is_no_proof_of_a_key(
@@ -120,8 +120,8 @@ def test_a_kept_key_counts_and_is_said_to_be_kept(double: ProviderDouble, home: 
     place = kept_file(os.environ)
     assert place is not None
     keep(place, "ANTHROPIC_API_KEY", GOOD_KEY)
-    told = said()
-    assert re.search(r"  on +anthropic +ANTHROPIC_API_KEY \(kept\)", told)
+    reported = said()
+    assert re.search(r"  on +anthropic +ANTHROPIC_API_KEY \(kept\)", reported)
     assert 'api_key = "env:ANTHROPIC_API_KEY"' in Path("wireglot.toml").read_text()
     assert "anthropic" in config.load(Path("wireglot.toml"), create_secret=False).providers
 
@@ -129,11 +129,11 @@ def test_a_kept_key_counts_and_is_said_to_be_kept(double: ProviderDouble, home: 
 def test_a_server_on_this_machine_is_found_and_a_stranger_is_not_taken_for_one(
     double: ProviderDouble,
 ) -> None:
-    told = said()
-    assert "1 model in" in row(told, "ollama")
-    assert row(told, "ollama").startswith("  on ")
-    assert "something else answers there" in row(told, "vllm")
-    assert "no server" in row(told, "llama-cpp")
+    reported = said()
+    assert "1 model in" in row(reported, "ollama")
+    assert row(reported, "ollama").startswith("  on ")
+    assert "something else answers there" in row(reported, "vllm")
+    assert "no server" in row(reported, "llama-cpp")
     text = Path("wireglot.toml").read_text()
     assert "\n[providers.ollama] " in text
     assert "\n#[providers.vllm]\n" in text
@@ -144,9 +144,9 @@ def test_without_anything_the_demo_is_on_and_the_file_loads(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.MonkeyPatch.context() as own, catalog_at(ProviderDouble({}), own):
-        told = said()
-    assert "Found no key" in told
-    assert row(told, "demo").startswith("  on ")
+        reported = said()
+    assert "Found no key" in reported
+    assert row(reported, "demo").startswith("  on ")
     assert set(config.load(Path("wireglot.toml"), create_secret=False).providers) == {"demo"}
 
 
@@ -154,20 +154,20 @@ def test_offline_nothing_is_sent_and_keys_are_trusted(
     double: ProviderDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", BAD_KEY)
-    told = said("--offline")
+    reported = said("--offline")
     assert double.requests == []
-    assert "untested" in row(told, "openai")
+    assert "untested" in row(reported, "openai")
     assert "openai" in config.load(Path("wireglot.toml"), create_secret=False).providers
 
 
-def test_a_host_that_cannot_be_reached_is_told_and_stays_on(
+def test_a_host_that_cannot_be_reached_is_reported_and_stays_on(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XAI_API_KEY", GOOD_KEY)
     with pytest.MonkeyPatch.context() as own, catalog_at(ProviderDouble({}), own):
-        told = said()
-    assert "no answer" in row(told, "xai")
-    assert "connection refused" in told
+        reported = said()
+    assert "no answer" in row(reported, "xai")
+    assert "connection refused" in reported
     assert "xai" in config.load(Path("wireglot.toml"), create_secret=False).providers
 
 
@@ -222,7 +222,7 @@ def test_force_writes_over_it_with_the_mode_it_had(double: ProviderDouble) -> No
 
 
 @pytest.mark.skipif(not modes_are_obeyed(), reason="modes do not stop this user")
-def test_a_folder_that_cannot_be_written_is_told_before_anybody_is_asked(double: ProviderDouble) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_before_anybody_is_asked(double: ProviderDouble) -> None:
     Path("locked").mkdir(mode=0o500)
     try:
         assert "cannot be written to" in complaint(run("init", "--output", "locked/wireglot.toml"))
@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_made_is_one_line(double: ProviderDouble) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("--output", "."), "is a folder"),
         (("--output", "x.toml", "--user"), "exclude each other"),
@@ -246,9 +246,9 @@ def test_a_file_that_cannot_be_made_is_one_line(double: ProviderDouble) -> None:
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_one_line(
-    double: ProviderDouble, arguments: tuple[str, ...], told: str
+    double: ProviderDouble, arguments: tuple[str, ...], reported: str
 ) -> None:
-    assert told in complaint(run("init", *arguments))
+    assert reported in complaint(run("init", *arguments))
 
 
 def test_it_is_written_where_serve_looks(
@@ -288,35 +288,35 @@ def test_on_a_terminal_no_line_is_wider_than_it(home: Path, command: str) -> Non
 def test_json_tells_the_same(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOONSHOT_API_KEY", GOOD_KEY)
     monkeypatch.setenv("OPENAI_API_KEY", BAD_KEY)
-    told = json.loads(said("--json"))
-    states = {each["name"]: each["state"] for each in told["providers"]}
+    reported = json.loads(said("--json"))
+    states = {each["name"]: each["state"] for each in reported["providers"]}
     assert states == {"openai": "wrong key", "kimi": "on", "ollama": "on", "vllm": "off", "llama-cpp": "off"}
-    assert told["written"] == "wireglot.toml"
-    assert told["next"] == "wireglot run claude"
-    kimi = next(each for each in told["providers"] if each["name"] == "kimi")
+    assert reported["written"] == "wireglot.toml"
+    assert reported["next"] == "wireglot run claude"
+    kimi = next(each for each in reported["providers"] if each["name"] == "kimi")
     assert kimi["key"] == "MOONSHOT_API_KEY"
     assert kimi["asked"].startswith("GET ")
-    assert BAD_KEY not in json.dumps(told)
+    assert BAD_KEY not in json.dumps(reported)
 
 
 def test_the_next_step_names_a_client_that_is_here(double: ProviderDouble, tmp_path: Path) -> None:
-    told = said()
-    assert "\nfirst: npm install -g @anthropic-ai/claude-code\nnext: wireglot run claude\n" in told
+    reported = said()
+    assert "\nfirst: npm install -g @anthropic-ai/claude-code\nnext: wireglot run claude\n" in reported
     program = tmp_path / "bin" / "codex"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     assert said("--force").endswith("\nnext: wireglot run codex\n")
 
 
-def test_what_a_cloud_lacks_or_could_sign_in_with_is_told(
+def test_what_a_cloud_lacks_or_could_sign_in_with_is_reported(
     double: ProviderDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", GOOD_KEY)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA0000000000000000")
-    told = said()
-    assert "AZURE_RESOURCE_NAME" in told
-    assert re.search(r"  off +bedrock +AWS_ACCESS_KEY_ID +\[providers.bedrock\] would sign in", told)
-    assert "AKIA" not in told
+    reported = said()
+    assert "AZURE_RESOURCE_NAME" in reported
+    assert re.search(r"  off +bedrock +AWS_ACCESS_KEY_ID +\[providers.bedrock\] would sign in", reported)
+    assert "AKIA" not in reported
     assert not any("amazonaws" in asked for asked in double.requests)
 
 

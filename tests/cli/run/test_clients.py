@@ -14,7 +14,7 @@ def pointed(name: str, door: Door = DOOR) -> Pointing:
 
 
 @rows("name", CLIENTS)
-def test_every_client_is_told_where_who_and_what(name: str) -> None:
+def test_every_client_is_shown_where_who_and_what(name: str) -> None:
     pointing = pointed(name)
     values = [*pointing.set.values(), *(text for option in pointing.options for text in option)]
     values += pointing.files.values()
@@ -41,7 +41,7 @@ def test_an_option_that_the_user_gives_is_not_given_twice() -> None:
     assert len(pointed("codex").arguments(("-c", "x=1"))) == 2 * 4 + 2
 
 
-def test_a_client_whose_own_names_lead_somewhere_is_told_no_model() -> None:
+def test_a_client_whose_own_names_lead_somewhere_is_given_no_model() -> None:
     door = Door("http://127.0.0.1:8484", "the-key")
     assert set(pointed("claude", door).set) == {
         "ANTHROPIC_BASE_URL",

@@ -20,7 +20,7 @@ import pytest
 from clients.terminal import Terminal
 from tests.cli.running import COMMAND, run_in
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.cli.run.gateway import _Teller, _Told
+from wireglot.cli.run.gateway import _Reported, _Teller
 from wireglot.cli.trust import trust
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as POSIX does")
@@ -37,18 +37,18 @@ def ask(base, key, model):
     with urllib.request.urlopen(asked) as answer:
         return json.load(answer)["content"][0]["text"]
 
-told = {{
+reported = {{
     "arguments": sys.argv[1:],
     "pid": os.getpid(),
     "terminal": os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp(),
     "env": {{name: value for name, value in os.environ.items() if "ANTHROPIC" in name or "PROXY" in name.upper()}},
 }}
 if "--settings" in sys.argv:
-    told["settings"] = json.load(open(sys.argv[sys.argv.index("--settings") + 1]))
+    reported["settings"] = json.load(open(sys.argv[sys.argv.index("--settings") + 1]))
 if "ask" in sys.argv:
-    told["answer"] = ask(os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_AUTH_TOKEN"], os.environ["ANTHROPIC_MODEL"])
+    reported["answer"] = ask(os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_AUTH_TOKEN"], os.environ["ANTHROPIC_MODEL"])
 try:
-    print("TOLD" + json.dumps(told) + "END", flush=True)
+    print("Reported" + json.dumps(reported) + "END", flush=True)
     while "wait" in sys.argv and not select.select([0], [], [], 0.05)[0]:
         pass  # a read that begins just after an interrupt came would not be interrupted by it
 except KeyboardInterrupt:
@@ -118,8 +118,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def told(shown: str) -> dict[str, Any]:
-    found = re.search(r"TOLD(\{.*\})END", shown, re.DOTALL)
+def reported(shown: str) -> dict[str, Any]:
+    found = re.search(r"Reported(\{.*\})END", shown, re.DOTALL)
     assert found is not None, shown
     document: dict[str, Any] = json.loads(found[1].replace("\n", ""))
     return document
@@ -140,7 +140,7 @@ def complaint(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
 
 def test_a_client_asks_a_gateway_of_its_own_which_ends_with_it(place: Place) -> None:
     done = place.run("claude", "--", "ask", "fail", "--x", "a b")
-    client = told(done.stdout)
+    client = reported(done.stdout)
     url = client["env"]["ANTHROPIC_BASE_URL"]
     assert done.returncode == 7
     assert client["answer"] == "the answer"
@@ -158,7 +158,7 @@ def test_its_settings_win_over_those_of_the_client_and_only_the_gateway_has_the_
     place: Place,
 ) -> None:
     env = {"ANTHROPIC_API_KEY": "sk-ant-mine", "HTTPS_PROXY": "http://127.0.0.1:9"}
-    client = told(place.run("claude", "--model", "demo/demo", "--", "x", env=env).stdout)
+    client = reported(place.run("claude", "--model", "demo/demo", "--", "x", env=env).stdout)
     assert "ANTHROPIC_API_KEY" not in client["env"]
     assert client["settings"]["env"]["ANTHROPIC_API_KEY"] == ""
     assert client["settings"]["env"]["ANTHROPIC_BASE_URL"] == client["env"]["ANTHROPIC_BASE_URL"]
@@ -168,7 +168,7 @@ def test_its_settings_win_over_those_of_the_client_and_only_the_gateway_has_the_
 def test_the_terminal_is_the_clients_and_so_are_ctrl_c_and_the_status(place: Place) -> None:
     terminal = place.in_terminal("claude", "--", "wait")
     assert terminal.wait_for("END", DEADLINE_SECONDS)
-    client = told(terminal.shown)
+    client = reported(terminal.shown)
     assert client["terminal"]
     assert client["pid"] == terminal.pid
     assert listens(client["env"]["ANTHROPIC_BASE_URL"])
@@ -190,7 +190,7 @@ def test_what_was_set_is_one_line_of_the_terminal(place: Place) -> None:
 def test_nothing_is_left_of_a_client_that_was_killed(place: Place) -> None:
     terminal = place.in_terminal("claude", "--", "wait")
     assert terminal.wait_for("END", DEADLINE_SECONDS)
-    url = told(terminal.shown)["env"]["ANTHROPIC_BASE_URL"]
+    url = reported(terminal.shown)["env"]["ANTHROPIC_BASE_URL"]
     os.kill(terminal.pid, signal.SIGKILL)
     assert terminal.end(DEADLINE_SECONDS) == 128 + signal.SIGKILL
     wait_until(lambda: not listens(url) and place.is_clean())
@@ -207,23 +207,23 @@ def test_any_other_program_has_the_variables_of_the_vendors_sdks(place: Place) -
     assert done.returncode == 0
 
 
-def test_a_client_that_is_not_there_is_told_before_anything_else(place: Place) -> None:
+def test_a_client_that_is_not_there_is_reported_before_anything_else(place: Place) -> None:
     assert complaint(place.run("codex"), 127) == (
         "codex is not installed, or not on the PATH: npm install -g @openai/codex"
     )
     assert not place.data.exists()
 
 
-def test_a_program_that_cannot_be_run_is_told(place: Place) -> None:
+def test_a_program_that_cannot_be_run_is_reported(place: Place) -> None:
     place.program("broken", "#!/nowhere/at/all\n")
     done = place.run("--env", "openai", "--", "broken")
     assert done.returncode == 126
     assert "wireglot: broken cannot be run: No such file or directory" in done.stderr
 
 
-def test_a_key_that_is_missing_is_told_where_nobody_can_be_asked(place: Place) -> None:
-    told_line = place.refused("claude", "--model", "kimi/kimi-k3")
-    assert told_line == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
+def test_a_key_that_is_missing_is_reported_where_nobody_can_be_asked(place: Place) -> None:
+    reported_line = place.refused("claude", "--model", "kimi/kimi-k3")
+    assert reported_line == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
 
 
 def test_a_key_that_is_missing_is_asked_for_once_and_kept(place: Place) -> None:
@@ -235,12 +235,12 @@ def test_a_key_that_is_missing_is_asked_for_once_and_kept(place: Place) -> None:
     assert terminal.end(DEADLINE_SECONDS) == 0
     assert "Moonshot Kimi wants a key, and MOONSHOT_API_KEY is not set." in terminal.shown
     assert "sk-my-kimi-key" not in terminal.shown
-    client = told(terminal.shown)
+    client = reported(terminal.shown)
     assert client["env"]["ANTHROPIC_MODEL"] == "kimi/kimi-k3"
     file = place.data / "credentials"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "MOONSHOT_API_KEY=sk-my-kimi-key\n" in file.read_text()
-    assert told(place.run("claude", "--model", "kimi-k3").stdout)["env"]["ANTHROPIC_MODEL"] == "kimi-k3"
+    assert reported(place.run("claude", "--model", "kimi-k3").stdout)["env"]["ANTHROPIC_MODEL"] == "kimi-k3"
 
 
 def test_a_key_that_is_not_to_be_kept_is_not(place: Place) -> None:
@@ -297,12 +297,12 @@ def test_a_key_that_a_configuration_names_is_asked_for(place: Place, options: tu
 def test_a_model_that_needs_no_key_is_run_while_others_lack_theirs(place: Place) -> None:
     configured(place, README)
     demo = place.run("claude", "--model", "demo/demo", "--", "ask")
-    assert told(demo.stdout)["answer"] == "the answer"
-    assert told(place.run("claude", "--model", "fast").stdout)["env"]["ANTHROPIC_MODEL"] == "fast"
+    assert reported(demo.stdout)["answer"] == "the answer"
+    assert reported(place.run("claude", "--model", "fast").stdout)["env"]["ANTHROPIC_MODEL"] == "fast"
     configured(place, "[providers.kimi]\napi_key = 'env:MOONSHOT_API_KEY'\n")
     assert place.refused("claude") == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
     configured(place, "[providers.demo]\n[providers.kimi]\napi_key = 'env:MOONSHOT_API_KEY'\n")
-    assert told(place.run("claude", "--model", "demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo"
+    assert reported(place.run("claude", "--model", "demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo"
 
 
 def test_a_question_ends_at_ctrl_c(place: Place) -> None:
@@ -337,7 +337,7 @@ def gateway(place: Place, *options: str, config: str = "") -> Iterator[str]:
 def test_a_gateway_that_runs_is_joined(place: Place) -> None:
     with gateway(place) as url:
         done = place.run("claude", "--", "ask")
-        client = told(done.stdout)
+        client = reported(done.stdout)
         assert client["env"]["ANTHROPIC_BASE_URL"] == url
         assert client["answer"] == "the answer"
         assert client["env"]["ANTHROPIC_MODEL"] == "demo"
@@ -347,21 +347,21 @@ def test_a_gateway_that_runs_is_joined(place: Place) -> None:
         assert f"claude on {url} (it runs), " in done.stderr
         wait_until(place.is_clean)
         assert listens(url)
-        own = told(place.run("claude", "--private").stdout)
+        own = reported(place.run("claude", "--private").stdout)
         assert own["env"]["ANTHROPIC_BASE_URL"] != url
-    assert told(place.run("claude").stdout)["env"]["ANTHROPIC_BASE_URL"] != url
+    assert reported(place.run("claude").stdout)["env"]["ANTHROPIC_BASE_URL"] != url
 
 
-def test_a_client_is_told_how_much_the_model_takes_also_where_the_gateway_runs(place: Place) -> None:
+def test_a_client_is_shown_how_much_the_model_takes_also_where_the_gateway_runs(place: Place) -> None:
     """Claude Code takes a million tokens for granted of a name that it does not know."""
     size = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
-    own = told(place.run("claude", "--model", "demo/demo").stdout)
+    own = reported(place.run("claude", "--model", "demo/demo").stdout)
     with gateway(place):
-        joined = told(place.run("claude", "--model", "demo/demo").stdout)
+        joined = reported(place.run("claude", "--model", "demo/demo").stdout)
     assert joined["settings"]["env"][size] == own["settings"]["env"][size] != ""
 
 
-def test_who_names_a_settings_file_of_their_own_is_told_what_that_means(place: Place) -> None:
+def test_who_names_a_settings_file_of_their_own_is_shown_what_that_means(place: Place) -> None:
     (place.project / "mine.json").write_text('{"env": {}}')
     done = place.run("claude", "--model", "demo/demo", "--", "--settings", "mine.json")
     assert "--settings is your own: if its file sets another base URL, that one is asked" in done.stderr
@@ -376,7 +376,7 @@ def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
             f"the gateway at {url} wants a client key: set WIREGLOT_KEY"
         )
         env = {"WIREGLOT_KEY": key}
-        assert told(place.run("claude", "--", "ask", env=env).stdout)["answer"] == "the answer"
+        assert reported(place.run("claude", "--", "ask", env=env).stdout)["answer"] == "the answer"
         printed = place.run("claude", "--print-env", env=env).stdout
         assert 'export ANTHROPIC_AUTH_TOKEN="$WIREGLOT_KEY"' in printed
         assert key not in printed
@@ -386,7 +386,7 @@ def test_one_that_does_not_serve_the_model_is_left_alone(place: Place) -> None:
     with gateway(place) as url:
         env = {"MOONSHOT_API_KEY": "sk-mine"}
         done = place.run("claude", "--model", "kimi/kimi-k3", env=env)
-        assert told(done.stdout)["env"]["ANTHROPIC_BASE_URL"] != url
+        assert reported(done.stdout)["env"]["ANTHROPIC_BASE_URL"] != url
         assert f"wireglot: the gateway at {url} does not serve kimi/kimi-k3" in done.stderr
         refused = place.refused("claude", "--model", "kimi/kimi-k3", "--url", url)
         assert "kimi" in refused
@@ -442,20 +442,20 @@ def test_what_is_wrong_with_the_command_is_one_line(
     assert place.is_clean()
 
 
-def test_a_gateway_that_does_not_answer_is_told(place: Place) -> None:
-    told = place.refused("claude", "--url", "http://127.0.0.1:1", status=1)
-    assert told.startswith("http://127.0.0.1:1: nothing listens there")
+def test_a_gateway_that_does_not_answer_is_reported(place: Place) -> None:
+    reported = place.refused("claude", "--url", "http://127.0.0.1:1", status=1)
+    assert reported.startswith("http://127.0.0.1:1: nothing listens there")
     assert place.is_clean()
 
 
-def test_a_configuration_that_cannot_be_used_is_told(place: Place) -> None:
+def test_a_configuration_that_cannot_be_used_is_reported(place: Place) -> None:
     done = place.run("claude", "--config", "/nowhere.toml")
     assert (
         complaint(done) == "/nowhere.toml: expected a file that can be read, found No such file or directory"
     )
 
 
-def test_a_gateway_that_cannot_start_is_told(place: Place) -> None:
+def test_a_gateway_that_cannot_start_is_reported(place: Place) -> None:
     place.data.parent.mkdir(parents=True)
     place.data.mkdir()
     (place.data / "wireglot.db").write_text("no database")
@@ -487,7 +487,7 @@ def test_a_folder_that_nobody_was_left_to_remove_goes_with_the_next_start(place:
     """A client and all that lived beside it were killed: the folder holds a key."""
     terminal = place.in_terminal("claude", "--", "wait")
     assert terminal.wait_for("END", DEADLINE_SECONDS)
-    os.kill(gateway_process(told(terminal.shown)["env"]["ANTHROPIC_BASE_URL"]), signal.SIGKILL)
+    os.kill(gateway_process(reported(terminal.shown)["env"]["ANTHROPIC_BASE_URL"]), signal.SIGKILL)
     (left,) = place.temporary.iterdir()
     place.run("claude")
     assert left.exists()  # the client lives
@@ -517,7 +517,7 @@ def test_what_lives_beside_a_client_holds_nothing_of_its_callers(place: Place) -
             os.close(writing)
             assert client.stdin is not None
             assert client.stdout is not None
-            url = told(client.stdout.readline().decode())["env"]["ANTHROPIC_BASE_URL"]
+            url = reported(client.stdout.readline().decode())["env"]["ANTHROPIC_BASE_URL"]
             links = {os.readlink(link) for link in Path("/proc", str(gateway_process(url)), "fd").glob("*")}
             assert not any(f"pipe:[{os.fstat(reading).st_ino}]" in link for link in links)
             client.stdin.close()
@@ -525,15 +525,15 @@ def test_what_lives_beside_a_client_holds_nothing_of_its_callers(place: Place) -
         os.close(reading)
 
 
-def test_the_descriptor_that_told_of_the_start_is_written_to_once(tmp_path: Path) -> None:
+def test_the_descriptor_that_reported_the_start_is_written_to_once(tmp_path: Path) -> None:
     """Its number may be the database's by the time that the end goes wrong."""
     reading, writing = os.pipe()
     tell = _Teller(writing)
-    tell(_Told(url="http://127.0.0.1:1"))
+    tell(_Reported(url="http://127.0.0.1:1"))
     assert os.read(reading, 100) == b'{"url":"http://127.0.0.1:1","problem":""}'
     file = os.open(tmp_path / "database", os.O_RDWR | os.O_CREAT)
     os.dup2(file, writing)
-    tell(_Told(problem="the disk is full"))
+    tell(_Reported(problem="the disk is full"))
     assert os.fstat(writing).st_size == 0
     for number in {reading, writing, file}:
         os.close(number)

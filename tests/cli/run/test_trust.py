@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.run.test_run import Place, complaint, told
+from tests.cli.run.test_run import Place, complaint, reported
 from tests.cli.running import COMMAND, run_in
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.faults.test_faults_process import Served, workers_of
@@ -172,7 +172,7 @@ def test_a_user_is_asked_once_for_each_content_of_a_file(place: Place) -> None:
     agreed.type("y\n")
     assert agreed.end(DEADLINE_SECONDS) == 0
     done = place.run(*shown)
-    assert told(done.stdout)["env"]["ANTHROPIC_MODEL"] == "mine/m"
+    assert reported(done.stdout)["env"]["ANTHROPIC_MODEL"] == "mine/m"
     assert "(its own, by ./wireglot.toml)" in done.stderr
     with (place.project / "wireglot.toml").open("a") as file:
         file.write("# pulled\n")
@@ -359,7 +359,9 @@ def test_what_init_has_written_is_the_users_own(place: Place) -> None:
     (place.project / "wireglot.toml").unlink()
     place.env.pop("OPENAI_API_KEY")
     command(place, "init", "--offline")
-    assert told(place.run("claude", "--model", "demo/demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo/demo"
+    assert (
+        reported(place.run("claude", "--model", "demo/demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo/demo"
+    )
     (place.project / "wireglot.toml").write_text("[providers.demo]\n")
     assert "config trust" in place.refused("claude", "--model", "demo/demo")
 

@@ -40,7 +40,7 @@ ODD = (
     '{"a": nul1}',
     '{"a": "\\x"}',
 )
-MENDED = (
+REPAIRED = (
     ('{"a": "x\ny"}', '{"a": "x\\u000ay"}'),
     ('{"a": 1}{"a": 1}', '{"a": 1}'),
     ('{"a": 1}}}', '{"a": 1}'),
@@ -67,8 +67,8 @@ def test_broken_arguments_become_an_object_that_gives_back_the_raw_text(text):
         assert call_text(value) == text
 
 
-@rows(("text", "meant"), MENDED)
-def test_what_was_plainly_meant_is_mended_on_the_way(text, meant):
+@rows(("text", "meant"), REPAIRED)
+def test_what_was_plainly_meant_is_repaired_on_the_way(text, meant):
     """[X21] C10: repaired, else wrapped; wherever it is cut."""
     for cuts in ([], list(range(len(text))), *([cut] for cut in range(len(text)))):
         assert passed_on(text, cuts) == meant

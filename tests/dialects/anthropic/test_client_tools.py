@@ -203,7 +203,7 @@ def test_a_toolset_is_one_function_for_each_member_and_its_calls_say_so_again() 
 
 
 @pytest.mark.parametrize("target", UPSTREAMS)
-def test_what_a_clients_own_tool_search_found_is_told_in_words(target: DialectName) -> None:
+def test_what_a_clients_own_tool_search_found_is_reported_in_words(target: DialectName) -> None:
     """[X17] A result of nothing but references arrived empty."""
     found = {"type": "tool_reference", "tool_name": "create_issue"}
     asked = ask(

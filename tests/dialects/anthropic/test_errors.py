@@ -116,7 +116,7 @@ def test_errors_of_others_take_our_words(kind, written):
     assert rendered.losses == ()
 
 
-def test_a_context_overflow_is_told_in_the_words_clients_heal_by():
+def test_a_context_overflow_is_reported_in_the_words_clients_heal_by():
     """wire 9: Claude Code compacts when it reads `prompt is too long`."""
     said = "This model's maximum context length is 128,000 tokens. However, your messages resulted in 140000 tokens."
     rendered = DIALECT.render_error(

@@ -53,15 +53,15 @@ def test_every_cut_of_the_frames_gives_the_same_events_byte_for_byte() -> None:
 def test_an_exception_is_the_error_that_anthropic_itself_would_send(
     headers: dict[str, str], payload: bytes, kind: str, said: str
 ) -> None:
-    told = read([message({":message-type": "exception", **headers}, payload)])
-    assert told.startswith(b"event: error\ndata: ")
-    assert json.loads(told.partition(b"data: ")[2]) == {
+    reported = read([message({":message-type": "exception", **headers}, payload)])
+    assert reported.startswith(b"event: error\ndata: ")
+    assert json.loads(reported.partition(b"data: ")[2]) == {
         "type": "error",
         "error": {"type": kind, "message": said},
     }
 
 
-def test_an_error_without_a_model_is_told_too() -> None:
+def test_an_error_without_a_model_is_reported_too() -> None:
     headers = {":message-type": "error", ":error-code": "internalServerException", ":error-message": "Oh."}
     assert b'"message":"Oh."' in read([message(headers, b"")])
 

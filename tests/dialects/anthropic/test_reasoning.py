@@ -27,7 +27,7 @@ def answer(*parts: Part) -> Response:
     return Response("msg_1", "m", parts, Stop("end"))
 
 
-def told(*parts: Part) -> Any:
+def reported(*parts: Part) -> Any:
     rendered = DIALECT.render_response(answer(*parts), CONTEXT)
     assert rendered.losses == ()
     return rendered.value["content"]
@@ -35,7 +35,7 @@ def told(*parts: Part) -> Any:
 
 def echoed(*parts: Part) -> Any:
     """What comes back when the client sends the answer as history."""
-    return parse(ask(messages=[{"role": "assistant", "content": told(*parts)}])).messages[0].content
+    return parse(ask(messages=[{"role": "assistant", "content": reported(*parts)}])).messages[0].content
 
 
 def sent(*parts: Part, context: Context = CONTEXT) -> tuple[Any, list]:
@@ -46,8 +46,8 @@ def sent(*parts: Part, context: Context = CONTEXT) -> tuple[Any, list]:
 
 
 def test_our_own_signature_reaches_the_client_as_it_is():
-    assert told(Reasoning("hm", OURS)) == [{"type": "thinking", "thinking": "hm", "signature": "S1"}]
-    assert told(Reasoning("", Signature("D", Origin("anthropic")), redacted=True)) == [
+    assert reported(Reasoning("hm", OURS)) == [{"type": "thinking", "thinking": "hm", "signature": "S1"}]
+    assert reported(Reasoning("", Signature("D", Origin("anthropic")), redacted=True)) == [
         {"type": "redacted_thinking", "data": "D"}
     ]
 
@@ -89,7 +89,7 @@ def _plain(part: Part) -> Part:
 
 
 def test_the_state_of_a_call_stands_in_a_thinking_block_directly_before_it():
-    carrier, call = told(ToolCall("a", "f", "{}", signature=GEMINI))
+    carrier, call = reported(ToolCall("a", "f", "{}", signature=GEMINI))
     assert (carrier["type"], carrier["thinking"], call["type"]) == ("thinking", "", "tool_use")
     sealed = unseal(carrier["signature"], CONTEXT.secret)
     assert sealed is not None
@@ -98,14 +98,14 @@ def test_the_state_of_a_call_stands_in_a_thinking_block_directly_before_it():
 
 def test_unsigned_reasoning_gets_an_envelope_that_says_so():
     """R-DA-08: never an empty signature."""
-    (block,) = told(Reasoning("hm"))
+    (block,) = reported(Reasoning("hm"))
     assert block["signature"]
     (part,) = echoed(Reasoning("hm"))
     assert _plain(part) == Reasoning("hm")
 
 
 def test_a_carrier_with_nothing_behind_it_is_dropped():
-    content = told(ToolCall("a", "f", "{}", signature=GEMINI))
+    content = reported(ToolCall("a", "f", "{}", signature=GEMINI))
     body = ask(messages=[{"role": "assistant", "content": content[:1]}])
     assert parse(body).messages[0].content == ()
 
@@ -198,7 +198,7 @@ def test_a_signature_that_comes_after_its_text_was_sent_is_declared():
 def test_state_finds_its_call_wherever_in_the_turn_it_stands(at: int) -> None:
     """[L7] Qwen Code has moved thinking to the front of the turn."""
     call = ToolCall("toolu_1", "f", "{}", signature=GEMINI)
-    text, carrier, used = told(Text("Let me see."), call)
+    text, carrier, used = reported(Text("Let me see."), call)
     assert carrier["type"] == "thinking"
     moved = [text, used]
     moved.insert(at, carrier)
@@ -206,10 +206,10 @@ def test_state_finds_its_call_wherever_in_the_turn_it_stands(at: int) -> None:
     assert tuple(_plain(part) for part in content) == (Text("Let me see."), call)
 
 
-def test_thoughts_that_a_client_made_one_of_are_told_apart() -> None:
+def test_thoughts_that_a_client_made_one_of_are_distinguished() -> None:
     """[L7] Qwen Code: the signatures of neighbouring thoughts stand one behind the other."""
     call = ToolCall("toolu_1", "f", "{}", signature=GEMINI)
-    thought, carrier, used = told(Reasoning("hm", OPENAI), call)
+    thought, carrier, used = reported(Reasoning("hm", OPENAI), call)
     one = {**thought, "signature": thought["signature"] + carrier["signature"]}
     content = parse(ask(messages=[{"role": "assistant", "content": [one, used]}])).messages[0].content
     assert tuple(_plain(part) for part in content) == (Reasoning("hm", OPENAI), call)

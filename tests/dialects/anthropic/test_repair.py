@@ -40,7 +40,7 @@ def said(shape: dict[str, Any]) -> bytes:
     return sse(*events_of(shape))
 
 
-def mended(data: bytes, size: int = 0) -> tuple[bytes, MessageRepair]:
+def repaired(data: bytes, size: int = 0) -> tuple[bytes, MessageRepair]:
     """Whole frames, `size` at once (0: all)."""
     repair = MessageRepair()
     frames = [frame + b"\n\n" for frame in data.split(b"\n\n")[:-1]]
@@ -62,17 +62,17 @@ def test_every_shape_of_a_call_s_input_reaches_clients_that_add_up_deltas(
     shape: dict[str, Any], size: int
 ) -> None:
     """[K4] R-AJ-01..09: start only, start and continuation, start and the same again, deltas."""
-    out, repair = mended(said(shape), size)
+    out, repair = repaired(said(shape), size)
     assert heard(out) == shape["arguments"]
     assert repair.losses == []
 
 
 @rows("size", [0, 1, 2])
 @rows("name", ODD)
-def test_arguments_with_one_mistake_reach_them_mended(name: str, size: int) -> None:
-    """[K4] [X21] And what was changed is told."""
+def test_arguments_with_one_mistake_reach_them_repaired(name: str, size: int) -> None:
+    """[K4] [X21] And what was changed is reported."""
     deltas, meant = ODD[name]
-    out, repair = mended(said({"start": {}, "deltas": deltas}), size)
+    out, repair = repaired(said({"start": {}, "deltas": deltas}), size)
     assert heard(out) == meant
     assert [(loss.path, loss.feature, loss.action) for loss in repair.losses] == [
         ("$.content[0].arguments", "tool_call.arguments", "approximated")
@@ -94,10 +94,10 @@ def test_arguments_with_one_mistake_reach_them_mended(name: str, size: int) -> N
         ['{"a":1,', "}", " and more"],
     ],
 )
-def test_what_needs_no_mending_or_cannot_be_mended_stays_as_it_is(deltas: list[str], size: int) -> None:
+def test_what_needs_no_repair_or_cannot_be_repaired_stays_as_it_is(deltas: list[str], size: int) -> None:
     """[K4] Byte for byte: genuine calls, and mistakes whose meaning is not plain."""
     data = said({"start": {}, "deltas": deltas})
-    out, repair = mended(data, size)
+    out, repair = repaired(data, size)
     assert out == data
     assert repair.losses == []
 
@@ -108,7 +108,7 @@ def test_streams_that_are_right_pass_byte_for_byte(path: Path) -> None:
     data = path.read_bytes()
     if b'"input": {"' in data or b'"input":{"' in data:
         pytest.skip("its calls begin with an input")
-    assert mended(data, 1)[0] == data[: data.rfind(b"\n\n") + 2]
+    assert repaired(data, 1)[0] == data[: data.rfind(b"\n\n") + 2]
 
 
 def test_only_the_frames_of_the_call_change() -> None:
@@ -116,16 +116,16 @@ def test_only_the_frames_of_the_call_change() -> None:
     before = sse(message_start(), *text_block(0, "I look."))
     start = block_start(1, type="tool_use", id="a", name="Read", input={"path": "a.py"}, x_new=1)
     behind = sse(*text_block(2, "ü"), {"type": "ping"}, message_delta("tool_use"), MESSAGE_STOP)
-    out, _ = mended(before + sse(start, block_stop(1)) + behind)
+    out, _ = repaired(before + sse(start, block_stop(1)) + behind)
     assert out.startswith(before)
     assert out.endswith(sse(block_stop(1)) + behind)
     changed = out[len(before) : -len(sse(block_stop(1)) + behind)]
-    begun, told = [json.loads(frame.partition(b"data: ")[2]) for frame in changed.split(b"\n\n") if frame]
+    begun, reported = [json.loads(frame.partition(b"data: ")[2]) for frame in changed.split(b"\n\n") if frame]
     assert begun == {**start, "content_block": {**start["content_block"], "input": {}}}
-    assert told == block_delta(1, "input_json_delta", partial_json='{"path":"a.py"}')
+    assert reported == block_delta(1, "input_json_delta", partial_json='{"path":"a.py"}')
 
 
-def test_calls_that_interleave_and_calls_without_a_stop_are_mended_each() -> None:
+def test_calls_that_interleave_and_calls_without_a_stop_are_repaired_each() -> None:
     """[K4]"""
     first = block_start(0, type="tool_use", id="a", name="Read", input={"path": "a.py"})
     second = block_start(1, type="tool_use", id="b", name="Read", input={})
@@ -141,7 +141,7 @@ def test_calls_that_interleave_and_calls_without_a_stop_are_mended_each() -> Non
         MESSAGE_STOP,
     )
     for size in (0, 1, 3):
-        out, _ = mended(sse(message_start(), *events), size)
+        out, _ = repaired(sse(message_start(), *events), size)
         calls = [json.loads(arguments) for _, arguments in anthropic_stream(out).calls]
         assert calls == [{"path": "a.py"}, {"path": "b.py", "line": 1}]
 
@@ -150,7 +150,7 @@ def test_calls_that_interleave_and_calls_without_a_stop_are_mended_each() -> Non
 def test_a_start_that_gives_something_else_stays_as_it_is(odd: Any) -> None:
     """[K4]"""
     data = said({"start": odd, "deltas": []})
-    assert mended(data)[0] == data
+    assert repaired(data)[0] == data
 
 
 def test_any_line_end_will_do() -> None:
@@ -171,7 +171,7 @@ def test_what_is_no_event_passes(junk: bytes) -> None:
 
 
 @pytest.mark.parametrize("last", ["message_delta", "message_stop", "error"])
-def test_a_call_whose_stop_got_lost_is_told_before_the_answer_ends(last):
+def test_a_call_whose_stop_got_lost_is_reported_before_the_answer_ends(last):
     """R-AJ: what only its start gave would be lost with it."""
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {"path": "a.py"}}
     start = sse(message_start(), block_start(0, **call))

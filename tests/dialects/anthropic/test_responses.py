@@ -124,7 +124,7 @@ def test_a_compaction_that_ends_the_turn_is_a_pause():
     assert (stop.reason, stop.raw) == ("paused", "compaction")
 
 
-def test_an_unknown_reason_is_kept_and_told_as_a_legal_one():
+def test_an_unknown_reason_is_kept_and_reported_as_a_legal_one():
     """C16, R-I-06"""
     assert DIALECT.parse_response(message(stop_reason="later"), CONTEXT).stop == Stop(
         "other", "later", "anthropic"
@@ -213,7 +213,7 @@ def test_raw_numbers_that_no_longer_hold_are_not_used():
     assert body["usage"]["input_tokens"] == 9
 
 
-def test_answers_of_other_dialects_are_told_in_blocks():
+def test_answers_of_other_dialects_are_reported_in_blocks():
     """R-G-01, R-D-02"""
     response = Response(
         "resp_1",
@@ -280,8 +280,8 @@ def test_more_thinking_than_output_was_counted_beside_it() -> None:
     assert render_usage(usage, "$.usage", []) == raw
 
 
-def test_citations_of_a_text_that_is_not_there_are_told_as_lost():
-    """As in a stream: no empty text block is told, so nothing is left that they could support."""
+def test_citations_of_a_text_that_is_not_there_are_reported_as_lost():
+    """As in a stream: no empty text block is reported, so nothing is left that they could support."""
     answer = Response("r", "m", (Text("", citations=(Citation("https://example.org"),)),), Stop("end"))
     rendered = DIALECT.render_response(answer, Context(), None)
     assert rendered.value["content"] == []

@@ -123,9 +123,9 @@ def test_a_check_of_a_wrong_type_is_refused_by_its_name(wrong: Any, problem: str
     [None, [], {}, "on", [1], [{"type": 1}], [{"type": "dangerous_tool_use", "classifier_context": "x"}]],
 )
 def test_unknown_results_return_to_their_own_dialect_unchanged(odd: Any) -> None:
-    told = ANTHROPIC.parse_response(answer(safeguard_results=odd), Context())
-    assert told.safeguard_results == ()
-    assert ANTHROPIC.render_response(told, Context()).value["safeguard_results"] == odd
+    reported = ANTHROPIC.parse_response(answer(safeguard_results=odd), Context())
+    assert reported.safeguard_results == ()
+    assert ANTHROPIC.render_response(reported, Context()).value["safeguard_results"] == odd
 
 
 @pytest.mark.parametrize(
@@ -165,23 +165,23 @@ def test_results_of_an_unknown_form_stay_in_the_delta_of_a_stream() -> None:
     assert delta_of(ANTHROPIC.stream_writer(Context(), None).write(events))["safeguard_results"] == odd
 
 
-def test_results_name_calls_as_the_client_is_told_them() -> None:
-    """An id with characters that Anthropic refuses is told otherwise, in both places."""
+def test_results_name_calls_as_the_client_is_given_them() -> None:
+    """An id with characters that Anthropic refuses is reported otherwise, in both places."""
     id = "functions.bash:0"
     results = (SafeguardResult(TOOL_CALLS, "available", {id: CallVerdict("not_flagged")}),)
     response = Response(
         "r", "m", (ToolCall(id, "bash", "{}"),), Stop("tool_calls"), safeguard_results=results
     )
-    told = ANTHROPIC.render_response(response, Context()).value
-    (shown,) = [block["id"] for block in told["content"]]
-    assert list(told["safeguard_results"][0]["status"]["tool_uses"]) == [shown]
+    reported = ANTHROPIC.render_response(response, Context()).value
+    (shown,) = [block["id"] for block in reported["content"]]
+    assert list(reported["safeguard_results"][0]["status"]["tool_uses"]) == [shown]
     assert shown != id
     written = ANTHROPIC.stream_writer(Context(), None).write(list(unfold(response)))
     assert list(delta_of(written)["safeguard_results"][0]["status"]["tool_uses"]) == [shown]
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_of_calls_that_the_client_is_told_by_one_id_the_worst_verdict_counts(turned: bool) -> None:
+def test_of_calls_that_the_client_is_sent_under_one_id_the_worst_verdict_counts(turned: bool) -> None:
     """flagged > unavailable > skipped > not_flagged, in whatever order they were found."""
     outcomes: list[Any] = ["flagged", "unavailable", "skipped", "not_flagged"]
     for worse, better in pairwise(outcomes):
@@ -189,8 +189,8 @@ def test_of_calls_that_the_client_is_told_by_one_id_the_worst_verdict_counts(tur
         assert by_id(("id", verdict) for verdict in found) == {"id": CallVerdict(worse)}
         calls = dict(zip(("a.1", "a:1"), found, strict=True))
         result = SafeguardResult(TOOL_CALLS, "available", calls)
-        (told,) = render_results((result,), lambda _: "toolu_1")
-        read = parse_results([told])
+        (reported,) = render_results((result,), lambda _: "toolu_1")
+        read = parse_results([reported])
         assert read[0].calls["toolu_1"].outcome == worse
 
 
@@ -200,8 +200,8 @@ def test_no_other_dialect_loses_them_silently(target: Any) -> None:
     assert ("safeguards", "dropped", "serious") in [
         (loss.feature, loss.action, loss.grade) for loss in sent.losses
     ]
-    told = translate_response(answer(safeguard_results=RESULTS), source="anthropic", target=target)
-    assert "safeguards" in [loss.feature for loss in told.losses]
+    reported = translate_response(answer(safeguard_results=RESULTS), source="anthropic", target=target)
+    assert "safeguards" in [loss.feature for loss in reported.losses]
     response = Response("r", "m", (Text("hi"),), Stop("end"), safeguard_results=SAFEGUARD_RESULTS)
     writer = dialect(target).stream_writer(Context(), None)
     writer.write(list(unfold(response)))
@@ -213,8 +213,8 @@ def test_what_was_made_elsewhere_is_written_and_read_again() -> None:
     value = ANTHROPIC.render_request(asked, Context()).value
     assert parse_safeguards(Fields(value)) == SAFEGUARDS
     response = Response("r", "m", (Text("hi"),), Stop("end"), safeguard_results=SAFEGUARD_RESULTS)
-    told = ANTHROPIC.render_response(response, Context()).value["safeguard_results"]
-    assert parse_results(told) == SAFEGUARD_RESULTS
+    reported = ANTHROPIC.render_response(response, Context()).value["safeguard_results"]
+    assert parse_results(reported) == SAFEGUARD_RESULTS
 
 
 def delta_of(stream: bytes) -> Any:

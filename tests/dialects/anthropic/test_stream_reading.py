@@ -60,8 +60,8 @@ def test_a_stream_may_be_cut_anywhere():
 def test_a_stream_that_stops_short_is_a_failure_unless_it_said_why(kept):
     """R-DC-07, PAINS A6: never a silent stop."""
     last = read(sse(*PLAIN[:kept]))[-1]
-    told = any(event["type"] == "message_delta" for event in PLAIN[:kept])
-    assert isinstance(last, Finish if told else Failure)
+    reported = any(event["type"] == "message_delta" for event in PLAIN[:kept])
+    assert isinstance(last, Finish if reported else Failure)
     if isinstance(last, Failure):
         assert (last.error.kind, last.error.code) == ("server", "upstream_error")
 

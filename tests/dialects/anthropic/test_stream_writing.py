@@ -269,7 +269,7 @@ def test_a_malformed_call_is_a_terminal_error():
     assert kinds(wire) == ["message_start", "error"]
 
 
-def test_the_last_usage_known_is_told():
+def test_the_last_usage_known_is_reported():
     wire, _ = write([START, UsageReport(Usage(input=9, output=4)), Finish(Stop("length"))])
     assert wire[-2]["usage"]["input_tokens"] == 9
     assert wire[-2]["delta"]["stop_reason"] == "max_tokens"

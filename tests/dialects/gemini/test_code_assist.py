@@ -154,10 +154,10 @@ def test_an_error_inside_the_envelope_is_one(name: str):
     error = {"code": 503, "message": "The model failed.", "status": "UNAVAILABLE"}
     wrapped = {"response": {"error": error}, "traceId": "t1"}
     codec = registered(name)
-    told = codec.parse_error(wrapped, 200)
-    assert told is not None
-    assert (told.kind, told.message) == ("overloaded", "The model failed.")
-    assert codec.render_error(told, CONTEXT).value == {"error": error}
+    reported = codec.parse_error(wrapped, 200)
+    assert reported is not None
+    assert (reported.kind, reported.message) == ("overloaded", "The model failed.")
+    assert codec.render_error(reported, CONTEXT).value == {"error": error}
 
     begun = {"response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}}]}}
     ended = {"response": {"candidates": [{"finishReason": "STOP"}]}}

@@ -536,7 +536,7 @@ def test_a_count_of_a_request_inside_a_field_is_refused_at_its_place(name):
     ("status", "code", "name"),
     [(500, 500, "INTERNAL"), (502, 502, "UNAVAILABLE"), (503, 503, "UNAVAILABLE"), (504, 500, "INTERNAL")],
 )
-def test_a_server_that_is_not_reached_is_told_from_one_that_broke(status, code, name):
+def test_a_server_that_is_not_reached_is_distinguished_from_one_that_broke(status, code, name):
     """Google's clients try the one again and not the other."""
     error = DIALECT.render_error(ApiError("server", "x", status), CONTEXT).value["error"]
     assert (error["code"], error["status"]) == (code, name)

@@ -52,7 +52,7 @@ def body(code, status, message="m", details=None):
         ([body(503, "UNAVAILABLE")], "overloaded"),
     ],
 )
-def test_errors_of_every_kind_are_told_apart_and_come_back(given, kind):
+def test_errors_of_every_kind_are_distinguished_and_come_back(given, kind):
     """Mapping 12, R-DD-02"""
     error = DIALECT.parse_error(given)
     assert error is not None
@@ -128,7 +128,7 @@ def test_errors_of_other_dialects_keep_their_kind(error, code, status):
     assert (again.kind, again.message, again.retry_after) == (error.kind, error.message, error.retry_after)
 
 
-def test_a_bad_key_is_told_as_google_tells_it():
+def test_a_bad_key_is_reported_as_google_tells_it():
     """FAULTS 1, AUTH"""
     rendered = DIALECT.render_error(ApiError("auth", "m"), CONTEXT).value
     assert rendered["error"]["details"][0]["reason"] == "API_KEY_INVALID"

@@ -71,7 +71,7 @@ def test_sources_of_a_signed_text_count_from_the_start_of_the_answer(quote: str)
     assert text[citation.start : citation.end] == "there"
 
 
-def test_sources_of_what_has_been_told_already_keep_their_address() -> None:
+def test_sources_of_what_has_been_reported_already_keep_their_address() -> None:
     """[X2] The first text is over; its sources are the answer's, without a place in the last text."""
     signed = {"text": "over there", "thoughtSignature": "U0lH"}
     (_, (citation,)) = cited(chunk({"text": "Go "}), grounded(grounding(0, 2, "Go"), signed))[1]
@@ -107,8 +107,8 @@ def test_a_whole_answer_without_a_text_declares_them() -> None:
     body = grounded(NAMED, {"functionCall": {"id": "a", "name": "f", "args": {}}})
     answer = DIALECT.parse_response(body, CONTEXT)
     assert DIALECT.render_response(answer, CONTEXT).value == body
-    told = dialect("anthropic").render_response(answer, CONTEXT).losses
-    assert [loss.path for loss in told] == ["$.candidates[0].groundingMetadata"]
+    reported = dialect("anthropic").render_response(answer, CONTEXT).losses
+    assert [loss.path for loss in reported] == ["$.candidates[0].groundingMetadata"]
 
 
 def test_sources_of_one_event_belong_to_what_a_later_event_says_of_them() -> None:

@@ -188,7 +188,7 @@ def test_a_call_in_an_earlier_chunk_than_the_finish_reason_still_means_tool_call
 
 
 def test_a_stream_cut_before_its_finish_reason_ends_in_an_error():
-    """R-DC-07, PAINS A6: never a clean stop; what was paid is told."""
+    """R-DC-07, PAINS A6: never a clean stop; what was paid is reported."""
     events = read(sse(chunk({"text": "a"}, usageMetadata={"promptTokenCount": 7})))
     assert isinstance(events[-1], Failure)
     assert events[-1].error.code == "upstream_error"
@@ -397,7 +397,7 @@ def test_a_second_candidate_is_an_answer_of_its_own():
 
 @pytest.mark.parametrize("finish", [None, "STOP"])
 def test_a_call_that_a_further_candidate_leaves_open_is_no_call(finish):
-    """It was an exception of ours. The first answer is whole, and none of the other's arguments is told."""
+    """It was an exception of ours. The first answer is whole, and none of the other's arguments is reported."""
     piece = {"partialArgs": [{"jsonPath": "$.a", "stringValue": "/srv/fo", "willContinue": True}]}
     opened = {"functionCall": {"name": "f", **piece, "willContinue": True}}
     two = chunk({"text": "a"}, finish="STOP")

@@ -100,7 +100,7 @@ def test_odd_candidates_come_back(candidate):
     comes_back({"candidates": [candidate]})
 
 
-def test_fields_of_the_first_candidate_are_told_by_their_path():
+def test_fields_of_the_first_candidate_are_reported_by_their_path():
     extra = parse(
         {"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP", "avgLogprobs": -0.5}]}
     ).extra

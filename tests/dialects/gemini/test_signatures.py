@@ -1,4 +1,4 @@
-"""Thought signatures: each stays with its part, whoever minted it."""
+"""Thought signatures: each stays with its part, no matter who minted it."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_signature_on_any_part_is_replayed_on_that_part(part):
 
 @pytest.mark.parametrize("placeholder", sorted(PLACEHOLDERS))
 def test_a_placeholder_is_no_state(placeholder):
-    """[L2] Gemini CLI writes it on calls that came without a signature: whoever is asked next lost nothing."""
+    """[L2] Gemini CLI writes it on calls that came without a signature: anyone who is asked next lost nothing."""
     part = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": placeholder}
     (call,) = parse(part)
     assert call.signature is None

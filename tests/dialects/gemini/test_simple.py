@@ -108,7 +108,7 @@ def test_both_spellings_are_read_and_come_back():
 
 @pytest.mark.parametrize("wrap", [True, False])
 def test_results_continue_a_conversation_and_name_no_call(wrap):
-    """R-AF-05: paired by name by whoever keeps the conversation."""
+    """R-AF-05: paired by name by the one that keeps the conversation."""
     answer = {"name": "f", "response": {"output": "x"}}
     request = parse(
         {"conversation": "c1", "tool_results": [{"functionResponse": answer} if wrap else answer]}

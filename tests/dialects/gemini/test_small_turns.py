@@ -64,11 +64,11 @@ def test_a_delay_is_read_in_any_of_its_shapes(delay, seconds):
     assert error.retry_after == seconds
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0.0, "0s"), (0.5, "0.5s"), (-1.0, None), (None, None)])
-def test_a_delay_is_told_unless_there_is_none(seconds, told):
+@pytest.mark.parametrize(("seconds", "reported"), [(0.0, "0s"), (0.5, "0.5s"), (-1.0, None), (None, None)])
+def test_a_delay_is_reported_unless_there_is_none(seconds, reported):
     body = DIALECT.render_error(ApiError("rate_limit", "m", 429, retry_after=seconds), CONTEXT).value["error"]
     delays = [detail["retryDelay"] for detail in body.get("details", ())]
-    assert delays == ([] if told is None else [told])
+    assert delays == ([] if reported is None else [reported])
 
 
 @rows(
@@ -87,7 +87,7 @@ def test_a_delay_is_told_unless_there_is_none(seconds, told):
         (599, "", "m", "server"),
     ],
 )
-def test_an_error_is_told_by_its_status_and_its_words(status, name, message, kind):
+def test_an_error_is_reported_by_its_status_and_its_words(status, name, message, kind):
     error = parse_error({"error": {"code": status, "message": message, "status": name}})
     assert error is not None
     assert (error.kind, error.status) == (kind, status)
@@ -106,7 +106,7 @@ def test_an_error_without_anything_in_it_beside_an_answer_is_none():
     assert parse_error({"error": {"message": "m"}, "candidates": []}) is not None
 
 
-def test_an_error_of_words_is_told_with_its_description():
+def test_an_error_of_words_is_reported_with_its_description():
     error = parse_error({"error": "no", "error_description": "at all"}, 400)
     assert error is not None
     assert error.message == "no: at all"
@@ -163,10 +163,10 @@ def test_a_tap_and_a_glance_tell_the_end_of_prose_from_that_of_a_call(parts, fin
     tap = GeminiTap(1 << 20)
     tap.feed(b"data: " + chunk(*parts, finish=finish) + b"\n\n")
     assert (tap.stop, tap.complete, tap.ended, tap.next_event) == (stop, True, False, 0)
-    told = glance(chunk(*parts, finish=finish))
-    assert told.stop == stop
-    assert told.usage is not None
-    assert told.usage.input == 3
+    reported = glance(chunk(*parts, finish=finish))
+    assert reported.stop == stop
+    assert reported.usage is not None
+    assert reported.usage.input == 3
 
 
 def test_a_call_in_an_earlier_chunk_is_remembered():
@@ -180,10 +180,10 @@ def test_a_call_in_an_earlier_chunk_is_remembered():
 
 @pytest.mark.parametrize("body", [b'{"promptFeedback":{"blockReason":"SAFETY"}}', b"{}"])
 def test_a_glance_at_no_answer_finds_what_there_is(body):
-    told = glance(body)
+    reported = glance(body)
     # The reason a prompt was blocked is no finish reason; all that counts is that it did not end well.
-    assert told.stop == ("refused" if b"SAFETY" in body else "")
-    assert told.usage is None
+    assert reported.stop == ("refused" if b"SAFETY" in body else "")
+    assert reported.usage is None
 
 
 # Over HTTP
@@ -210,7 +210,7 @@ def test_code_assist_is_asked_by_post_and_a_few_things_by_get():
         assert match.stream is streams
 
 
-def test_quotas_are_told_of_geminis_models_only():
+def test_quotas_are_reported_for_geminis_models_only():
     models = [ListedModel("gemini-3", "p"), ListedModel("gpt-5", "p")]
     assert ASSIST.answer("retrieveUserQuota", {}, models) == {
         "buckets": [{"modelId": "gemini-3", "tokenType": "REQUESTS", "remainingFraction": 1}]
@@ -293,7 +293,7 @@ def test_a_text_that_is_no_unicode_can_be_cited():
         (Citation("u", quote="b", start=1, end=2), {"startIndex": 1, "endIndex": 2, "text": "b"}, False),
     ],
 )
-def test_a_source_is_told_by_its_bytes(citation, segment, lost):
+def test_a_source_is_reported_by_its_bytes(citation, segment, lost):
     losses: list[Any] = []
     body = grounding_metadata([(0, "abc", (citation,), "$.content[0]")], losses)
     assert body["groundingSupports"][0]["segment"] == segment
@@ -308,7 +308,7 @@ def cited(*events: Any) -> list[tuple[str, str]]:
     return [(loss.path, loss.feature) for loss in writer.losses]
 
 
-def test_sources_of_the_last_text_are_told_in_time_and_those_of_others_late():
+def test_sources_of_the_last_text_are_reported_in_time_and_those_of_others_late():
     source = (Citation("u", start=0, end=1),)
     text = [PartStart(0, Text("")), Delta(0, "a"), PartEnd(0, None, source)]
     other = [PartStart(1, Text("")), Delta(1, "b"), PartEnd(1)]
@@ -396,7 +396,7 @@ def test_a_detail_is_a_resolution(detail, sent, lost):
     assert bool(rendered.losses) is lost
 
 
-def test_log_probabilities_of_a_later_text_are_told_in_one_list():
+def test_log_probabilities_of_a_later_text_are_reported_in_one_list():
     first, second = Text("a"), Text("b", logprobs=(TokenLogprob("b", -1.0),))
     for content, lost in (((second,), 0), ((first, second), 1), ((second, second), 1)):
         answer = DIALECT.render_response(Response("r", "m", content, Stop("end"), Usage()), CONTEXT)
@@ -521,7 +521,7 @@ def test_tools_stand_as_they_did_unless_one_came_or_went():
 
 
 @pytest.mark.parametrize("status", [405, 408, 415, 426])
-def test_a_status_that_tells_more_than_bad_request_is_told(status):
+def test_a_status_that_tells_more_than_bad_request_is_reported(status):
     error = ApiError("invalid_request", "m", status)
     assert DIALECT.render_error(error, CONTEXT).value["error"]["code"] == status
     assert DIALECT.surface.status(error) == status

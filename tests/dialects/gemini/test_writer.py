@@ -195,7 +195,7 @@ def test_an_image_leaves_whole():
     assert parts(chunks(write(events)[0]))[0] == {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
 
 
-def test_a_malformed_call_is_told_in_geminis_own_words():
+def test_a_malformed_call_is_reported_in_geminis_own_words():
     events = [Start("r", "m"), Finish(Stop("malformed_call"))]
     assert chunks(write(events)[0])[-1]["candidates"][0]["finishReason"] == "MALFORMED_FUNCTION_CALL"
 

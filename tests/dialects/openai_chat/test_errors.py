@@ -93,7 +93,7 @@ def test_messages_are_found_in_every_wrapping():
 
 
 @rows("name", get_args(ErrorKind))
-def test_every_kind_is_told_so_that_it_is_understood_again(name):
+def test_every_kind_is_reported_so_that_it_is_understood_again(name):
     """The tables mirror each other."""
     body = DIALECT.render_error(ApiError(name, "it failed"), CONTEXT).value
     assert body["error"].keys() == {"message", "type", "param", "code"}

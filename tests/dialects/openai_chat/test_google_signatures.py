@@ -39,11 +39,11 @@ def answer(message: dict[str, Any], finish: str) -> dict[str, Any]:
     }
 
 
-def said_back(client: DialectName, told: dict[str, Any]) -> dict[str, Any]:
+def said_back(client: DialectName, reported: dict[str, Any]) -> dict[str, Any]:
     """A conversation in which the answer comes back, with the result of its call or another question."""
     match client:
         case "anthropic":
-            content = told["content"]
+            content = reported["content"]
             result = [
                 {"type": "tool_result", "tool_use_id": block["id"], "content": "x"}
                 for block in content
@@ -55,23 +55,23 @@ def said_back(client: DialectName, told: dict[str, Any]) -> dict[str, Any]:
         case _:
             results = [
                 {"type": "function_call_output", "call_id": item["call_id"], "output": "x"}
-                for item in told["output"]
+                for item in reported["output"]
                 if item["type"] == "function_call"
             ]
             last = results or [{"role": "user", "content": "more"}]
-            return {"input": [{"role": "user", "content": "?"}, *told["output"], *last]}
+            return {"input": [{"role": "user", "content": "?"}, *reported["output"], *last]}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_signed_call_returns_to_its_minter(client: DialectName) -> None:
     """[X13]"""
-    told = translate_response(
+    reported = translate_response(
         answer({"content": None, "tool_calls": [CALL]}, "tool_calls"),
         source="openai-chat",
         target=client,
         **UPSTREAM,
     ).value
-    body = {**said_back(client, told), "model": "m", "tools": TOOLS[client]}
+    body = {**said_back(client, reported), "model": "m", "tools": TOOLS[client]}
     back = translate_request(body, source=client, target="openai-chat", **UPSTREAM)
     (call,) = next(turn["tool_calls"] for turn in back.value["messages"] if turn.get("tool_calls"))
     assert call["extra_content"] == SIGNED
@@ -90,7 +90,7 @@ def test_a_signed_message_returns_to_its_minter(streamed: bool) -> None:
         translate_response(whole, source="openai-chat", target="openai-chat").value["choices"]
         == whole["choices"]
     )
-    told = translate_response(whole, source="openai-chat", target=client, **UPSTREAM).value
+    reported = translate_response(whole, source="openai-chat", target=client, **UPSTREAM).value
     if streamed:
         deltas: list[Any] = [
             {"role": "assistant", "content": "Ra"},
@@ -104,8 +104,8 @@ def test_a_signed_message_returns_to_its_minter(streamed: bool) -> None:
         context = Context(provider="openrouter", model="gemini-3-pro")
         reader = dialect("openai-chat").stream_reader(context)
         events = [*reader.read(data + b"data: [DONE]\n\n"), *reader.end()]
-        told = dialect(client).render_response(fold(events), context).value
-    body = {**said_back(client, told), "model": "m"}
+        reported = dialect(client).render_response(fold(events), context).value
+    body = {**said_back(client, reported), "model": "m"}
     back = translate_request(body, source=client, target="openai-chat", **UPSTREAM)
     (turn,) = [turn for turn in back.value["messages"] if turn["role"] == "assistant"]
     assert turn["extra_content"] == SIGNED
@@ -137,5 +137,5 @@ def test_a_placeholder_is_no_state_in_chat() -> None:
     ]
     body = {"model": "m", "messages": turns}
     assert translate_request(body, source="openai-chat", target="openai-chat").value["messages"] == turns
-    told = translate_request(body, source="openai-chat", target="anthropic")
-    assert "reasoning.signature" not in [loss.feature for loss in told.losses]
+    reported = translate_request(body, source="openai-chat", target="anthropic")
+    assert "reasoning.signature" not in [loss.feature for loss in reported.losses]

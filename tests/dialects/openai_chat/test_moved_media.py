@@ -8,7 +8,7 @@ from wireglot.ir.request import Request
 CALL = Message("assistant", (ToolCall("c", "look", "{}"),))
 
 
-def test_what_moving_a_picture_costs_beside_its_place_is_told():
+def test_what_moving_a_picture_costs_beside_its_place_is_reported():
     picture = Media("image", "image/png", url="https://example.org/a.png", name="a.png")
     request = Request("m", (CALL, Message("user", (ToolResult("c", (Text("seen"), picture)),))))
     losses = dialect("openai-chat").render_request(request, Context()).losses

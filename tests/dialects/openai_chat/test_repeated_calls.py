@@ -65,7 +65,7 @@ GENUINE: dict[str, tuple[bytes, ...]] = {
 }
 
 
-def mended(frames: tuple[bytes, ...], at_once: bool) -> bytes:
+def repaired(frames: tuple[bytes, ...], at_once: bool) -> bytes:
     repair = CallRepair()
     return repair.repair(b"".join(frames)) if at_once else b"".join(repair.repair(frame) for frame in frames)
 
@@ -87,16 +87,16 @@ def test_a_call_that_is_repeated_whole_is_read_once(name: str) -> None:
 def test_a_call_that_is_repeated_whole_passes_once(name: str, at_once: bool) -> None:
     """[K4] Where the stream passes through: OpenAI's SDK finds one object, and one id."""
     frames = REPEATED[name]
-    out = mended(frames, at_once)
+    out = repaired(frames, at_once)
     assert heard(out) == [{"a": 1}]
     assert out.startswith(frames[0])
     assert b'"call_0call_0"' not in out
     assert (b'"finish_reason":"tool_calls"' in out) is True
 
 
-def test_each_of_several_calls_is_told_once() -> None:
+def test_each_of_several_calls_is_reported_once() -> None:
     """[K4]"""
-    assert heard(mended(PARALLEL, at_once=False)) == [{"a": 1}, {"b": 2}]
+    assert heard(repaired(PARALLEL, at_once=False)) == [{"a": 1}, {"b": 2}]
     assert [
         json.loads(part.arguments) for part in folded(*PARALLEL).content if isinstance(part, ToolCall)
     ] == [
@@ -110,11 +110,11 @@ def test_each_of_several_calls_is_told_once() -> None:
 def test_what_only_looks_like_it_stays_as_it_is(name: str, at_once: bool) -> None:
     """[K4] Byte for byte."""
     frames = GENUINE[name]
-    assert mended(frames, at_once) == b"".join(frames)
+    assert repaired(frames, at_once) == b"".join(frames)
     made = [part.arguments for part in folded(*frames).content if isinstance(part, ToolCall)]
     pieces = [json.loads(frame[6:])["choices"][0]["delta"] for frame in frames if b'tool_calls":[' in frame]
-    told = [call["function"]["arguments"] for piece in pieces for call in piece["tool_calls"]]
-    assert "".join(made) == "".join(told)
+    reported = [call["function"]["arguments"] for piece in pieces for call in piece["tool_calls"]]
+    assert "".join(made) == "".join(reported)
 
 
 @rows("path", sorted(FIXTURES.glob("*")), ids=lambda path: path.name)

@@ -199,7 +199,7 @@ def test_most_of_a_call_is_not_read_in_full(read_in_full, more):
     assert len(read_in_full) < 30
 
 
-def test_a_call_that_is_told_twice_is_heard_once_among_chunks_that_repeat():
+def test_a_call_that_is_reported_twice_is_heard_once_among_chunks_that_repeat():
     said = ['{"a"', ": ", "1", "}", '{"a": 1}', ' {"a": 1} ']
     opening = {"index": 0, "id": "t", "function": {"name": "f", "arguments": ""}}
     calls = [opening, *({"index": 0, "function": {"arguments": piece}} for piece in said)]

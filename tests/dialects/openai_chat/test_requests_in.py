@@ -414,7 +414,7 @@ def test_pictures_of_an_answer_come_back_as_its_parts(numbered):
     ]
 
 
-def test_audio_of_which_nothing_is_told_is_no_part():
+def test_audio_of_which_nothing_is_reported_is_no_part():
     """[X11] Servers print their whole schema, and clients send it back."""
     hollow = {"id": "", "data": "", "expires_at": 0, "transcript": ""}
     body = {"model": "m", "messages": [USER, {"role": "assistant", "content": "Hi", "audio": hollow}, USER]}
@@ -434,7 +434,7 @@ def test_audio_of_which_nothing_is_told_is_no_part():
     ],
 )
 def test_a_marker_of_a_message_stands_behind_its_last_part(message, kind):
-    """[X17] Clients of routers mark whole messages; whoever has a place for it gets the marker there."""
+    """[X17] Clients of routers mark whole messages; anyone who has a place for it gets the marker there."""
     before = [USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
     body = {"model": "m", "messages": [*before, {**message, "cache_control": {"type": "ephemeral"}}]}
     assert_comes_back(body)

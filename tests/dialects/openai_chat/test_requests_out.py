@@ -242,7 +242,7 @@ def test_a_choice_without_tools_is_not_sent():
         ),
     ],
 )
-def test_choices_are_told_in_chats_own_shape(choice, value):
+def test_choices_are_reported_in_chats_own_shape(choice, value):
     """R-DB-07"""
     tools = (Tool("f"), Tool("c", kind="custom"))
     assert sent(foreign(HELLO, tools=tools, tool_choice=choice))["tool_choice"] == value
@@ -327,5 +327,5 @@ def test_rendering_twice_gives_the_same():
 
 def test_what_only_another_dialect_says_of_a_picture_is_declared():
     picture = Media("image", "image/png", "iVBO", extra=Extra("anthropic", {"x_new": 1}))
-    told = losses_of(foreign(Message("user", (picture,))))
-    assert told == [("$.messages[0].content[0].x_new", "unknown_field")]
+    reported = losses_of(foreign(Message("user", (picture,))))
+    assert reported == [("$.messages[0].content[0].x_new", "unknown_field")]

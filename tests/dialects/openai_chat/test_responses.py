@@ -190,9 +190,9 @@ def test_annotations_are_citations_of_the_text():
 def test_logprobs_of_a_refusal_stand_apart_from_those_of_the_text():
     said = Text("No.", refusal=True, logprobs=(TokenLogprob("No.", -0.5),))
     rendered = DIALECT.render_response(Response("r", "m", (said,), Stop("end")), CONTEXT)
-    told = rendered.value["choices"][0]["logprobs"]
-    assert told["content"] is None
-    assert [token["token"] for token in told["refusal"]] == ["No."]
+    reported = rendered.value["choices"][0]["logprobs"]
+    assert reported["content"] is None
+    assert [token["token"] for token in reported["refusal"]] == ["No."]
 
 
 def test_logprobs_belong_to_the_text():
@@ -265,7 +265,7 @@ def test_usage_is_one_account_without_overlap(raw, usage):
     assert DIALECT.render_response(response, CONTEXT).value["usage"] == raw
 
 
-def test_usage_of_others_is_told_in_totals():
+def test_usage_of_others_is_reported_in_totals():
     """R-AD-16"""
     usage = Usage(input=3, cache_read=4, cache_write=2, cache_write_long=1, output=5, reasoning=6)
     rendered = shown(Text("Hi"), usage=usage)
@@ -338,30 +338,30 @@ def test_a_malformed_call_is_an_error():
 
 def test_a_call_alone_has_null_content():
     """R-AD-07"""
-    told = message(ToolCall("c1", "look", ""), stop="tool_calls")
-    assert told["content"] is None
-    assert told["tool_calls"] == [
+    reported = message(ToolCall("c1", "look", ""), stop="tool_calls")
+    assert reported["content"] is None
+    assert reported["tool_calls"] == [
         {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     ]
 
 
 def test_invalid_arguments_are_forwarded_as_the_model_wrote_them():
     """C10"""
-    told = message(ToolCall("c1", "look", '{"a":'), stop="tool_calls")
-    assert told["tool_calls"][0]["function"]["arguments"] == '{"a":'
+    reported = message(ToolCall("c1", "look", '{"a":'), stop="tool_calls")
+    assert reported["tool_calls"][0]["function"]["arguments"] == '{"a":'
 
 
 def test_a_refusal_has_its_own_field():
     """R-AD-10"""
-    told = message(Text("No.", refusal=True), stop="refused")
-    assert (told["content"], told["refusal"]) == (None, "No.")
+    reported = message(Text("No.", refusal=True), stop="refused")
+    assert (reported["content"], reported["refusal"]) == (None, "No.")
 
 
 def test_citations_count_from_the_start_of_the_answer():
     rendered = shown(Text("one "), Text("two", citations=(Citation("u", "t", start=0, end=3),)))
-    told = rendered.value["choices"][0]["message"]
-    assert told["content"] == "one two"
-    assert told["annotations"][0]["url_citation"] == {
+    reported = rendered.value["choices"][0]["message"]
+    assert reported["content"] == "one two"
+    assert reported["annotations"][0]["url_citation"] == {
         "url": "u",
         "title": "t",
         "start_index": 4,
@@ -373,13 +373,13 @@ def test_citations_count_from_the_start_of_the_answer():
 def test_a_citation_without_offsets_covers_its_text():
     """The SDK's types demand both."""
     rendered = shown(Text("one "), Text("two", citations=(Citation("u", "t"), Citation("u", "t", start=1))))
-    told = rendered.value["choices"][0]["message"]["annotations"]
-    offsets = [(note["url_citation"]["start_index"], note["url_citation"]["end_index"]) for note in told]
+    reported = rendered.value["choices"][0]["message"]["annotations"]
+    offsets = [(note["url_citation"]["start_index"], note["url_citation"]["end_index"]) for note in reported]
     assert offsets == [(4, 7), (5, 7)]
     assert [loss.action for loss in rendered.losses if loss.feature == "citations"] == ["invented"] * 2
 
 
-def test_what_a_citation_quotes_reaches_clients_that_are_told_quotes():
+def test_what_a_citation_quotes_reaches_clients_that_are_reported_quotes():
     """OpenRouter quotes the page in `content`."""
     nested = {"url": "https://e.org", "title": "t", "content": "So it is.", "start_index": 0, "end_index": 2}
     note = {"type": "url_citation", "url_citation": nested}
@@ -391,7 +391,7 @@ def test_what_a_citation_quotes_reaches_clients_that_are_told_quotes():
     assert DIALECT.render_response(DIALECT.parse_response(body, CONTEXT), CONTEXT).value == body
 
 
-def test_a_citation_of_no_address_is_declared_and_not_told():
+def test_a_citation_of_no_address_is_declared_and_not_reported():
     rendered = shown(Text("two", citations=(Citation("", "t", start=0, end=3),)))
     assert rendered.value["choices"][0]["message"]["annotations"] == []
     assert [(loss.feature, loss.action) for loss in rendered.losses] == [("citations", "dropped")]
@@ -408,8 +408,8 @@ def test_foreign_signatures_travel_sealed_and_come_back():
 
 def test_a_gemini_signature_stands_in_googles_field():
     call = ToolCall("c1", "look", "{}", signature=Signature("s", Origin("gemini")))
-    told = message(call, stop="tool_calls")
-    assert told["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
+    reported = message(call, stop="tool_calls")
+    assert reported["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
 
 
 def test_generated_images_are_shown_and_other_media_declared():
@@ -464,7 +464,7 @@ def test_stream_options_go_and_come_with_the_stream():
 
 
 @pytest.mark.parametrize("target", ["anthropic", "openai-responses", "gemini"])
-def test_the_id_of_a_spoken_answer_without_its_sound_is_told_to_be_lost(target):
+def test_the_id_of_a_spoken_answer_without_its_sound_is_reported_as_lost(target):
     """[X11] The transcript is the text; what a later turn would name the recording by has no place."""
     audio = {"id": "audio_1", "data": "", "transcript": "Hi there!", "expires_at": 1}
     body = answer({"role": "assistant", "content": None, "audio": audio})
@@ -497,8 +497,8 @@ def test_log_probabilities_are_kept_whole_where_half_of_them_has_no_place(messag
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     again = translate_response(body, source="openai-chat", target="openai-chat")
     assert again.value["choices"][0]["logprobs"] == choice["logprobs"]
-    told = translate_response(body, source="openai-chat", target="gemini").losses
-    assert any("logprobs" in f"{loss.path} {loss.detail}" for loss in told)
+    reported = translate_response(body, source="openai-chat", target="gemini").losses
+    assert any("logprobs" in f"{loss.path} {loss.detail}" for loss in reported)
 
 
 def test_a_tier_by_its_neutral_name_is_no_loss():
@@ -506,6 +506,6 @@ def test_a_tier_by_its_neutral_name_is_no_loss():
     head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
     body = {**head, "choices": [choice], "service_tier": "standard"}
     assert DIALECT.render_response(DIALECT.parse_response(body, CONTEXT), CONTEXT).value == body
-    told = translate_response(body, source="openai-chat", target="anthropic")
-    assert told.value["usage"]["service_tier"] == "standard"
-    assert [loss for loss in told.losses if "service_tier" in f"{loss.path} {loss.detail}"] == []
+    reported = translate_response(body, source="openai-chat", target="anthropic")
+    assert reported.value["usage"]["service_tier"] == "standard"
+    assert [loss for loss in reported.losses if "service_tier" in f"{loss.path} {loss.detail}"] == []

@@ -52,9 +52,9 @@ MOVED = ("$.content[0]", "tool_result.media", "approximated")
     ],
 )  # fmt: skip
 def test_a_result_is_one_message(result, content, moved, losses):
-    told: list[Loss] = []
-    message, beside = render_result(result, "$", CALLS, False, told)
+    reported: list[Loss] = []
+    message, beside = render_result(result, "$", CALLS, False, reported)
     expected = {"role": "tool", "tool_call_id": result.call_id, "content": content}
     assert message == expected
     assert len(beside) == moved
-    assert [(loss.path, loss.feature, loss.action) for loss in told] == losses
+    assert [(loss.path, loss.feature, loss.action) for loss in reported] == losses

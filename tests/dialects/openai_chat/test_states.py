@@ -78,7 +78,7 @@ IMAGE = Media("image", "image/png", "iVBO")
     ids=[
         "to its text", "to a text of its own", "behind the reasoning", "before the text", "to no picture",
         "to its picture", "of calls", "redacted behind", "redacted before", "cut in three", "cut without a gap",
-        "not where more is told", "not where nobody knows the length", "one needs no length",
+        "not where more is reported", "not where nobody knows the length", "one needs no length",
     ],
 )  # fmt: skip
 def test_a_state_goes_back_to_what_held_it(parts: list[Part], states: list[Sealed], expected: list[Part]):

@@ -43,7 +43,7 @@ def test_reasoning_in_either_field_and_content_in_the_same_chunk(field):
     assert [part.text for part in content if isinstance(part, Reasoning | Text)] == ["hm", "Hi"]
 
 
-def test_reasoning_in_both_fields_is_told_once():
+def test_reasoning_in_both_fields_is_reported_once():
     (thought,) = folded(chunk({"reasoning_content": "hm", "reasoning": "hm"}), STOP, DONE).content
     assert isinstance(thought, Reasoning)
     assert thought.text == "hm"
@@ -99,7 +99,7 @@ def test_ids_and_names_repeated_or_blank_in_later_chunks_change_nothing(repeat):
     ]
 
 
-def test_calls_without_index_are_told_apart_by_their_ids():
+def test_calls_without_index_are_distinguished_by_their_ids():
     several = {
         "tool_calls": [
             call(None, "a", "f", "{}")["tool_calls"][0],

@@ -80,7 +80,7 @@ def test_the_terminal_sequence():
     assert heads == {("chatcmpl-r1", "chat.completion.chunk", 1700000000, "m")}
 
 
-def test_usage_is_told_only_to_those_who_ask():
+def test_usage_is_reported_only_to_those_who_ask():
     """R-AC-07, R-AE-13"""
     quiet, _ = written(stream(Text("Hi")), asked(USER, stream=True))
     asking, _ = written(stream(Text("Hi")), asked(USER, stream=True, stream_options={"include_usage": True}))
@@ -104,8 +104,8 @@ def test_a_call_is_named_once_and_its_arguments_follow():
         PartEnd(0),
         Finish(Stop("tool_calls")),
     ]
-    told = deltas(written(events)[0])[1:-1]
-    assert told == [
+    reported = deltas(written(events)[0])[1:-1]
+    assert reported == [
         {
             "tool_calls": [
                 {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
@@ -204,7 +204,7 @@ def test_signatures_travel_beside_their_parts_and_come_back():
     assert accumulated(data).choices[0].message.content == "Hi"
 
 
-def test_opaque_details_are_told_with_the_text_and_only_once():
+def test_opaque_details_are_reported_with_the_text_and_only_once():
     details = '[{"index":0,"signature":"s","text":"hm","type":"reasoning.text"}]'
     form = {"field": "reasoning", "detail": {"index": 0, "type": "reasoning.text"}}
     thought = Reasoning(
@@ -217,7 +217,7 @@ def test_opaque_details_are_told_with_the_text_and_only_once():
     assert (message.reasoning, message.reasoning_details[0]["text"]) == ("hm", "hm")
 
 
-def test_citations_images_refusals_and_logprobs_are_told():
+def test_citations_images_refusals_and_logprobs_are_reported():
     """R-AE-12, R-AD-11"""
     text = Text("Hi", citations=(Citation("u", "t", start=0, end=2),), logprobs=(TokenLogprob("Hi", -0.5),))
     data, losses = written(

@@ -91,9 +91,9 @@ def test_a_stream_tells_its_cost_and_its_end(frames, tokens, stop, complete, is_
 )
 def test_only_the_frame_that_nobody_asked_for_is_hidden(document, is_hidden, gap):
     before, after = b'data: {"choices":[{"delta":{}}]}' + gap, b"data: [DONE]" + gap
-    told = b"data: " + document + gap
-    assert STREAM_USAGE.hide(before + told + after) == before + (b"" if is_hidden else told) + after
-    assert STREAM_USAGE.hide(told) == (b"" if is_hidden else told)
+    reported = b"data: " + document + gap
+    assert STREAM_USAGE.hide(before + reported + after) == before + (b"" if is_hidden else reported) + after
+    assert STREAM_USAGE.hide(reported) == (b"" if is_hidden else reported)
     assert STREAM_USAGE.hide(before + after) == before + after
 
 

@@ -208,7 +208,7 @@ def test_a_call_comes_back_as_the_item_that_the_client_knows(name: str) -> None:
 
 @rows("name", CALLS)
 def test_a_streamed_call_has_the_events_of_its_item(name: str) -> None:
-    """[X16] [L5] Announced, told, ended, under one id; the last response has the same item."""
+    """[X16] [L5] Announced, reported, ended, under one id; the last response has the same item."""
     arguments, item = CALLS[name]
     stream = wireglot.StreamTranslator(source="openai-chat", target="openai-responses", request=ask())
     written = events(stream.feed(chat_stream(name, json.dumps(arguments))) + stream.close())
@@ -227,8 +227,8 @@ def test_a_streamed_call_has_the_events_of_its_item(name: str) -> None:
     }
     if name == "shell":
         assert done["action"]["commands"] == ["ls", "pwd"]
-        told = [event.get("command", event.get("delta")) for event in written if "command_index" in event]
-        assert told == ["", "ls", "ls", "", "pwd", "pwd"]
+        reported = [event.get("command", event.get("delta")) for event in written if "command_index" in event]
+        assert reported == ["", "ls", "ls", "", "pwd", "pwd"]
 
 
 def test_a_call_that_does_not_say_what_to_run_is_no_shell_call() -> None:
@@ -268,7 +268,7 @@ def test_a_tool_that_was_found_is_called_by_its_own_name() -> None:
 
 
 def test_tools_that_are_found_later_stand_behind_those_of_before() -> None:
-    """[L5] What an upstream was told of tools stays the beginning of what it is told: its cache is money."""
+    """[L5] What an upstream was sent of tools stays the beginning of what it is sent: its cache is money."""
     before = ask(*history())
     more = {
         "type": "tool_search_output",

@@ -36,7 +36,7 @@ def other_call(arguments="", **more):
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_text_that_streams_at_another_content_index_than_it_has_in_the_done_item_is_told_once(number):
+def test_a_text_that_streams_at_another_content_index_than_it_has_in_the_done_item_is_reported_once(number):
     """[X3] Bedrock's gpt-oss streams its text at content_index 1 and finishes the item with one part."""
     whole = message("Hello")
     assert texts(
@@ -102,7 +102,7 @@ def test_a_call_that_only_the_final_output_has_is_not_lost_for_its_place():
     ) == [("c1", '{"a":1}'), ("c2", '{"b":2}')]
 
 
-def test_items_that_all_claim_one_place_are_told_apart_by_their_ids():
+def test_items_that_all_claim_one_place_are_distinguished_by_their_ids():
     """[X22] Servers that print output_index 0 on everything."""
     events = (
         CREATED,

@@ -182,12 +182,12 @@ def test_a_shell_says_its_commands_one_by_one():
     events = write(list(unfold(Response("r", "m", (call,), Stop("tool_calls")))), request)
     begun = next(event for event in events if event["type"] == "response.output_item.added")
     assert (begun["item"]["status"], begun["item"]["action"]["commands"]) == ("in_progress", [])
-    told = [
+    reported = [
         (event["type"].rpartition(".")[2], event["command_index"], event.get("delta", event.get("command")))
         for event in events
         if "shell_call_command" in event["type"]
     ]
-    assert told == [
+    assert reported == [
         ("added", 0, ""),
         ("delta", 0, "ls"),
         ("done", 0, "ls"),
@@ -219,16 +219,16 @@ def test_a_shell_in_a_container_is_the_servers(tools, environment, is_ours):
 
 
 @pytest.mark.parametrize(
-    ("call_id", "identifier", "told"),
+    ("call_id", "identifier", "reported"),
     [("c", "sh_1", "c"), ("", "sh_1", "sh_1"), ("", "", None)],
 )
-def test_a_client_call_is_known_by_its_call_id_or_its_id(call_id, identifier, told):
+def test_a_client_call_is_known_by_its_call_id_or_its_id(call_id, identifier, reported):
     item = {"type": "shell_call", "call_id": call_id, "id": identifier, "action": {"commands": ["ls"]}}
     (part,) = parse_answer({"id": "r", "model": "m", "output": [item]}).content
-    assert part.id == (told or CONTEXT.new_id("call", "r", "0", "shell"))
+    assert part.id == (reported or CONTEXT.new_id("call", "r", "0", "shell"))
 
 
-def test_an_item_that_comes_back_under_another_id_is_told_by_that():
+def test_an_item_that_comes_back_under_another_id_is_reported_by_that():
     """Ids that we made up are nothing to a provider; those of calls may have been changed for it."""
     minted = CONTEXT.new_id("sh", "x")
     call = {"type": "shell_call", "id": minted, "call_id": "c", "action": {"commands": ["ls"]}}
@@ -281,7 +281,7 @@ def test_the_output_of_a_shell_is_what_a_terminal_shows(output, text):
         ),
     ],
 )
-def test_what_a_search_found_is_told_by_name(tools, text):
+def test_what_a_search_found_is_reported_by_name(tools, text):
     item = {"type": "tool_search_output", "call_id": "c", "execution": "client", "tools": tools}
     assert parse_client_result(Fields(item)).content == (Text(text),)
 

@@ -124,7 +124,7 @@ def test_a_phase_that_nobody_asked_for_is_declared(target):
     assert [loss.feature for loss in rendered.losses if loss.action == "dropped"] == ["message.phase"]
 
 
-def test_a_phase_told_only_at_the_end_of_its_item_is_read():
+def test_a_phase_reported_only_at_the_end_of_its_item_is_read():
     """[X11] Some servers announce the item without it."""
     data = stream_of(answer(said("Hello you", "commentary")))
     head, mark, tail = data.partition(b'"type":"response.output_item.added"')

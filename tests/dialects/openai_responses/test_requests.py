@@ -356,8 +356,10 @@ def test_a_model_that_does_not_reason_is_not_asked_for_it():
     for model, asked in (("gpt-4o", None), ("gpt-5.5", ["reasoning.encrypted_content"])):
         body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
         for provider in (None, "openai", "azure"):
-            told = translate_request(body, source="openai-chat", target="openai-responses", provider=provider)
-            assert told.value.get("include") == asked
+            reported = translate_request(
+                body, source="openai-chat", target="openai-responses", provider=provider
+            )
+            assert reported.value.get("include") == asked
 
 
 def test_an_item_of_another_account_goes_without_its_id():
@@ -519,7 +521,7 @@ def test_one_answer_is_what_everyone_gives():
 
 
 def test_a_conversation_that_openai_holds_can_be_recognised():
-    """Whoever sends it elsewhere must know that most of it is missing."""
+    """Anyone who sends it elsewhere must know that most of it is missing."""
     held = {"previous_response_id": "resp_0", "conversation": {"id": "conv_1"}, "prompt": {"id": "pmpt_1"}}
     for key, value in held.items():
         request = comes_back({"model": "m", "input": "Go on", key: value})

@@ -156,9 +156,9 @@ def test_an_unknown_part_beside_a_text_stays_inside_a_message():
     text, odd = {"type": "output_text", "text": "a", "annotations": []}, {"type": "message", "text": "odd"}
     message = {"type": "message", "id": "m", "role": "assistant", "content": [text, odd]}
     read = DIALECT.parse_response({**REAL, "output": [message]}, CONTEXT)
-    said, told = DIALECT.render_response(read, CONTEXT, None).value["output"]
+    said, reported = DIALECT.render_response(read, CONTEXT, None).value["output"]
     assert said["content"] == [text]
-    assert told == {"type": "message", "role": "assistant", "content": [odd]}
+    assert reported == {"type": "message", "role": "assistant", "content": [odd]}
 
 
 @rows(
@@ -374,7 +374,7 @@ def test_counts_that_contradict_each_other_are_declared_elsewhere_and_come_back(
     assert not any(key.startswith("usage.") for key in again)
 
 
-def test_a_tool_without_a_type_is_told_back_as_it_was():
+def test_a_tool_without_a_type_is_reported_back_as_it_was():
     tool = {"name": "freely"}
     request = DIALECT.parse_request({"model": "m", "input": "Hi.", "tools": [tool]}, CONTEXT)
     answer = Response("resp_1", "m", (Text("Hi."),), Stop("end"))
@@ -397,6 +397,6 @@ def test_stop_sequences_end_a_whole_answer_although_the_upstream_takes_none() ->
     text = {"type": "output_text", "text": "<block>no</block> since", "annotations": []}
     item = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
     body = {"id": "r1", "object": "response", "status": "completed", "model": "m", "output": [item]}
-    told = translate_response(body, source="openai-responses", target="anthropic", request=asked).value
-    assert [block["text"] for block in told["content"]] == ["<block>no"]
-    assert (told["stop_reason"], told["stop_sequence"]) == ("stop_sequence", "</block>")
+    reported = translate_response(body, source="openai-responses", target="anthropic", request=asked).value
+    assert [block["text"] for block in reported["content"]] == ["<block>no"]
+    assert (reported["stop_reason"], reported["stop_sequence"]) == ("stop_sequence", "</block>")

@@ -119,11 +119,11 @@ def test_a_summary_that_came_without_its_state_is_reported_as_the_providers_own(
     summary = [{"type": "summary_text", "text": "hm"}]
     output = [{"type": "reasoning", "id": "rs_x", "summary": summary}, *answered(Text("a")).value["output"]]
     answer = {**answered(Text("a")).value, "output": output}
-    told = translate_response(answer, source="openai-responses", target=client).value
+    reported = translate_response(answer, source="openai-responses", target=client).value
     question = dialect(client).render_request(
         Request("m", (USER, Message("assistant", (Text("-"),)), USER), max_tokens=9), CONTEXT
     )
-    asked = said_back(client, question.value, told)
+    asked = said_back(client, question.value, reported)
     rendered = translate_request(asked, source=client, target="openai-responses", model="m")
     assert "reasoning" not in [item["type"] for item in rendered.value["input"]]
     assert [loss.detail for loss in rendered.losses if loss.feature == "reasoning.text"] == [

@@ -130,7 +130,7 @@ def test_what_the_gateway_keeps_is_taken_out_of_a_request():
     ],
 )
 def test_a_request_that_we_store_is_not_stored_upstream_and_asks_for_its_reasoning(body, include, hidden):
-    request = STORED.told(parsed(store=True, **body), {"id": "resp_ours", "store": True})
+    request = STORED.reported(parsed(store=True, **body), {"id": "resp_ours", "store": True})
     sent = DIALECT.render_request(request, CONTEXT).value
     assert sent["store"] is False
     assert sent["include"] == include
@@ -139,7 +139,7 @@ def test_a_request_that_we_store_is_not_stored_upstream_and_asks_for_its_reasoni
 
 
 def test_a_model_that_does_not_reason_is_not_asked_for_reasoning():
-    request = STORED.told(parsed(store=True), {"id": "resp_ours", "store": True})
+    request = STORED.reported(parsed(store=True), {"id": "resp_ours", "store": True})
     assert "include" not in DIALECT.render_request(request, replace(CONTEXT, reasons=False)).value
 
 
@@ -155,7 +155,7 @@ def test_items_have_their_ids_only_behind_the_reasoning_they_were_made_with(encr
     result = {"type": "function_call_output", "call_id": "c1", "output": "1"}
     later = {"type": "message", "id": "msg_2", "role": "assistant", "content": text}
     request = parsed(input=[thought, said, call, result, later])
-    ours = DIALECT.render_request(STORED.told(request, {"id": "resp_ours"}), CONTEXT)
+    ours = DIALECT.render_request(STORED.reported(request, {"id": "resp_ours"}), CONTEXT)
     kept = ["rs_1", "msg_1", "fc_1", None, None] if encrypted is not None else [None] * 4
     assert [item.get("id") for item in ours.value["input"]] == kept
     lost = [] if encrypted is not None else ["reasoning.signature"]
@@ -165,7 +165,7 @@ def test_items_have_their_ids_only_behind_the_reasoning_they_were_made_with(encr
     assert [item.get("id") for item in theirs] == ["rs_1", "msg_1", "fc_1", None, "msg_2"]
 
 
-def test_instructions_are_told_from_other_messages():
+def test_instructions_are_distinguished_from_other_messages():
     made = STORED.instructions("Be brief.")
     assert (made.role, made.content) == ("system", (Text("Be brief."),))
     assert STORED.is_instructions(made)
@@ -442,7 +442,7 @@ def test_a_search_that_failed_is_a_call_and_a_word():
         ("The model is overloaded.", "server_error", False),
     ],
 )
-def test_a_refusal_of_old_state_is_told_from_other_errors(message, code, is_one):
+def test_a_refusal_of_old_state_is_distinguished_from_other_errors(message, code, is_one):
     is_refusal = DIALECT.surface.reasoning.is_refusal
     assert is_refusal is not None
     assert is_refusal(ApiError("invalid_request", message, 400, code=code)) is is_one

@@ -346,7 +346,7 @@ def test_a_broken_frame_is_the_upstreams_fault():
 
 
 def test_a_second_response_inside_the_first_is_an_error():
-    """[X8] Nobody could say whose items are whose; the same one told again is ignored."""
+    """[X8] Nobody could say whose items are whose; the same one reported again is ignored."""
     created = {"type": "response.created", "response": {"id": "resp_1", "model": "m"}}
     other = {"type": "response.created", "response": {"id": "resp_2", "model": "m"}}
     assert type(read(sse(created, created, done(message("hi"))))[-1]) is Finish

@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.dialects.openai_responses.wire import CONTEXT, parse, read, write
 from tests.tiers import rows
 from wireglot import StreamTranslator
-from wireglot.dialects.arguments import with_mended_calls
+from wireglot.dialects.arguments import with_repaired_calls
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.ir.content import Citation, Extra, Foreign, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import ApiError
@@ -164,7 +164,7 @@ def test_a_malformed_call_is_a_failed_response():
         ("billing", "insufficient_quota", "insufficient_quota"),
     ],
 )
-def test_a_failure_is_told_twice(kind, code, failed):
+def test_a_failure_is_reported_twice(kind, code, failed):
     """[L4] R-DC-07: Codex ignores `error` events, others know only them; it tries again after a
     `server_error`, not after `server_is_overloaded`."""
     for opening in ([], [START], [START, PartStart(0, Text("")), Delta(0, "Hel")]):
@@ -271,7 +271,7 @@ def test_the_sdk_accumulates_what_we_fold(events):
     ]
     assert calls == [
         (part.id, part.name, part.arguments or "{}")
-        for part in with_mended_calls(expected.content, "$", [])
+        for part in with_repaired_calls(expected.content, "$", [])
         if isinstance(part, ToolCall) and part.kind == "function"
     ]
 

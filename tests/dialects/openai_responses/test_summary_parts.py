@@ -44,7 +44,7 @@ def stream(*deltas, **final):
     )
 
 
-def told(events):
+def reported(events):
     """What a client that listens to the deltas, and one that waits for the end, get to know."""
     heard: dict[int, str] = {}
     for event in events:
@@ -64,7 +64,7 @@ def test_the_parts_stay_apart(source):
         **{source: entries("**One**", "Two", kind=kind)},
     )  # fmt: skip
     events = write(read(data))
-    assert told(events) == (["**One**", "Two"], ["**One**", "Two"])
+    assert reported(events) == (["**One**", "Two"], ["**One**", "Two"])
     assert events[-1]["response"]["output"][0][source] == entries("**One**", "Two", kind=kind)
     again = write(read(sse(*events)))
     assert [event | {"sequence_number": 0} for event in again] == [
@@ -85,20 +85,20 @@ def test_every_part_has_its_frame():
 
 def test_a_blank_line_the_model_wrote_begins_no_part():
     data = stream(delta("One", 0), delta("\n\n", 0), delta("Two", 0), summary=entries("One\n\nTwo"))
-    assert told(write(read(data))) == (["One\n\nTwo"], ["One\n\nTwo"])
+    assert reported(write(read(data))) == (["One\n\nTwo"], ["One\n\nTwo"])
 
 
 def test_parts_that_only_the_done_item_has_stay_apart_too():
-    assert told(write(read(stream(summary=entries("One", "Two"))))) == (["One", "Two"], ["One", "Two"])
+    assert reported(write(read(stream(summary=entries("One", "Two"))))) == (["One", "Two"], ["One", "Two"])
     data = stream(delta("One", 0), summary=entries("One", "Two", "Three"))
-    assert told(write(read(data))) == (["One", "Two", "Three"], ["One", "Two", "Three"])
+    assert reported(write(read(data))) == (["One", "Two", "Three"], ["One", "Two", "Three"])
 
 
 def test_an_answer_that_came_whole_keeps_its_parts():
     output = [{**ITEM, "summary": entries("One", "Two")}]
     body = {"id": "resp_1", "model": "m", "status": "completed", "output": output}
     events = list(unfold(DIALECT.parse_response(body, CONTEXT)))
-    assert told(write(events)) == (["One", "Two"], ["One", "Two"])
+    assert reported(write(events)) == (["One", "Two"], ["One", "Two"])
 
 
 def test_empty_parts_leave_no_blank_lines():
@@ -119,7 +119,7 @@ def test_another_dialects_blank_line_is_text():
     events = read(stream(delta("One", 0), delta("Two", 1), summary=entries("One", "Two")))
     foreign = [PartStart(0, Reasoning()) if isinstance(event, PartStart) else event for event in events]
     assert Delta(0, "\n\n") in foreign
-    assert told(write(foreign))[0] == ["One\n\nTwo"]
+    assert reported(write(foreign))[0] == ["One\n\nTwo"]
 
 
 def test_a_reasoning_item_with_a_summary_and_its_full_text_keeps_both():

@@ -71,12 +71,12 @@ def test_tools_that_an_input_item_brings_are_tools_for_everyone_else():
 
 
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
-def test_an_item_that_brings_tools_is_a_harmless_loss_as_its_tools_are_told(target):
+def test_an_item_that_brings_tools_is_a_harmless_loss_as_its_tools_are_reported(target):
     item = {"type": "additional_tools", "role": "developer", "tools": [FLAT]}
     body = {"model": "m", "input": [item, {"role": "user", "content": "hi"}]}
     result = translate_request(body, source="openai-responses", target=target)
-    told = dialect(target).parse_request(result.value, Context())
-    assert [tool.name for tool in told.tools if isinstance(tool, Tool)] == ["f"]
+    reported = dialect(target).parse_request(result.value, Context())
+    assert [tool.name for tool in reported.tools if isinstance(tool, Tool)] == ["f"]
     assert [loss.grade for loss in result.losses if loss.feature == "foreign_part"] == ["harmless"]
 
 

@@ -63,10 +63,10 @@ def test_without_a_file_the_keys_in_the_environment_turn_providers_on() -> None:
     environ = {**QUIET, "OPENAI_API_KEY": "sk-openai-1234", "GROQ_API_KEY": "gsk_5678", "XAI_API_KEY": "  "}
     settings = load(None, environ=environ)
     assert list(settings.providers) == ["openai", "groq"]  # the vendor itself before those who resell
-    told = " ".join(settings.notes)
-    assert "env:OPENAI_API_KEY" in told
-    assert "sk-openai-1234" not in told
-    assert "gsk_5678" not in told
+    text = " ".join(settings.notes)
+    assert "env:OPENAI_API_KEY" in text
+    assert "sk-openai-1234" not in text
+    assert "gsk_5678" not in text
 
 
 def test_a_base_url_in_the_environment_is_not_followed() -> None:
@@ -339,8 +339,8 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
 )
 def test_a_rule_that_no_request_reaches_is_noted(tmp_path: Path, rules: str, unreached: list[str]) -> None:
     notes = loaded(tmp_path, f"[providers.demo]\n[models]\n{rules}\n").notes
-    told = [note for note in notes if "never reached" in note]
-    assert [note.split(" is never")[0] for note in told] == [f"models: {name}" for name in unreached]
+    reported = [note for note in notes if "never reached" in note]
+    assert [note.split(" is never")[0] for note in reported] == [f"models: {name}" for name in unreached]
 
 
 def test_a_rule_to_a_retired_model_is_noted(tmp_path: Path) -> None:

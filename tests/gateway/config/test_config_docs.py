@@ -90,10 +90,10 @@ def test_the_top_level_is_documented() -> None:
 
 def test_every_limit_is_documented_with_its_default() -> None:
     units = {"": 1, " KiB": 1024, " MiB": 1024 * 1024}
-    told = re.findall(
+    reported = re.findall(
         r"^\| `(\w+)` \| [^|]+ \| ([\d.]+)( [KM]iB)? \| .+ \|$", section("`[limits]`"), flags=re.MULTILINE
     )
-    assert {name: float(value) * units[unit] for name, value, unit in told} == {
+    assert {name: float(value) * units[unit] for name, value, unit in reported} == {
         field.name: float(field.default) for field in msgspec.structs.fields(ProcessLimits)
     }
 

@@ -31,7 +31,7 @@ def test_prices_of_long_requests_are_read(tmp_path: Path) -> None:
 
 
 @rows(
-    ("tiers", "told"),
+    ("tiers", "reported"),
     [
         ("3", "tiers: expected a list of tables with over, input and output"),
         ("[{ input = 1, output = 1 }]", "tiers[0].over: expected tokens of input"),
@@ -44,7 +44,7 @@ def test_prices_of_long_requests_are_read(tmp_path: Path) -> None:
         ("[{ over = 9, input = 1, output = 1, tiers = [] }]", "tiers[0].tiers: expected"),
     ],
 )
-def test_a_wrong_one_is_told_by_its_place(tmp_path: Path, tiers: str, told: str) -> None:
+def test_a_wrong_one_is_reported_by_its_place(tmp_path: Path, tiers: str, reported: str) -> None:
     with pytest.raises(ConfigError) as caught:
         prices(tmp_path, f"{{ input = 1, output = 1, tiers = {tiers} }}")
-    assert f"prices.m.{told}" in str(caught.value)
+    assert f"prices.m.{reported}" in str(caught.value)

@@ -182,7 +182,7 @@ EXPECTED = {
 }
 
 
-def test_every_problem_is_told_at_once_with_its_place(tmp_path: Path) -> None:
+def test_every_problem_is_reported_at_once_with_its_place(tmp_path: Path) -> None:
     found = problems(tmp_path, EVERYTHING, {"WIREGLOT_SECRET": "short"})
     for path, said in EXPECTED.items():
         assert said in found.get(path, ""), (path, found.get(path))
@@ -258,7 +258,7 @@ def test_no_problem_tells_a_secret(tmp_path: Path) -> None:
         (b"x = 1\ny = '\xff'\n", "line 2, column 6"),
     ],
 )
-def test_a_file_that_is_no_toml_is_told_with_line_and_column(
+def test_a_file_that_is_no_toml_is_reported_with_line_and_column(
     tmp_path: Path, content: bytes, place: str
 ) -> None:
     path = tmp_path / "wireglot.toml"

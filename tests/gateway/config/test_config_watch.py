@@ -58,7 +58,7 @@ def test_a_change_is_loaded_once_it_stands_still(tmp_path: Path) -> None:
     assert seen.look(3).counts == (1, 0)
 
 
-def test_a_broken_file_keeps_the_old_settings_and_is_told_once(tmp_path: Path) -> None:
+def test_a_broken_file_keeps_the_old_settings_and_is_reported_once(tmp_path: Path) -> None:
     seen = Seen(written(tmp_path, "[providers.demo]\n"))
     written(tmp_path, "[server]\nport = 'x'\n")
     assert seen.look(5).counts == (0, 1)
@@ -198,7 +198,7 @@ def test_files_that_content_names_are_not_read_before_it_is_approved(tmp_path: P
     assert seen.look(3).counts == (2, 1)
 
 
-def test_settings_that_whoever_takes_them_refuses_are_told(tmp_path: Path) -> None:
+def test_settings_that_their_user_refuses_are_reported(tmp_path: Path) -> None:
     """[A1]"""
     path = written(tmp_path, "[providers.demo]\n")
     errors: list[ConfigError] = []
@@ -269,7 +269,7 @@ def test_whatever_a_file_says_the_next_one_is_loaded(tmp_path: Path, text: str) 
     assert seen.look(2).counts == (1, 1)
 
 
-def test_settings_that_cannot_be_taken_up_are_told_without_their_content_and_the_task_goes_on(
+def test_settings_that_cannot_be_taken_up_are_reported_without_their_content_and_the_task_goes_on(
     tmp_path: Path,
 ) -> None:
     path = written(tmp_path, "[providers.demo]\n")

@@ -71,7 +71,7 @@ def test_a_new_setting_is_read_where_it_is_set_and_has_its_default_elsewhere() -
     assert read({}) == (Kitchen(), [])
 
 
-def test_every_problem_of_a_new_setting_is_told_with_its_place() -> None:
+def test_every_problem_of_a_new_setting_is_reported_with_its_place() -> None:
     given = {
         "cups": 12,
         "heat": 0,
@@ -83,9 +83,9 @@ def test_every_problem_of_a_new_setting_is_told_with_its_place() -> None:
         "cup": 1,
         "maker": "them",
     }
-    kitchen, told = read({"kettle": given, "opne": True})
+    kitchen, reported = read({"kettle": given, "opne": True})
     assert kitchen == Kitchen()
-    assert told == [
+    assert reported == [
         "kettle.cups: expected a whole number from 1 to 9, found 12",
         "kettle.heat: expected more than 0, found 0",
         'kettle.whistle: expected true or false, found "yes"',
@@ -100,8 +100,8 @@ def test_every_problem_of_a_new_setting_is_told_with_its_place() -> None:
 
 
 def test_a_variable_wins_over_the_file_and_its_problems_bear_its_name() -> None:
-    kitchen, told = read({"kettle": {"cups": 3, "heat": 1}}, {"TEA_CUPS": "4", "TEA_WHISTLE": "false"})
-    assert (kitchen.kettle, told) == (Kettle(cups=4, heat=1.0, whistle=False), [])
+    kitchen, reported = read({"kettle": {"cups": 3, "heat": 1}}, {"TEA_CUPS": "4", "TEA_WHISTLE": "false"})
+    assert (kitchen.kettle, reported) == (Kettle(cups=4, heat=1.0, whistle=False), [])
     assert read({}, {"TEA_CUPS": "12", "TEA_WHISTLE": "maybe"})[1] == [
         "TEA_CUPS: expected a whole number from 1 to 9, found 12",
         'TEA_WHISTLE: expected true or false, found "maybe"',
@@ -148,9 +148,9 @@ def test_every_setting_has_a_description_and_a_default_within_its_bounds(struct:
 
 
 def test_every_table_that_settings_hold_is_a_block_of_the_page() -> None:
-    told = {struct for structs in STRUCTS.values() for struct in structs}
-    for struct in told:
-        assert told >= {setting.type for setting in declared(struct).values() if setting.is_table}
+    reported = {struct for structs in STRUCTS.values() for struct in structs}
+    for struct in reported:
+        assert reported >= {setting.type for setting in declared(struct).values() if setting.is_table}
 
 
 def test_no_two_settings_share_a_variable() -> None:

@@ -63,7 +63,7 @@ def test_lines_that_are_no_keys_are_passed_over(tmp_path: Path) -> None:
     assert "kimi" not in load(None, environ=home(tmp_path), create_secret=False).providers
 
 
-def test_one_that_others_can_read_is_told(tmp_path: Path) -> None:
+def test_one_that_others_can_read_is_reported(tmp_path: Path) -> None:
     keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
     place(tmp_path).chmod(0o644)
     notes = load(None, environ=home(tmp_path), create_secret=False).notes
@@ -109,7 +109,9 @@ def test_a_key_in_the_keyring_is_in_no_file(tmp_path: Path, keyring: dict[tuple[
     assert settings.providers["kimi"].credentials[0].secret.value == "sk-kept"
 
 
-def test_a_key_that_has_left_the_keyring_is_told(tmp_path: Path, keyring: dict[tuple[str, str], str]) -> None:
+def test_a_key_that_has_left_the_keyring_is_reported(
+    tmp_path: Path, keyring: dict[tuple[str, str], str]
+) -> None:
     keep_in_keyring(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
     keyring.clear()
     settings = load(None, environ=home(tmp_path), create_secret=False)
@@ -117,7 +119,7 @@ def test_a_key_that_has_left_the_keyring_is_told(tmp_path: Path, keyring: dict[t
     assert "MOONSHOT_API_KEY was stored in the keyring and is missing now" in settings.notes
 
 
-def test_a_keyring_without_its_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring_without_its_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
     keep(place(tmp_path), "MOONSHOT_API_KEY", "keyring:")
     notes = load(None, environ=home(tmp_path), create_secret=False).notes
@@ -139,7 +141,7 @@ def test_what_a_person_wrote_into_the_file_stays_when_another_key_is_kept(tmp_pa
     )
 
 
-def test_a_line_that_was_meant_for_a_key_and_is_none_is_told_by_its_number(tmp_path: Path) -> None:
+def test_a_line_that_was_meant_for_a_key_and_is_none_is_reported_by_its_number(tmp_path: Path) -> None:
     place(tmp_path).parent.mkdir(parents=True)
     place(tmp_path).write_text("# keys\n\nMOONSHOT_API_KEY = sk-spaced\nOPENAI_API_KEY='sk-quoted'\n")
     place(tmp_path).chmod(0o600)

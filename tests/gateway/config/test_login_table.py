@@ -45,7 +45,7 @@ def test_a_login_that_nobody_needs_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "place", "told"),
+    ("lines", "place", "reported"),
     [
         ('approval = "oidc"\nclient_id = "x"', "login.issuer", "identity provider"),
         ('approval = "oidc"\nissuer = "https://login.example.com"', "login.client_id", "identity provider"),
@@ -72,9 +72,9 @@ def test_a_login_that_nobody_needs_is_noted(tmp_path: Path) -> None:
         ('isuer = "x"', "login.isuer", "did you mean issuer"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_place(tmp_path: Path, lines: str, place: str, told: str) -> None:
+def test_what_is_wrong_is_said_at_its_place(tmp_path: Path, lines: str, place: str, reported: str) -> None:
     found = problems(tmp_path, f"[login]\n{lines}\n{KEYS}")
-    assert told in found[place]
+    assert reported in found[place]
     assert set(found) == {place}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded, problems
 from tests.tiers import rows
-from wireglot.gateway.config.logins import told_login
+from wireglot.gateway.config.logins import format_login
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Credential, Settings
 from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin
@@ -60,7 +60,7 @@ def test_a_service_account_is_read_from_its_file(tmp_path: Path) -> None:
     found = credential(loaded(tmp_path, text), "vertex")
     assert found.login == GoogleLogin(str(tmp_path / "sa.json"))
     assert "very-private" in found.secret.value  # so that no sink shows it
-    assert told_login(found.login) == "signs in to google with sa.json"
+    assert format_login(found.login) == "signs in to google with sa.json"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_two_configurations_of_one_login_are_one_account(tmp_path: Path) -> None
         ("[providers.mine]\ndialect = 'openai-chat'\nbase_url = 'https://x.example/v1'\nlogin = {}\n", {}, "providers.mine.login.kind", "one of aws, entra, google"),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_told_by_its_place(
+def test_what_is_missing_is_reported_by_its_place(
     tmp_path: Path, text: str, environ: dict[str, str], path: str, expected: str
 ) -> None:
     found = problems(tmp_path, text, environ)
@@ -139,7 +139,7 @@ def test_every_example_of_the_page_about_clouds_loads(
 
 
 @rows(
-    ("authority", "named", "told"),
+    ("authority", "named", "reported"),
     [
         ("https://login.microsoftonline.us", False, ""),
         ("https://login.partner.microsoftonline.cn", False, ""),
@@ -151,14 +151,14 @@ def test_every_example_of_the_page_about_clouds_loads(
     ],
 )
 def test_a_secret_of_the_environment_goes_to_no_other_authority_unasked(
-    tmp_path: Path, authority: str, named: bool, told: str
+    tmp_path: Path, authority: str, named: bool, reported: str
 ) -> None:
     """As a key of the environment goes to no other host; and no secret goes anywhere in the clear."""
     secret = ', secret = "env:AZURE_CLIENT_SECRET"' if named else ""
     text = f'[providers.azure]\nlogin = {{ kind = "entra", authority = "{authority}"{secret} }}\n'
     environ = {**QUIET, **ENTRA, "AZURE_RESOURCE_NAME": "res"}
-    if told:
-        assert told in problems(tmp_path, text, environ)
+    if reported:
+        assert reported in problems(tmp_path, text, environ)
     else:
         login = credential(loaded(tmp_path, text, environ), "azure").login
         assert isinstance(login, EntraLogin)

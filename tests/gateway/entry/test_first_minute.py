@@ -1,4 +1,4 @@
-"""A client that was given the wrong address: what it is told, over HTTP and through the vendors' SDKs."""
+"""A client that was given the wrong address: what it is given, over HTTP and through the vendors' SDKs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def gateway() -> Iterator[LiveGateway]:
 
 def test_the_anthropic_sdk_with_a_v1_too_many_says_what_to_do(gateway: LiveGateway) -> None:
     client = anthropic.Anthropic(base_url=f"{gateway.url}/v1", api_key="x", max_retries=0)
-    with pytest.raises(anthropic.NotFoundError) as told:
+    with pytest.raises(anthropic.NotFoundError) as reported:
         client.messages.create(model="demo", max_tokens=9, messages=[{"role": "user", "content": "Hello"}])
-    assert told.value.body is not None
-    message = json.loads(told.value.response.text)["error"]["message"]
+    assert reported.value.body is not None
+    message = json.loads(reported.value.response.text)["error"]["message"]
     assert message == (
         "there is nothing at POST /v1/v1/messages: /v1/messages is served; "
         "take /v1 off the end of the client's base URL"
@@ -47,20 +47,20 @@ def test_the_openai_sdk_with_another_base_url_says_what_to_do(
     gateway: LiveGateway, base: str, fix: str
 ) -> None:
     client = openai.OpenAI(base_url=gateway.url + base, api_key="x", max_retries=0)
-    with pytest.raises(openai.NotFoundError) as told:
+    with pytest.raises(openai.NotFoundError) as reported:
         client.chat.completions.create(model="demo", messages=[{"role": "user", "content": "Hello"}])
-    assert fix in told.value.message
+    assert fix in reported.value.message
 
 
-def test_a_base_url_with_a_slash_at_its_end_is_told(gateway: LiveGateway) -> None:
+def test_a_base_url_with_a_slash_at_its_end_is_reported(gateway: LiveGateway) -> None:
     """Clients that put their path behind it as it is ask for //v1/messages."""
     status, document = asked(f"{gateway.url}//v1/messages", b"{}")
     assert status == 400
     assert "take the one off the end of the client's base URL" in document["error"]["message"]
 
 
-def test_tls_at_the_port_is_told_in_the_log(gateway: LiveGateway) -> None:
-    """The client cannot read the answer; whoever looks at the gateway finds out, and once is enough."""
+def test_tls_at_the_port_is_reported_in_the_log(gateway: LiveGateway) -> None:
+    """The client cannot read the answer; anyone who looks at the gateway finds out, and once is enough."""
     host, _, port = gateway.url.removeprefix("http://").partition(":")
     for _ in range(2):
         with socket.create_connection((host, int(port))) as plain, pytest.raises(ssl.SSLError):
@@ -76,7 +76,7 @@ def test_tls_at_the_port_is_told_in_the_log(gateway: LiveGateway) -> None:
     assert "begin the client's base URL with http://" in note["detail"]
 
 
-def test_a_browser_at_the_root_is_told_how_to_go_on(gateway: LiveGateway) -> None:
+def test_a_browser_at_the_root_is_shown_how_to_go_on(gateway: LiveGateway) -> None:
     request = urllib.request.Request(
         f"{gateway.url}/", headers={"accept": "text/html", "user-agent": "Mozilla/5.0"}
     )
@@ -87,7 +87,7 @@ def test_a_browser_at_the_root_is_told_how_to_go_on(gateway: LiveGateway) -> Non
     assert "POST /v1/messages" in document["endpoints"]["anthropic"]
 
 
-def test_a_browser_at_an_endpoint_is_told_the_method(gateway: LiveGateway) -> None:
+def test_a_browser_at_an_endpoint_is_given_the_method(gateway: LiveGateway) -> None:
     status, document = asked(f"{gateway.url}/v1/messages")
     assert status == 405
     assert document["error"]["message"] == "/v1/messages takes POST"

@@ -66,7 +66,7 @@ def test_pages_may_not_call_unless_they_were_named():
     assert (refused.value.error.status, refused.value.error.code) == (403, "origin_not_allowed")
 
 
-def test_a_named_page_is_told_what_it_may_send():
+def test_a_named_page_is_shown_what_it_may_send():
     page = "https://app.example.org"
     on = settings(server=ServerSettings(origins=(page,)))
     allowed = cors_preflight(

@@ -110,8 +110,8 @@ def test_another_key_on_the_same_connection_is_another_caller() -> None:
     with house({"a": "key-of-a", "b": "key-of-b"}) as (gateway, _, line):
         keys = ["key-of-a"] * 3 + ["key-of-b"] * 3 + ["key-of-a", "key-of-b", "key-of-c", "key-of-b"]
         assert [line.ask(key) for key in keys] == [200] * 8 + [401, 200]
-        told = [entry.get("key", "") for entry in gateway.wait_log(len(keys))]
-        assert told == ["a"] * 3 + ["b"] * 3 + ["a", "b", "", "b"]
+        reported = [entry.get("key", "") for entry in gateway.wait_log(len(keys))]
+        assert reported == ["a"] * 3 + ["b"] * 3 + ["a", "b", "", "b"]
 
 
 @rows(

@@ -43,7 +43,7 @@ def test_their_key_opens_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("keys", [KEYS, "[server]\nrequire_key = true\n[providers.demo]\n"])
-def test_where_clients_need_keys_and_nobody_has_theirs_they_are_off_and_that_is_told(keys: str) -> None:
+def test_where_clients_need_keys_and_nobody_has_theirs_they_are_off_and_that_is_reported(keys: str) -> None:
     """[A8]"""
     with LiveGateway(keys) as gateway:
         status, said = scrape(gateway, CLIENT)

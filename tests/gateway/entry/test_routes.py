@@ -78,7 +78,7 @@ def test_the_gateways_own_pages_are_found_with_the_ids_in_their_path(method, pat
         ({}, "key=x", "gemini"),
     ],
 )
-def test_a_model_list_is_told_in_the_dialect_of_who_asks(headers, query, dialect):
+def test_a_model_list_is_reported_in_the_dialect_of_who_asks(headers, query, dialect):
     """R-DE-04"""
     assert match(head("GET", "/v1/models", query, **headers)).dialect == dialect
 
@@ -215,7 +215,7 @@ def test_what_sdks_expect_and_nobody_serves_is_said_so(method, path, headers, di
         ("POST", "/", {}, "openai-chat", "GET / lists the endpoints"),
     ],
 )  # fmt: skip
-def test_a_wrong_base_url_is_told_to_whoever_has_it(method, path, headers, dialect, hint):
+def test_a_wrong_base_url_is_reported_to_the_one_that_has_it(method, path, headers, dialect, hint):
     """In the first minute: with or without /v1, twice, below another path. A 404 in the caller's own form that
     says what to do."""
     asked = head(method, path, **headers)

@@ -20,7 +20,7 @@ from wireglot.wire.json import decode, encode
 
 KEY: Final = "upstream-key-0123456789"
 ONCE: Final = "retry = { retries = 0 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
-"""A provider that is asked once and never given a rest: what happens to one request touches no other."""
+"""A provider that is asked once and whose circuit breaker never opens: what happens to one request touches no other."""
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -186,7 +186,7 @@ def post(port: int, path: str, body: bytes, headers: Mapping[str, str] = {}) -> 
     return Call(port, path, body, headers).rest()
 
 
-class Told(msgspec.Struct, frozen=True):
+class Reported(msgspec.Struct, frozen=True):
     """What an error says, whatever its dialect. `type` is the status name for Gemini."""
 
     type: str
@@ -195,7 +195,7 @@ class Told(msgspec.Struct, frozen=True):
     details: list[dict[str, Any]] = []
 
 
-def told(client: Client, answered: Answered) -> Told:
+def reported(client: Client, answered: Answered) -> Reported:
     """An error before the stream has begun: checks the exact shape of §1 on the way."""
     assert answered.headers["content-type"] == "application/json", answered
     document = answered.json
@@ -203,16 +203,16 @@ def told(client: Client, answered: Answered) -> Told:
         assert list(document) == ["type", "error", "request_id"], document
         assert document["type"] == "error"
         assert document["request_id"] == answered.headers["request-id"] == answered.headers["x-request-id"]
-        return _checked(Told(document["error"]["type"], None, document["error"]["message"]))
+        return _checked(Reported(document["error"]["type"], None, document["error"]["message"]))
     assert answered.headers["x-request-id"].startswith("req_")
     assert list(document) == ["error"], document
     error = document["error"]
     if client.family == "G":
         assert set(error) <= {"code", "message", "status", "details"}, error
         assert error["code"] == answered.status
-        return _checked(Told(error["status"], error["code"], error["message"], error.get("details", [])))
+        return _checked(Reported(error["status"], error["code"], error["message"], error.get("details", [])))
     assert set(error) == {"message", "type", "param", "code"}, error
-    return _checked(Told(error["type"], error["code"], error["message"]))
+    return _checked(Reported(error["type"], error["code"], error["message"]))
 
 
 FORMS: Final[dict[str, tuple[tuple[int, str], tuple[int, str, str | None], tuple[int, str]]]] = {
@@ -235,7 +235,7 @@ FORMS: Final[dict[str, tuple[tuple[int, str], tuple[int, str, str | None], tuple
 
 def is_of(kind: str, client: Client, answered: Answered) -> None:
     anthropic, openai, gemini = FORMS[kind]
-    said = told(client, answered)
+    said = reported(client, answered)
     found = (answered.status, said.type)
     if client.family == "A":
         assert found == anthropic, (found, kind)
@@ -245,7 +245,7 @@ def is_of(kind: str, client: Client, answered: Answered) -> None:
         assert (*found, said.code) == openai, (*found, said.code, kind)
 
 
-def told_in_stream(client: Client, answered: Answered, *, own: bool = False) -> Told:
+def reported_in_stream(client: Client, answered: Answered, *, own: bool = False) -> Reported:
     """An error after the stream has begun: exactly one, in the exact form of §2, and nothing after it.
 
     `own`: it is the upstream's own event, which goes on as it came.
@@ -255,9 +255,9 @@ def told_in_stream(client: Client, answered: Answered, *, own: bool = False) -> 
     body = answered.body
     assert not invented_end(client, body), body[-300:]
     if client.is_array:
-        return _told_in_array(body)
+        return _reported_in_array(body)
     if client.family == "R":
-        return _told_in_responses(body)
+        return _reported_in_responses(body)
     if client.family == "A":
         found = re.search(rb"(?:\A|\n\n)event: error\ndata: (\{[^\n]*\})\n\n\Z", body)
         assert found, body[-600:]
@@ -266,7 +266,7 @@ def told_in_stream(client: Client, answered: Answered, *, own: bool = False) -> 
         assert list(document) == ["type", "error"] + ["request_id"] * (not own), document
         assert document["type"] == "error"
         assert own or document["request_id"] == answered.headers["request-id"]
-        return _checked(Told(document["error"]["type"], None, document["error"]["message"]))
+        return _checked(Reported(document["error"]["type"], None, document["error"]["message"]))
     gap = rb"\r\n\r\n" if client.family == "G" else rb"\n\n"
     found = re.search(rb'(?:\A|\n)data: (\{"error":\{[^\n]*\}\})' + gap + rb"\Z", body)
     assert found, body[-600:]
@@ -274,21 +274,21 @@ def told_in_stream(client: Client, answered: Answered, *, own: bool = False) -> 
     error = decode(found[1])["error"]
     if client.family == "G":
         assert type(error["code"]) is int
-        return _checked(Told(error["status"], error["code"], error["message"]))
+        return _checked(Reported(error["status"], error["code"], error["message"]))
     assert set(error) == {"message", "type", "param", "code"}, error
-    return _checked(Told(error["type"], error["code"], error["message"]))
+    return _checked(Reported(error["type"], error["code"], error["message"]))
 
 
-def _told_in_array(body: bytes) -> Told:
+def _reported_in_array(body: bytes) -> Reported:
     documents = decode(body)
     assert type(documents) is list, body[-300:]
     assert [next(iter(document)) == "error" for document in documents].count(True) == 1, body[-600:]
     error = documents[-1]["error"]
     assert type(error["code"]) is int
-    return _checked(Told(error["status"], error["code"], error["message"]))
+    return _checked(Reported(error["status"], error["code"], error["message"]))
 
 
-def _told_in_responses(body: bytes) -> Told:
+def _reported_in_responses(body: bytes) -> Reported:
     found = re.search(
         rb"(?:\A|\n\n)event: error\ndata: (\{[^\n]*\})\n\nevent: response.failed\ndata: (\{[^\n]*\})\n\n\Z",
         body,
@@ -302,7 +302,7 @@ def _told_in_responses(body: bytes) -> Told:
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), numbers
     assert failed["response"]["status"] == "failed"
     assert failed["response"]["error"]["message"] == error["message"]
-    return _checked(Told(error["error"]["type"], error["code"], error["message"]))
+    return _checked(Reported(error["error"]["type"], error["code"], error["message"]))
 
 
 _ENDS: Final = {
@@ -322,14 +322,14 @@ def is_complete(client: Client, answered: Answered) -> bool:
     return answered.status == 200 and answered.whole and invented_end(client, answered.body)
 
 
-def _checked(told: Told) -> Told:
-    assert 0 < len(told.message) <= 512
-    assert told.message.isprintable(), told.message
-    # Callers on the same machine are told where to look, behind the bar.
+def _checked(reported: Reported) -> Reported:
+    assert 0 < len(reported.message) <= 512
+    assert reported.message.isprintable(), reported.message
+    # Callers on the same machine are shown where to look, behind the bar.
     for secret in (KEY, "127.0.0.1", "Traceback", ".py", " at 0x"):
-        assert secret not in told.message.partition(" | ")[0], told.message
-    assert KEY not in told.message
-    return told
+        assert secret not in reported.message.partition(" | ")[0], reported.message
+    assert KEY not in reported.message
+    return reported
 
 
 def logged(gateway: LiveGateway, answered: Answered) -> dict[str, Any]:
@@ -350,7 +350,7 @@ def line_of(gateway: LiveGateway, mark: str) -> dict[str, Any]:
         return bool(found)
 
     wait_until(look)
-    assert len(found) == 1, "a request is told exactly once"
+    assert len(found) == 1, "a request is reported exactly once"
     line: dict[str, Any] = decode(found[0])
     return line
 

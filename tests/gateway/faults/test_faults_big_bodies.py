@@ -102,7 +102,7 @@ def test_a_large_answer_is_translated_beside_the_loop(
 def test_beside_the_loop_the_same_comes_of_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, source: str, target: str
 ) -> None:
-    """[A5] What goes out, what comes back, what is told of losses."""
+    """[A5] What goes out, what comes back, what is reported about losses."""
     body = request(source, tool_turns(1200), properties(300))
     ANSWERS.words = text(beside.LARGE_BYTES)
     found = []
@@ -110,8 +110,8 @@ def test_beside_the_loop_the_same_comes_of_it(
         for module in ("app.LARGE_BYTES", "relay.delivery.LARGE_BYTES", "request.exchange.LARGE_BYTES"):
             monkeypatch.setattr(f"wireglot.gateway.{module}", most)
         answered = sent(stage, source, target, body)
-        told = {key: value for key, value in answered.headers.items() if key.startswith("x-wireglot-lo")}
-        found.append((answered.status, _without_ids(answered.body), told, stage[1].requests[-1].body))
+        reported = {key: value for key, value in answered.headers.items() if key.startswith("x-wireglot-lo")}
+        found.append((answered.status, _without_ids(answered.body), reported, stage[1].requests[-1].body))
     assert found[0] == found[1]
     assert found[0][0] == 200
 

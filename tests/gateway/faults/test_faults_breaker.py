@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.gateway.faults.faults_kit import Answered, ask, logged, provider, start, told
+from tests.gateway.faults.faults_kit import Answered, ask, logged, provider, reported, start
 from tests.gateway.faults.faults_stages import SOON, A, C, R, Stage, behind, digest_of
 from tests.waiting import wait_until
 from wireglot.testing.live_gateway import LiveGateway
@@ -93,16 +93,16 @@ def test_a_text_only_server_that_answers_images_with_500_stays_there_for_everybo
         assert asked_by("ada", stage).status == 200
 
 
-def test_what_a_server_says_it_cannot_do_is_asked_once_and_told_as_the_requests_fault() -> None:
+def test_what_a_server_says_it_cannot_do_is_asked_once_and_reported_as_the_requests_fault() -> None:
     """[A2] llama.cpp answers an image with 500 where the model cannot see."""
     with blind("image input is not supported") as upstream:
         lines = provider("mine", upstream, "openai-chat", SOON)
         with LiveGateway(lines) as gateway:
             for number in range(10):
                 answered = ask(gateway, A, MODEL, f"{POISON} {number}")
-                assert (answered.status, told(A, answered).type) == (400, "invalid_request_error")
+                assert (answered.status, reported(A, answered).type) == (400, "invalid_request_error")
                 assert answered.headers["x-should-retry"] == "false"
-                assert "image input is not supported" in told(A, answered).message
+                assert "image input is not supported" in reported(A, answered).message
             assert len(upstream.requests) == 10
             own = ask(gateway, C, MODEL, POISON)
             assert (own.status, own.headers["x-should-retry"]) == (500, "false"), "in its own words"
@@ -152,7 +152,7 @@ def test_an_outage_whose_500s_cannot_be_tried_again_counts() -> None:
 
 
 def test_one_callers_failures_close_the_model_for_that_caller_alone() -> None:
-    """[A2] Five in a row of one caller: it is told to wait, and nobody else is."""
+    """[A2] Five in a row of one caller: it is asked to wait, and nobody else is."""
     slow = "retry = { retries = 0 }\n"
 
     def decide(request: Recorded) -> Behaviour | None:
@@ -164,7 +164,7 @@ def test_one_callers_failures_close_the_model_for_that_caller_alone() -> None:
             asked_by("eve", stage, f"{POISON} {number}")
         assert is_open(gateway)
         refused = asked_by("eve", stage, "hi")
-        assert (refused.status, len(upstream.requests)) == (503, 5), "eve is told to wait"
+        assert (refused.status, len(upstream.requests)) == (503, 5), "eve is asked to wait"
         assert asked_by("ada", stage).status == 200
         wait_until(lambda: not is_open(gateway))
         assert asked_by("eve", stage).status == 200, "and ada's answer shows that the server is well"
@@ -183,7 +183,7 @@ def test_failures_of_several_callers_close_it_for_all() -> None:
 
 
 def test_a_deadline_of_the_callers_own_is_not_held_against_the_provider() -> None:
-    """[A2] Whoever gives it a hundredth of a second takes nothing from others."""
+    """[A2] Anyone who gives it a hundredth of a second takes nothing from others."""
     lines = SOON + "breaker = { consecutive = 2 }\n"
     with behind(lambda upstream: provider("mine", upstream, "openai-chat", lines)) as (gateway, upstream):
         upstream.otherwise = Behaviour(fault="stall")
@@ -212,7 +212,7 @@ def test_a_probe_that_the_server_refuses_for_what_it_asks_costs_the_others_no_ti
         wait_until(lambda: not is_open(gateway))
 
 
-def test_whoever_leaves_while_it_is_tried_again_counts_for_nothing() -> None:
+def test_anyone_who_leaves_while_it_is_tried_again_counts_for_nothing() -> None:
     """[A2] FAULTS 45"""
     lines = "retry = { retries = 2, base = 1000, cap = 1000 }\nbreaker = { consecutive = 1 }\n"
     with behind(lambda upstream: provider("mine", upstream, "openai-chat", lines)) as (gateway, upstream):

@@ -16,8 +16,8 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     is_of,
     provider,
+    reported,
     start,
-    told,
 )
 from tests.gateway.faults.faults_stages import EVERY, A, C, Stage, digest_of
 from tests.waiting import DEADLINE_SECONDS, wait_until
@@ -69,7 +69,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_changes_nothing_and_is_told(stage: Stage, name: str) -> None:
+def test_a_broken_file_changes_nothing_and_is_reported(stage: Stage, name: str) -> None:
     """FAULTS 91, 31"""
     gateway, _ = stage
     gateway.reconfigure(BROKEN[name])
@@ -156,7 +156,7 @@ def test_a_providers_limit_survives_a_reload() -> None:
             upstream.wait_for(2)
             answered = ask(gateway, A, "one/m1")
             is_of("shed", A, answered)
-            told(A, answered)
+            reported(A, answered)
             reloaded(gateway, toml.replace("concurrency = 1", "concurrency = 2"))
             assert ask(gateway, A, "one/m1").status == 200, "the new limit holds for who comes next"
             first.leave()

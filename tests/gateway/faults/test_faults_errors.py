@@ -20,8 +20,8 @@ from tests.gateway.faults.faults_kit import (
     model_at,
     post,
     provider,
+    reported,
     start,
-    told,
 )
 from tests.gateway.faults.faults_stages import (
     BEARER,
@@ -98,7 +98,7 @@ def media(stage: Stage, client: Client, stream: bool) -> Answered:
 
 
 def rate(stage: Stage, client: Client, stream: bool) -> Answered:
-    model = foreign(client).replace("-up/m1", f"-up/m{next(NUMBERS)}")  # each is given a rest
+    model = foreign(client).replace("-up/m1", f"-up/m{next(NUMBERS)}")  # the breaker of each opens
     stage[1].next(Behaviour(error=429, retry_after=7))
     return asked(stage, client, model, stream=stream)
 
@@ -204,11 +204,11 @@ GEMINI = [client for client in CLIENTS if client.family == "G"]
 
 
 @pytest.mark.parametrize("client", GEMINI, ids=lambda client: client.name)
-def test_gemini_is_told_why_and_how_long_in_details(stage: Stage, client: Client) -> None:
+def test_gemini_is_shown_why_and_how_long_in_details(stage: Stage, client: Client) -> None:
     """FAULTS 1: AUTH carries ErrorInfo API_KEY_INVALID, RATE carries RetryInfo."""
-    details = told(client, auth(stage, client, False)).details
+    details = reported(client, auth(stage, client, False)).details
     assert [item["reason"] for item in details if "reason" in item] == ["API_KEY_INVALID"]
-    details = told(client, rate(stage, client, False)).details
+    details = reported(client, rate(stage, client, False)).details
     assert [item["retryDelay"] for item in details if "retryDelay" in item] == ["7s"]
 
 
@@ -217,7 +217,7 @@ def test_the_key_that_was_refused_upstream_is_no_reason_to_throw_away_the_client
     for client in CLIENTS:
         answered = upstream_auth(stage, client, False)
         assert answered.status != 401
-        assert "upstream credential rejected" in told(client, answered).message
+        assert "upstream credential rejected" in reported(client, answered).message
 
 
 def test_a_bug_is_logged_with_its_place_and_without_its_words(stage: Stage) -> None:
@@ -228,7 +228,7 @@ def test_a_bug_is_logged_with_its_place_and_without_its_words(stage: Stage) -> N
     assert "secret" not in str(line)
 
 
-def test_a_wrong_key_too_often_is_told_to_wait_while_others_go_on(stage: Stage) -> None:
+def test_a_wrong_key_too_often_is_asked_to_wait_while_others_go_on(stage: Stage) -> None:
     """FAULTS 89"""
 
     def toml(upstream: ScriptedUpstream) -> str:

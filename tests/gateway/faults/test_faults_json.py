@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.gateway.faults.faults_kit import Client, logged, model_at, post, told
+from tests.gateway.faults.faults_kit import Client, logged, model_at, post, reported
 from tests.gateway.faults.faults_stages import (
     EVERY,
     SECRET,
@@ -33,7 +33,7 @@ def _fresh(stage: Stage) -> None:
 def refused(stage: Stage, client: Client, body: bytes, code: str) -> str:
     """Nothing reaches the upstream, and C and R learn the code."""
     answered = send(stage, client, body)
-    said = told(client, answered)
+    said = reported(client, answered)
     assert answered.status == 400
     assert not stage[1].requests
     if client.family in "CR":
@@ -65,7 +65,7 @@ NO_JSON = {
 def test_what_is_no_json_is_refused_with_its_place(stage: Stage, client: Client, kind: str) -> None:
     """FAULTS 20"""
     answered = send(stage, client, NO_JSON[kind])
-    said = told(client, answered)
+    said = reported(client, answered)
     assert answered.status == 400
     if client.family in "CR":
         assert said.code in ("invalid_json", "invalid_utf8")
@@ -125,7 +125,7 @@ def test_many_keys_and_long_lists_and_texts_are_taken_or_refused_in_kind(
         answered = send(stage, client, body + b',"metadata_of_mine":' + value + b"}")
         if answered.status != 200:
             assert answered.status == 400
-            told(client, answered)
+            reported(client, answered)
 
 
 @pytest.mark.parametrize("client", [A, C, R], ids=lambda client: client.name)
@@ -135,7 +135,7 @@ def test_many_keys_and_long_lists_and_texts_are_taken_or_refused_in_kind(
     ids=["model", "spaced", "escaped", "stream"],
 )
 def test_what_routing_depends_on_may_not_stand_twice(stage: Stage, client: Client, twice: bytes) -> None:
-    """FAULTS 24: whoever checks the first and sends the second is fooled."""
+    """FAULTS 24: anyone who checks the first and sends the second is fooled."""
     body = whole(client)
     refused(stage, client, body[:-1] + b"," + twice + b"}", "duplicate_key")
     refused(stage, client, b"{" + twice + b"," + body[1:], "duplicate_key")
@@ -177,7 +177,7 @@ def test_a_large_integer_in_a_tools_schema_keeps_its_digits(stage: Stage, number
 
 @pytest.mark.parametrize("source", ["anthropic", "openai-chat"])
 def test_an_integer_of_4301_digits_is_no_server_error(stage: Stage, source: str) -> None:
-    """FAULTS 26: Python itself refuses to read it; whoever answers says so."""
+    """FAULTS 26: Python itself refuses to read it; the one that answers says so."""
     body = encode(A.body(model_at(source), "hi", False))[:-1] + b',"max_tokens":' + b"9" * 4301 + b"}"
     answered = post(
         stage[0].port, "/v1/messages", body.replace(b'"max_tokens":4096,', b""), {"x-api-key": SECRET}

@@ -1,16 +1,16 @@
-"""FAULTS 54, 56, 59, 32: which key is used, which is given a rest, and what `strict` keeps from being sent."""
+"""FAULTS 54, 56, 59, 32: which key is used, which is left out for a while, and what `strict` keeps from being sent."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.gateway.faults.faults_kit import ask, is_of, provider, told
+from tests.gateway.faults.faults_kit import ask, is_of, provider, reported
 from tests.gateway.faults.faults_stages import KEYS, SOON, A, behind, digest_of, keys_of, one
 from tests.tiers import rows
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 
-def test_keys_take_turns_when_one_is_told_to_wait() -> None:
+def test_keys_take_turns_when_one_is_asked_to_wait() -> None:
     """FAULTS 59: at once, and the one that must rest does so for this model only."""
     with one(SOON + KEYS) as (gateway, upstream):
         upstream.next(Behaviour(error=429, retry_after=60))
@@ -99,7 +99,7 @@ def test_an_empty_account_is_left_for_the_next_key() -> None:
         assert ask(gateway, A, "mine/m1").status == 200
         upstream.otherwise = Behaviour(error=402)
         answered = ask(gateway, A, "mine/m1")
-        assert (answered.status, told(A, answered).type) == (402, "billing_error")
+        assert (answered.status, reported(A, answered).type) == (402, "billing_error")
         assert answered.headers["x-should-retry"] == "false"
 
 
@@ -132,7 +132,7 @@ def test_strict_asks_no_upstream(where: str) -> None:
         wish = {"x-wireglot-loss-policy": "strict"} if where == "header" else {}
         answered = ask(gateway, A, "m", headers={**headers, **wish}, **LOSSY)
         assert answered.status == 400
-        assert "top_k" in told(A, answered).message
+        assert "top_k" in reported(A, answered).message
         assert not upstream.requests
         lenient = {**headers, "x-wireglot-loss-policy": "warn"}
         answered = ask(gateway, A, "m", headers=lenient, **LOSSY)

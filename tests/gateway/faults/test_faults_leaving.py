@@ -99,7 +99,7 @@ def test_before_the_first_byte(stage: Stage, client: Client, source: str, stream
 @pytest.mark.parametrize(("client", "source"), OWN_AND_CHAT, ids=pair_name)
 @pytest.mark.parametrize("how", ["fin", "reset", "half"])
 def test_in_the_middle_of_a_stream(stage: Stage, client: Client, source: str, how: str) -> None:
-    """FAULTS 42: with the account of what was told so far."""
+    """FAULTS 42: with the account of what was reported so far."""
     stage[1].next(Behaviour(fault="stall-midstream"))
     call, model = begin(stage, client, f"{source}-up")
     until_it_answers(call, client)
@@ -166,7 +166,7 @@ def test_while_it_waits_for_its_turn(stage: Stage) -> None:
 
 
 def test_after_the_last_event_it_is_no_abort(stage: Stage) -> None:
-    """FAULTS 47: all was told, whatever the upstream still does with its connection."""
+    """FAULTS 47: all was reported, whatever the upstream still does with its connection."""
     gateway, upstream = stage
     answers = []
     for source in ("anthropic", "openai-chat", "openai-responses"):

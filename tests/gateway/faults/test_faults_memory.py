@@ -202,7 +202,7 @@ def test_an_answer_goes_on_when_there_is_room_again(stage: Stage, client: Client
 def test_a_client_that_leaves_while_its_answer_waits_leaves_nothing(
     stage: Stage, client: Client, model: str
 ) -> None:
-    """[A6] Its provider is let go, and whoever comes next is answered."""
+    """[A6] Its provider is let go, and the one that comes next is answered."""
     gateway, upstream = stage
     inside: Gateway = gateway.process.gateway
     with waiting_for_room(stage, client, model) as call:
@@ -257,7 +257,7 @@ def test_a_body_for_which_there_is_no_room_is_shed_in_its_dialect(stage: Stage, 
 
 
 def test_what_is_made_of_a_body_counts_too(stage: Stage) -> None:
-    """[A6] Decoded and written anew it is there three times; passed through, once."""
+    """[A6] Decoded and written again it is there three times; passed through, once."""
     gateway, upstream = stage
     text = "x" * (MOST * 4 // 10)
     is_of("shed", A, ask(gateway, A, model_at("openai-chat"), text))
@@ -267,7 +267,7 @@ def test_what_is_made_of_a_body_counts_too(stage: Stage) -> None:
 
 
 def test_all_that_is_held_at_once_stays_within_the_account(stage: Stage) -> None:
-    """[A6] Twenty large bodies meet twelve large answers: each is answered or told to come back."""
+    """[A6] Twenty large bodies meet twelve large answers: each is answered or asked to come back."""
     gateway, upstream = stage
     go_on = threading.Event()
     for _ in range(32):

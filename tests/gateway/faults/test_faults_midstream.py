@@ -13,7 +13,7 @@ from tests.gateway.faults.faults_kit import (
     UPSTREAMS,
     Answered,
     Client,
-    Told,
+    Reported,
     ask,
     every_dialect,
     invented_end,
@@ -22,8 +22,8 @@ from tests.gateway.faults.faults_kit import (
     model_at,
     post,
     provider,
-    told,
-    told_in_stream,
+    reported,
+    reported_in_stream,
 )
 from tests.gateway.faults.faults_stages import (
     PAIRED,
@@ -74,7 +74,7 @@ def _toml(upstream: ScriptedUpstream) -> str:
 stage = stage_behind(_toml)
 
 
-def kind_of(said: Told) -> tuple[str, object]:
+def kind_of(said: Reported) -> tuple[str, object]:
     return said.type, said.code
 
 
@@ -91,7 +91,7 @@ def test_a_stream_that_breaks_ends_in_one_error_and_never_in_a_made_up_end(
     gateway, upstream = stage
     upstream.next(Behaviour(fault=fault))
     answered = ask(gateway, client, model_at(source), LONG, stream=True)
-    assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+    assert kind_of(reported_in_stream(client, answered)) == BROKEN[client.family]
     line = logged(gateway, answered)
     assert line["outcome"] == "error"
     assert line["status"] == 200
@@ -114,9 +114,9 @@ def test_wherever_a_stream_is_cut_half_an_event_is_never_sent(stage: Stage, sour
             answered = ask(gateway, client, model_at(source), stream=True)
             if answered.status != 200:
                 assert answered.status == 502, "nothing of the answer had come"
-                told(client, answered)
+                reported(client, answered)
             elif not is_complete(client, answered):
-                assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+                assert kind_of(reported_in_stream(client, answered)) == BROKEN[client.family]
                 answered.body.decode()  # no half of a letter either
             else:  # only the line end after the last word, or an epilogue, is missing
                 assert invented_end(BY_NAME[source], body[:cut])
@@ -166,7 +166,7 @@ def _ends_at(damage: str, stage: Stage, client: Client, source: str, at_once: bo
     pieces = (*each[:middle], hurt, *each[middle + 1 :])
     upstream.next(Behaviour(pieces=(b"".join(pieces),) if at_once else pieces))
     answered = ask(gateway, client, model_at(source), WORDS, stream=True)
-    assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+    assert kind_of(reported_in_stream(client, answered)) == BROKEN[client.family]
     said = answered.body.decode()
     assert "oops" not in said
     assert "word" in said, "what came before it went out"
@@ -197,7 +197,7 @@ def test_an_error_event_keeps_its_meaning(stage: Stage, client: Client, source: 
     upstream.next(Behaviour(fault="error-midstream"))
     answered = ask(gateway, client, model_at(source), LONG, stream=True)
     own = client.dialect == source  # passes through as it is, and has the upstream's request id or none
-    assert kind_of(told_in_stream(client, answered, own=own)) == OVERLOADED[client.family]
+    assert kind_of(reported_in_stream(client, answered, own=own)) == OVERLOADED[client.family]
     line = logged(gateway, answered)
     assert line["outcome"] == "error"
     assert line["error"]["kind"] == "overloaded"
@@ -210,7 +210,7 @@ def test_an_error_as_first_event_is_a_true_status(stage: Stage, client: Client, 
     upstream.next(Behaviour(fault="error-first"))
     answered = ask(gateway, client, model_at(source), LONG, stream=True)
     assert answered.status == (529 if client.family == "A" else 503)
-    said = told(client, answered)
+    said = reported(client, answered)
     assert kind_of(said) == OVERLOADED[client.family]
 
 
@@ -227,10 +227,10 @@ def test_a_stream_that_stops_or_lasts_too_long_ends_in_a_timeout(
         upstream.reset()
         upstream.next(Behaviour(fault="stall-midstream"))
         answered = ask(gateway, client, f"{source}-{limit}/m1", LONG, stream=True)
-        # On a busy machine all its time may be over before the stream begins: that is told by a status.
+        # On a busy machine all its time may be over before the stream begins: that is reported by a status.
         return answered if answered.status == 200 else None
 
-    assert kind_of(told_in_stream(client, wait_until(begun))) == LATE[client.family]
+    assert kind_of(reported_in_stream(client, wait_until(begun))) == LATE[client.family]
     assert upstream.requests[0].abandoned.wait(DEADLINE_SECONDS), "the upstream's connection stayed open"
 
 
@@ -243,7 +243,7 @@ def test_keep_alives_of_the_upstream_are_no_progress(stage: Stage, client: Clien
     pings = [b'event: ping\ndata: {"type": "ping"}\n\n'] * 40
     upstream.next(Behaviour(pieces=(start, *rest[:middle], *pings, *rest[middle:]), gap=0.05))
     answered = ask(gateway, client, "anthropic-idle/m1", LONG, stream=True)
-    assert kind_of(told_in_stream(client, answered)) == LATE[client.family]
+    assert kind_of(reported_in_stream(client, answered)) == LATE[client.family]
 
 
 @PAIRED
@@ -264,10 +264,10 @@ def test_an_event_without_end_is_given_up(stage: Stage, begun: bool, client: Cli
     )
     answered = ask(gateway, client, model_at(source), LONG, stream=True)
     if begun:
-        assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+        assert kind_of(reported_in_stream(client, answered)) == BROKEN[client.family]
     else:
         assert answered.status == 502
-        said = kind_of(told(client, answered))
+        said = kind_of(reported(client, answered))
         assert said == (("UNAVAILABLE", 502) if client.family == "G" else BROKEN[client.family])
 
 
@@ -277,12 +277,12 @@ def test_a_stream_that_was_given_up_is_not_read_on(stage: Stage) -> None:
     upstream.reset()
     pieces = (*frames(recorded(upstream, "openai-chat", LONG))[:6], b"data: {]\n\n", b": more\n\n")
     upstream.next(Behaviour(pieces=pieces, fault="stall-midstream", after=len(pieces)))
-    told_in_stream(CLIENTS[0], ask(gateway, CLIENTS[0], model_at("openai-chat"), LONG, stream=True))
+    reported_in_stream(CLIENTS[0], ask(gateway, CLIENTS[0], model_at("openai-chat"), LONG, stream=True))
     assert upstream.requests[0].abandoned.wait(DEADLINE_SECONDS)
 
 
 def test_a_broken_stream_counts_against_its_provider() -> None:
-    """FAULTS 68, 60: a provider that only ever breaks off is given a rest."""
+    """FAULTS 68, 60: a provider that only ever breaks off has its circuit breaker opened."""
 
     def toml(upstream: ScriptedUpstream) -> str:
         return provider("mine", upstream, "anthropic", "breaker = { consecutive = 2, probe_after = 60 }\n")
@@ -290,7 +290,7 @@ def test_a_broken_stream_counts_against_its_provider() -> None:
     with behind(toml) as (gateway, upstream):
         upstream.otherwise = Behaviour(fault="close-midstream")
         for _ in range(2):
-            told_in_stream(CLIENTS[1], ask(gateway, CLIENTS[1], "mine/m1", LONG, stream=True))
+            reported_in_stream(CLIENTS[1], ask(gateway, CLIENTS[1], "mine/m1", LONG, stream=True))
         answered = ask(gateway, CLIENTS[1], "mine/m1", LONG, stream=True)
         assert answered.status == 503
         assert len(upstream.requests) == 2

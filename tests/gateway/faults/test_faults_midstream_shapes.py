@@ -18,7 +18,7 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     logged,
     model_at,
-    told_in_stream,
+    reported_in_stream,
     without_estimate,
 )
 from tests.gateway.faults.faults_stages import (
@@ -148,7 +148,7 @@ def test_one_large_event_passes(stage: Stage, client: Client) -> None:
 
 @pytest.mark.parametrize("source", ["anthropic", "openai-responses"])
 @EVERY
-def test_a_stream_without_its_first_event_is_mended_or_refused(
+def test_a_stream_without_its_first_event_is_repaired_or_refused(
     stage: Stage, client: Client, source: str
 ) -> None:
     """FAULTS 79"""
@@ -160,7 +160,7 @@ def test_a_stream_without_its_first_event_is_mended_or_refused(
     upstream.next(Behaviour(pieces=tuple(pieces[1:])))
     answered = ask(gateway, client, model_at(source), SAID, stream=True)
     if answered.status == 200 and not is_complete(client, answered):
-        told_in_stream(client, answered)
+        reported_in_stream(client, answered)
     else:
         assert answered.status in (200, 502)
 
@@ -204,8 +204,8 @@ def tool_stream(stop: str) -> tuple[bytes, ...]:
 
 @pytest.mark.parametrize("stop", ["max_tokens", "tool_use"])
 @EVERY
-def test_arguments_that_were_cut_are_never_mended(stage: Stage, client: Client, stop: str) -> None:
-    """[X7] FAULTS 80: nor are they handed over: a stream that has told their beginning fails. At the limit
+def test_arguments_that_were_cut_are_never_repaired(stage: Stage, client: Client, stop: str) -> None:
+    """[X7] FAULTS 80: nor are they handed over: a stream that has reported their beginning fails. At the limit
     the stop reason or the item's status says that the call was cut; Chat has no such word."""
     gateway, upstream = stage
     upstream.next(Behaviour(pieces=tool_stream(stop)))

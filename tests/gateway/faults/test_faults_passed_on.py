@@ -1,4 +1,4 @@
-"""What passes through and is no answer is told as an error where nothing was sent yet, whoever the vendor is."""
+"""What passes through and is no answer is reported as an error where nothing was sent yet, no matter who the vendor is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, Answered, post, provider, told
+from tests.gateway.faults.faults_kit import BY_NAME, Answered, post, provider, reported
 from tests.gateway.faults.faults_stages import Stage
 from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
@@ -71,7 +71,7 @@ def test_a_document_that_is_no_answer_is_an_error(stage: Stage, name: str, whose
     dialect, body = WHOLE[name]
     reply = answered(stage, dialect, whose, Behaviour(body=body, headers=JSON), stream=False)
     assert reply.status == 502, reply.body
-    told(BY_NAME[dialect], reply)
+    reported(BY_NAME[dialect], reply)
 
 
 @rows("whose", ["vendor", "somebody"])
@@ -83,7 +83,7 @@ def test_a_stream_that_begins_with_what_cannot_be_read_is_an_error(
     behaviour = Behaviour(pieces=(STREAMS[name],), headers=EVENTS)
     reply = answered(stage, "openai-chat", whose, behaviour, stream=True)
     assert reply.status == 502, reply.body
-    told(BY_NAME["openai-chat"], reply)
+    reported(BY_NAME["openai-chat"], reply)
 
 
 EMPTY = MESSAGE % b""

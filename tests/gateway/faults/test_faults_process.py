@@ -25,7 +25,7 @@ from tests.gateway.faults.faults_kit import (
     every_dialect,
     is_complete,
     post,
-    told_in_stream,
+    reported_in_stream,
 )
 from tests.gateway.faults.faults_stages import OWN_AND_CHAT, A
 from tests.waiting import DEADLINE_SECONDS, wait_until
@@ -116,7 +116,9 @@ def test_asked_once_streams_finish_and_nobody_new_comes_in(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_asked_twice_every_stream_is_told_and_the_process_ends(tmp_path: Path, name: signal.Signals) -> None:
+def test_asked_twice_every_stream_is_reported_and_the_process_ends(
+    tmp_path: Path, name: signal.Signals
+) -> None:
     """FAULTS 104: in every dialect, also in the middle of an answer, after which nothing is invented."""
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
         upstream.otherwise = Behaviour(fault="stall-midstream")
@@ -127,7 +129,7 @@ def test_asked_twice_every_stream_is_told_and_the_process_ends(tmp_path: Path, n
         served.process.send_signal(name)
         for (client, call), first in zip(calls, begun, strict=True):
             rest = call.rest()
-            said = told_in_stream(client, Answered(200, rest.headers, first + rest.body, rest.whole))
+            said = reported_in_stream(client, Answered(200, rest.headers, first + rest.body, rest.whole))
             expected = {"A": "overloaded_error", "C": "server_error", "R": "server_error", "G": "UNAVAILABLE"}
             assert said.type == expected[client.family]
         assert served.process.wait(DEADLINE_SECONDS) == 0
@@ -178,7 +180,7 @@ def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> 
             assert post(served.port, "/v1/messages", body).status == 200
         text = served.get("/metrics")[1].decode()
         counted = re.findall(r'^wireglot_requests_total\{.*outcome="ok".*\} (\d+)', text, re.MULTILINE)
-        assert sum(map(int, counted)) == 12, "whoever is asked adds up all of them"
+        assert sum(map(int, counted)) == 12, "anyone who is asked adds up all of them"
         victim = workers_of(served)[0]
         os.kill(victim, signal.SIGKILL)
         wait_until(lambda: victim not in workers_of(served) and len(workers_of(served)) == 2)
@@ -189,7 +191,7 @@ def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> 
 
 
 def test_two_processes_do_not_share_a_port(tmp_path: Path) -> None:
-    """FAULTS 91: a port in use is told, in one line."""
+    """FAULTS 91: a port in use is reported, in one line."""
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
         command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", "wireglot.toml"]
         command += ["--port", str(served.port)]
@@ -203,7 +205,7 @@ def test_two_processes_do_not_share_a_port(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_began_before_the_signal_may_use_all_its_time(tmp_path: Path) -> None:
-    """FAULTS 103: the drain has a limit of its own, after which streams are told."""
+    """FAULTS 103: the drain has a limit of its own, after which streams are reported."""
     with ScriptedUpstream() as upstream:
         (tmp_path / "extra").mkdir()
         with serving(upstream, tmp_path) as served:
@@ -217,7 +219,7 @@ def test_a_stream_that_began_before_the_signal_may_use_all_its_time(tmp_path: Pa
             served.process.send_signal(signal.SIGTERM)
             rest = call.rest()
             assert time.monotonic() - began >= 0.1
-            told_in_stream(A, Answered(200, rest.headers, first + rest.body, rest.whole))
+            reported_in_stream(A, Answered(200, rest.headers, first + rest.body, rest.whole))
             assert served.process.wait(DEADLINE_SECONDS) == 0
 
 

@@ -46,7 +46,7 @@ def get(port: int, path: str, key: str = "") -> tuple[int, bytes]:
 
 @rows("name", OPEN)
 @rows("bound", [PUBLIC, LOOPBACK], ids=["public", "loopback"])
-def test_a_file_without_keys_is_refused_and_told_and_the_old_settings_stay(bound: str, name: str) -> None:
+def test_a_file_without_keys_is_refused_and_reported_and_the_old_settings_stay(bound: str, name: str) -> None:
     """[A1]"""
     with LiveGateway(bound + KEYS) as gateway:
         assert get(gateway.port, "/v1/models")[0] == 401

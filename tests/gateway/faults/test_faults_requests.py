@@ -15,7 +15,7 @@ from tests.gateway.faults.faults_kit import (
     every_dialect,
     logged,
     model_at,
-    told,
+    reported,
 )
 from tests.gateway.faults.faults_stages import (
     BEARER,
@@ -35,7 +35,7 @@ from wireglot.wire.json import encode
 
 stage = stage_behind(guarded)
 open_stage = stage_behind(every_dialect)
-"""Without keys: whoever asks may ask for anything."""
+"""Without keys: anyone who asks may ask for anything."""
 
 
 @pytest.fixture(autouse=True)
@@ -100,13 +100,13 @@ def test_an_unknown_model_is_not_found(open_stage: Stage, client: Client) -> Non
     for model in ("never-heard-of", "nobody/m1", "gemini-up/"):
         answered = ask(gateway, client, model)
         assert answered.status == 404
-        told(client, answered)
+        reported(client, answered)
     assert not upstream.requests
 
 
 @pytest.mark.parametrize("source", ["anthropic", "openai-chat", "openai-responses", "gemini"])
 @pytest.mark.parametrize("client", CLIENTS[:4], ids=lambda client: client.name)
-def test_an_unknown_field_goes_on_in_its_own_dialect_and_is_told_otherwise(
+def test_an_unknown_field_goes_on_in_its_own_dialect_and_is_reported_otherwise(
     stage: Stage, client: Client, source: str
 ) -> None:
     """FAULTS 32"""
@@ -155,7 +155,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_place(
     client = BY_NAME[name]
     source = "gemini" if client.dialect in ("anthropic", "openai-chat") else "anthropic"
     answered = send(stage, client, encode({**client.body(model_at(source), "hi", False), **change}), source)
-    said = told(client, answered)
+    said = reported(client, answered)
     assert answered.status == 400
     assert param in said.message
     if client.family in "CR":
@@ -176,8 +176,8 @@ TOOLS = [{"name": "look", "description": "d", "input_schema": {"type": "object",
 
 
 @pytest.mark.parametrize("source", ["openai-chat", "openai-responses", "gemini"])
-def test_a_result_without_its_call_is_told_or_refused(stage: Stage, source: str) -> None:
-    """FAULTS 34: no upstream takes it, so it is left out and told, or with `strict` refused with its place."""
+def test_a_result_without_its_call_is_reported_or_refused(stage: Stage, source: str) -> None:
+    """FAULTS 34: no upstream takes it, so it is left out and reported, or with `strict` refused with its place."""
     messages = conversation(None, "toolu_1")
     answered = asked(stage, A, source, messages=messages, tools=TOOLS)
     assert answered.status == 200
@@ -186,7 +186,7 @@ def test_a_result_without_its_call_is_told_or_refused(stage: Stage, source: str)
     strict = {**BEARER, "x-wireglot-loss-policy": "strict"}
     answered = ask(stage[0], A, model_at(source), headers=strict, messages=messages, tools=TOOLS)
     assert answered.status == 400
-    assert "messages[2]" in told(A, answered).message
+    assert "messages[2]" in reported(A, answered).message
     assert len(stage[1].requests) == 1
 
 

@@ -67,7 +67,7 @@ def test_two_more_attempts_and_then_the_client_may_try_itself(client: Client) ->
 
 @pytest.mark.parametrize(("status", "times"), [(500, 6), (529, 4)])
 def test_an_agent_that_tries_again_survives_an_outage_as_it_does_without_us(status: int, times: int) -> None:
-    """[L1] Claude Code's way: again and again, as long as nobody forbids it, after the wait that it is told."""
+    """[L1] Claude Code's way: again and again, as long as nobody forbids it, after the wait that it is given."""
     lines = SOON + "breaker = { probe_after = 0.02, probe_cap = 0.02 }\n"
     with one(lines, dialect="anthropic") as (gateway, upstream):
         breaker = gateway.process.gateway.health.breaker("mine/m1")
@@ -90,7 +90,7 @@ def test_an_agent_that_tries_again_survives_an_outage_as_it_does_without_us(stat
 @EVERY
 @pytest.mark.parametrize("status", [429, 503, 529])
 @pytest.mark.parametrize("source", ["own", "foreign"])
-def test_whoever_is_told_to_come_later_is_told_when(
+def test_anyone_who_is_asked_to_come_later_is_given_a_time(
     patient: Stage, source: str, status: int, client: Client
 ) -> None:
     """[L1] FAULTS 59, 60: retry-after on every 429, 503 and 529, whatever the upstream said of it."""
@@ -107,14 +107,14 @@ def test_whoever_is_told_to_come_later_is_told_when(
         assert "x-should-retry" not in answered.headers
 
 
-def test_the_longer_an_upstream_is_overloaded_the_longer_a_client_is_told_to_wait() -> None:
-    """[L1] Claude Code waits exactly as long as it is told: a constant would spend its ten tries at once."""
+def test_the_longer_an_upstream_is_overloaded_the_longer_a_client_is_asked_to_wait() -> None:
+    """[L1] Claude Code waits exactly as long as it is asked to: a constant would spend its ten tries at once."""
     breaker, policy = Breaker(), BreakerPolicy(consecutive=1000)
-    told = []
+    reported = []
     for now in (100.0, 101.0, 103.0, 107.0, 115.0, 200.0):
         breaker.failed(policy, now, "ada")
-        told.append(breaker.advice(now, chance=0.0))
-    assert told == [1.0, 1.0, 3.0, 7.0, 15.0, 30.0]
+        reported.append(breaker.advice(now, chance=0.0))
+    assert reported == [1.0, 1.0, 3.0, 7.0, 15.0, 30.0]
     assert breaker.advice(107.0, chance=0.99) < 7.0 * 1.5
     breaker.succeeded(policy, 201.0, "ada")
     breaker.failed(policy, 300.0, "ada")
@@ -198,7 +198,7 @@ def test_a_breaker_opens_answers_at_once_and_closes_after_a_good_probe() -> None
         wait_until(lambda: not breaker.is_open)
 
 
-def test_our_own_lack_of_descriptors_is_told_as_such_and_held_against_no_provider(
+def test_our_own_lack_of_descriptors_is_reported_as_such_and_held_against_no_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(family: object) -> socket.socket:
@@ -286,7 +286,7 @@ def test_a_request_that_is_bad_is_bad_everywhere() -> None:
         assert len(upstream.requests) == 1
 
 
-def test_the_last_ones_error_is_told() -> None:
+def test_the_last_ones_error_is_reported() -> None:
     """FAULTS 59, 60"""
     with behind(chained) as (gateway, upstream):
         upstream.next(Behaviour(error=500), Behaviour(error=401), Behaviour(error=429, retry_after=9))
@@ -324,7 +324,7 @@ def test_a_clients_own_deadline_holds() -> None:
 
 @PAIRED
 def test_a_deadline_in_the_body_holds_in_every_dialect(patient: Stage, client: Client, source: str) -> None:
-    """[X20] R-Z-15, R-AC-10: it is ours, no upstream is told, and nothing is lost by it."""
+    """[X20] R-Z-15, R-AC-10: it is ours, no upstream is reported, and nothing is lost by it."""
     gateway, upstream = patient
     upstream.reset()
     upstream.next(Behaviour(fault="stall"))
@@ -376,7 +376,7 @@ def test_a_provider_of_its_own_limit_is_waited_for_and_then_full(fault: Fault) -
         wait_until(lambda: gateway.process.gateway.in_flight == 0)
 
 
-def test_an_error_that_only_looks_like_json_is_still_told(patient: Stage) -> None:
+def test_an_error_that_only_looks_like_json_is_still_reported(patient: Stage) -> None:
     """FAULTS 53, 61"""
     gateway, upstream = patient
     for body in (

@@ -20,8 +20,8 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     logged,
     model_at,
+    reported_in_stream,
     start,
-    told_in_stream,
     without_estimate,
 )
 from tests.gateway.faults.faults_stages import EVERY, Stage, stage_behind
@@ -129,7 +129,9 @@ def test_a_pause_within_an_answer_is_bridged_too(stage: Stage, client: Client, s
 
 
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
-def test_after_keep_alives_a_failure_is_told_in_the_stream(stage: Stage, client: Client, source: str) -> None:
+def test_after_keep_alives_a_failure_is_reported_in_the_stream(
+    stage: Stage, client: Client, source: str
+) -> None:
     """FAULTS 2, 65: exactly one error, and a whole HTTP answer around it."""
     gateway, upstream = stage
     expected = {"A": "timeout_error", "C": "server_error", "R": "server_error", "G": "DEADLINE_EXCEEDED"}
@@ -137,12 +139,12 @@ def test_after_keep_alives_a_failure_is_told_in_the_stream(stage: Stage, client:
     def bridged_first() -> Answered | None:
         upstream.next(Behaviour(fault="stall"))
         answered = ask(gateway, client, f"{source}-hasty/m1", stream=True)
-        # Of two clocks that both are late the loop may see the failure first: that is told by a status.
+        # Of two clocks that both are late the loop may see the failure first: that is reported by a status.
         return answered if answered.status == 200 else None
 
     answered = wait_until(bridged_first)
     pinged(client, answered.body)
-    said = told_in_stream(client, answered)
+    said = reported_in_stream(client, answered)
     assert said.type == expected[client.family]
     assert logged(gateway, answered)["outcome"] == "error"
 
@@ -166,7 +168,7 @@ def test_a_status_that_comes_too_late_keeps_its_type_in_the_stream(
     """FAULTS 2: class to in-stream type."""
     model = f"{foreign(client)}-up/m{error}{client.name}"
     answered = bridged(stage, client, model, Behaviour(error=error))
-    assert told_in_stream(client, answered).type == types["ACRG".index(client.family)]
+    assert reported_in_stream(client, answered).type == types["ACRG".index(client.family)]
 
 
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
@@ -190,5 +192,5 @@ def test_after_the_first_byte_of_an_answer_no_other_provider_is_asked(
     gateway, upstream = stage
     upstream.reset()
     upstream.next(Behaviour(fault="close-midstream"))
-    told_in_stream(client, ask(gateway, client, f"{source}-twice", "[[demo:text 20]]", stream=True))
+    reported_in_stream(client, ask(gateway, client, f"{source}-twice", "[[demo:text 20]]", stream=True))
     assert len(upstream.requests) == 1

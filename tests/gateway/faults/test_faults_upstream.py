@@ -18,7 +18,7 @@ from tests.gateway.faults.faults_kit import (
     logged,
     model_at,
     provider,
-    told,
+    reported,
 )
 from tests.gateway.faults.faults_stages import (
     EVERY,
@@ -136,14 +136,14 @@ STATUSES = {
 @EVERY
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_a_status_of_the_upstream_is_told_in_the_clients_words(
+def test_a_status_of_the_upstream_is_reported_in_the_clients_words(
     stage: Stage, stream: bool, status: int, client: Client
 ) -> None:
     """FAULTS 53, 56, 57, 58, 59, 60"""
     gateway, upstream = stage
     upstream.next(Behaviour(error=status))
     answered = ask(gateway, client, fresh(foreign(client)), stream=stream)
-    said = told(client, answered)
+    said = reported(client, answered)
     expected = STATUSES[status][{"A": 0, "C": 1, "R": 1, "G": 2}[client.family]]
     assert (answered.status, said.type) == expected
     assert len(upstream.requests) == 1
@@ -177,7 +177,7 @@ def test_what_an_upstream_says_of_its_limits_comes_with_its_refusal(stage: Stage
     assert "x-secret" not in answered.headers
 
 
-def test_what_an_upstream_says_of_our_key_is_not_told(stage: Stage) -> None:
+def test_what_an_upstream_says_of_our_key_is_not_reported(stage: Stage) -> None:
     """FAULTS 53, 54: not in the answer and not in the log."""
     gateway, upstream = stage
     for client in (A, C):
@@ -207,7 +207,7 @@ def test_a_prompt_that_is_too_long_is_a_bad_request(stage: Stage, client: Client
     )
     upstream.next(Behaviour(status=400, body=body))
     answered = ask(gateway, client, fresh("openai-chat"))
-    said = told(client, answered) if client.dialect != "openai-chat" else None
+    said = reported(client, answered) if client.dialect != "openai-chat" else None
     assert answered.status == 400
     if client.family == "A":
         assert said is not None
@@ -244,14 +244,14 @@ ADVICE: list[tuple[tuple[tuple[str, str], ...], int | None]] = [
 
 @pytest.mark.parametrize(("headers", "seconds"), ADVICE, ids=str)
 @pytest.mark.parametrize("client", [A, C, G], ids=lambda client: client.name)
-def test_how_long_to_wait_is_told_between_1_and_120(
+def test_how_long_to_wait_is_reported_between_1_and_120(
     stage: Stage, headers: tuple[tuple[str, str], ...], seconds: int | None, client: Client
 ) -> None:
     """FAULTS 59: a longer one has OpenAI's SDK give up at once, none at all Codex."""
-    told_wait = wait_of(stage, client, Behaviour(error=429, headers=headers))
-    assert 1 <= told_wait <= 120
+    reported_wait = wait_of(stage, client, Behaviour(error=429, headers=headers))
+    assert 1 <= reported_wait <= 120
     if seconds is not None:
-        assert told_wait == seconds
+        assert reported_wait == seconds
 
 
 def test_geminis_own_advice_counts_too(stage: Stage) -> None:
@@ -282,7 +282,7 @@ def test_a_kept_connection_that_the_upstream_closed_is_nobodys_problem(
 
 
 def test_a_new_connection_that_breaks_is_not_taken_for_an_old_one() -> None:
-    """FAULTS 51: asked once, so its failure is told."""
+    """FAULTS 51: asked once, so its failure is reported."""
     faults: tuple[Fault, ...] = ("close", "reset")
     for fault in faults:
         with behind(every_dialect) as (gateway, upstream):
@@ -352,12 +352,12 @@ def test_a_provider_that_is_down_is_left_for_the_next(stage: Stage, client: Clie
 def test_an_answer_that_is_nested_too_deeply_is_a_bad_upstream(
     stage: Stage, client: Client, source: str, padding: int
 ) -> None:
-    """[A4] FAULTS 22: the rule holds for whoever answers too; the error names it."""
+    """[A4] FAULTS 22: the rule holds for the one that answers too; the error names it."""
     gateway, upstream = stage
     upstream.next(Behaviour(body=b'{"x":"%b","deep":%b%b}' % (b"x" * padding, b"[" * 400, b"]" * 400)))
     answered = ask(gateway, client, fresh(source))
     is_of("upstream_bad", client, answered)
-    assert "nested more than 128 deep" in told(client, answered).message
+    assert "nested more than 128 deep" in reported(client, answered).message
 
 
 @PAIRED

@@ -1,4 +1,4 @@
-"""[A3] Waiting for a connection to a provider is waiting: bounded, counted, gone round, and told."""
+"""[A3] Waiting for a connection to a provider is waiting: bounded, counted, gone round, and reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = "[limits]\npool = 1\nqueue_time = 0.05\n"
 
 
 def queued(gateway: LiveGateway) -> int:
-    """The metric, as whoever scrapes it sees it."""
+    """The metric, as anyone who scrapes it sees it."""
     with urllib.request.urlopen(f"{gateway.url}/metrics") as page:
         found = re.search(rb"^wireglot_queue (\d+)", page.read(), re.MULTILINE)
     assert found is not None
@@ -42,7 +42,7 @@ def full(limits: str, more: str = "") -> Iterator[tuple[Stage, Call]]:
         wait_until(lambda: stage[0].process.gateway.in_flight == 0)
 
 
-def test_whoever_finds_no_free_connection_is_told_to_come_back() -> None:
+def test_anyone_who_finds_no_free_connection_is_asked_to_come_back() -> None:
     """[A3] FAULTS 108: in every dialect, with a wait, and the provider was not asked."""
     with full(LIMITS) as ((gateway, upstream), _):
         for client in CLIENTS:
@@ -66,7 +66,7 @@ def test_the_next_target_of_a_chain_is_asked_instead() -> None:
             assert logged(gateway, answered)["fallbacks"] == ["mine/m1"]
 
 
-def test_whoever_waits_for_a_connection_is_in_the_queue() -> None:
+def test_anyone_who_waits_for_a_connection_is_in_the_queue() -> None:
     """[A3] The metric said 0 while everybody waited; and who waits is served when one is free."""
     with full("[limits]\npool = 1\nqueue_time = 60\n") as ((gateway, upstream), holding):
         assert queued(gateway) == 0
@@ -79,7 +79,7 @@ def test_whoever_waits_for_a_connection_is_in_the_queue() -> None:
         assert len(upstream.requests) == 2
 
 
-def test_whoever_leaves_while_waiting_for_a_connection_is_forgotten() -> None:
+def test_anyone_who_leaves_while_waiting_for_a_connection_is_forgotten() -> None:
     """[A3] FAULTS 45"""
     with full("[limits]\npool = 1\nqueue_time = 60\n") as ((gateway, upstream), _):
         second = start(gateway, A, "mine/m1")

@@ -17,9 +17,9 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     line_of,
     provider,
+    reported,
+    reported_in_stream,
     start,
-    told,
-    told_in_stream,
 )
 from tests.laws.sdks import RESPONSES, STREAMS
 from tests.laws.strange_answers import ARGUMENTS, CUT, STRANGE, Strange, chat, chat_call, message
@@ -111,7 +111,7 @@ def test_a_second_malformed_call_is_an_error(stage: Stage, client: Client, strea
     upstream.next(*(streamed if stream else whole)(MALFORMED, MALFORMED, GOOD["gemini"]))
     answered = ask(gateway, client, "alone", stream=stream)
     assert answered.status == 502
-    said = told(client, answered)
+    said = reported(client, answered)
     assert "malformed tool call" in said.message
     if client.family in "CR":
         assert (said.type, said.code) == ("server_error", "malformed_tool_call")
@@ -126,9 +126,9 @@ def test_a_second_malformed_call_is_an_error(stage: Stage, client: Client, strea
 def test_after_two_of_them_the_next_target_is_asked(stage: Stage, client: Client, stream: bool) -> None:
     """[X6] The chain goes on as after any other failure."""
     gateway, first, second = stage
-    told_as = streamed if stream else whole
-    first.next(*told_as(MALFORMED, MALFORMED))
-    second.next(*told_as(GOOD["openai-chat"]))
+    reported_as = streamed if stream else whole
+    first.next(*reported_as(MALFORMED, MALFORMED))
+    second.next(*reported_as(GOOD["openai-chat"]))
     answered = ask(gateway, client, "chained", stream=stream)
     assert answered.status == 200
     assert b"there" in answered.body
@@ -145,7 +145,7 @@ def test_an_empty_answer_to_a_user_is_none(stage: Stage, client: Client, stream:
     upstream.next(*(streamed if stream else whole)(EMPTY, EMPTY))
     answered = ask(gateway, client, "empty", stream=stream)
     assert answered.status == 502
-    assert "empty answer" in told(client, answered).message
+    assert "empty answer" in reported(client, answered).message
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -200,8 +200,8 @@ def test_a_vendors_own_word_is_taken_as_it_is(stage: Stage, stream: bool) -> Non
     assert len(upstream.requests) == 1
 
 
-def test_whoever_wants_it_as_it_is_gets_what_came(stage: Stage) -> None:
-    """[X6] Nothing is mended and nothing judged."""
+def test_anyone_who_wants_it_as_it_is_gets_what_came(stage: Stage) -> None:
+    """[X6] Nothing is repaired and nothing judged."""
     gateway, upstream, _ = stage
     upstream.next(*whole(EMPTY))
     answered = ask(gateway, C, "empty", headers={"x-wireglot-loss-policy": "as-is"})
@@ -233,7 +233,7 @@ def test_once_a_stream_has_begun_it_ends_in_its_own_error(stage: Stage, client: 
     gate.set()
     rest = call.rest()
     answered = type(rest)(rest.status, rest.headers, begun + rest.body, rest.whole)
-    assert "inside a tool call" in told_in_stream(client, answered).message
+    assert "inside a tool call" in reported_in_stream(client, answered).message
     assert len(upstream.requests) == 1
     line = line_of(gateway, answered.headers["x-wireglot-request-id"])
     assert (line["outcome"], line["error"]["code"]) == ("error", "truncated_tool_call")
@@ -262,7 +262,7 @@ def test_after_a_keep_alive_another_attempt_may_follow(pinging: Stage, client: C
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_after_a_keep_alive_the_error_is_told_in_the_stream(pinging: Stage, client: Client) -> None:
+def test_after_a_keep_alive_the_error_is_reported_in_the_stream(pinging: Stage, client: Client) -> None:
     """[X6] In the dialect's own form."""
     answered = answered_late(pinging, client, MALFORMED, MALFORMED)
     assert answered.status == 200

@@ -106,9 +106,9 @@ class Visitor:
 
     def look(self) -> dict[str, Any]:
         """Learn who one is, and the token."""
-        told: dict[str, Any] = self.get("/inspector/api/session").json()
-        self.csrf = told["csrf"]
-        return told
+        reported: dict[str, Any] = self.get("/inspector/api/session").json()
+        self.csrf = reported["csrf"]
+        return reported
 
     def sign_in(self, secret: str, **headers: str | None) -> Answer:
         answer = self.post("/inspector/api/session", {"secret": secret}, **headers)

@@ -40,10 +40,10 @@ def locked_gateway():
 # Open to this machine.
 
 
-def test_without_keys_whoever_is_on_this_machine_may_look(open_gateway):
+def test_without_keys_anyone_who_is_on_this_machine_may_look(open_gateway):
     visitor = Visitor(open_gateway).browse()
-    told = visitor.look()
-    assert (told["access"], told["key"], told["workers"]) == ("open", "", 1)
+    reported = visitor.look()
+    assert (reported["access"], reported["key"], reported["workers"]) == ("open", "", 1)
     assert visitor.get(SETUP).status == 200
 
 
@@ -68,9 +68,9 @@ def test_localhost_by_name_is_this_machine(open_gateway):
 def test_behind_a_proxy_nobody_is_on_this_machine(open_gateway, header):
     visitor = Visitor(open_gateway)
     assert visitor.get(SETUP, **{header: "203.0.113.9"}).status == 401
-    told = visitor.get(SESSION, **{header: "203.0.113.9"}).json()
-    assert (told["access"], told["csrf"]) == ("none", "")
-    assert "server.admin_secret" in told["why"]
+    reported = visitor.get(SESSION, **{header: "203.0.113.9"}).json()
+    assert (reported["access"], reported["csrf"]) == ("none", "")
+    assert "server.admin_secret" in reported["why"]
 
 
 def test_a_name_of_the_proxy_is_not_this_machine():
@@ -156,7 +156,7 @@ def test_the_token_of_one_session_is_no_other_ones(locked_gateway):
     assert one.post("/inspector/api/keys", {"name": "x"}, x_wireglot_csrf=other.csrf).status == 403
 
 
-# Every route there is, whoever has added it.
+# Every route there is, no matter who has added it.
 
 ROUTES = [
     pytest.param(route.method, route.path.replace("*", "some-id"), id=f"{route.method} {route.path}")
@@ -190,8 +190,8 @@ def test_no_route_is_forgotten(locked_gateway, open_gateway, method, path):
 
 def test_with_keys_nobody_may_look_without_one(locked_gateway):
     visitor = Visitor(locked_gateway).browse()
-    told = visitor.look()
-    assert (told["access"], told["sign_in"]) == ("none", True)
+    reported = visitor.look()
+    assert (reported["access"], reported["sign_in"]) == ("none", True)
     for path in (SETUP, "/inspector/api/dashboard", "/inspector/api/keys"):
         assert visitor.get(path).status == 401, path
     for path in ("/inspector/api/translate", "/inspector/api/ask"):
@@ -219,8 +219,8 @@ def test_behind_tls_the_cookie_is_for_tls_only(locked_gateway):
 
 def test_a_client_key_sees_its_own_only(locked_gateway):
     visitor = Visitor(locked_gateway).browse()
-    told = visitor.sign_in(KEY).json()
-    assert (told["access"], told["key"]) == ("key", "a")
+    reported = visitor.sign_in(KEY).json()
+    assert (reported["access"], reported["key"]) == ("key", "a")
     other = Visitor(locked_gateway).browse()
     other.sign_in(OTHER_KEY)
     assert other.post("/inspector/api/ask", {}).json()["status"] == 200
@@ -304,7 +304,7 @@ def test_guesses_of_the_admin_secret_are_counted_where_everybody_may_look():
 
 
 @rows("secret", [None, "", "   ", 5, [], {}, "x" * 5000, True])
-def test_a_secret_that_is_none_is_told(locked_gateway, secret):
+def test_a_secret_that_is_none_is_reported(locked_gateway, secret):
     answer = Visitor(locked_gateway).post(SESSION, {"secret": secret})
     assert answer.status == 400
     assert "secret" in answer.message
@@ -379,7 +379,7 @@ def viewed(visit, now=None, keys=(), **server):
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.7", "10.0.0.1", "2001:db8::1", "::ffff:192.0.2.7"])
-def test_whoever_is_elsewhere_may_not_look(peer):
+def test_anyone_who_is_elsewhere_may_not_look(peer):
     assert viewed(head("GET", SETUP, peer=peer)) is None
     assert viewed(head("GET", SETUP, peer="127.0.0.1")) is not None
     assert viewed(head("GET", SETUP, peer="::ffff:127.0.0.1")) is not None
@@ -440,7 +440,7 @@ def test_every_worker_opens_the_sessions_of_the_others():
     assert one.csrf(session, now) == other.csrf(session, now)
 
 
-def test_a_client_that_knows_the_key_of_another_gateway_is_told_so():
+def test_a_client_that_knows_the_key_of_another_gateway_is_informed():
     now = settings(server=ServerSettings(secret=Secret("s" * 32), admin_secret=Secret(ADMIN)))
     with pytest.raises(RequestError, match="neither"):
         Gatekeeper(lambda: 0.0).known("peer", ["x" * 10_000, ""], now)

@@ -15,7 +15,7 @@ NAME = "llm.example.com"
 
 
 class Proxy(BaseHTTPRequestHandler):
-    """Passes on what comes, with the headers that nginx is told to set."""
+    """Passes on what comes, with the headers that nginx is asked to set."""
 
     upstream: LiveGateway
     adds: dict[str, str]

@@ -1,4 +1,4 @@
-"""The figures of the dashboard: from what really happened, for whoever may see it."""
+"""The figures of the dashboard: from what really happened, for anyone who may see it."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def test_rows_are_counted_in_the_step_they_began_in():
         row(3, 1060, 200, outcome="error"),
         row(4, 1190, outcome=""),
     ]
-    told = charted(rows, TimeSpan(1000, 1200, 60), "model")
-    assert told["times"] == [960, 1020, 1080, 1140]
-    assert told["series"]["requests"] == [1, 2, 0, 1]
-    assert told["series"]["errors"] == [0, 1, 0, 0]
-    assert told["series"]["latency_p50"] == [100, 200, None, None]
-    assert told["series"]["first_p95"] == [50, 150, None, None]
-    total = told["total"]
+    reported = charted(rows, TimeSpan(1000, 1200, 60), "model")
+    assert reported["times"] == [960, 1020, 1080, 1140]
+    assert reported["series"]["requests"] == [1, 2, 0, 1]
+    assert reported["series"]["errors"] == [0, 1, 0, 0]
+    assert reported["series"]["latency_p50"] == [100, 200, None, None]
+    assert reported["series"]["first_p95"] == [50, 150, None, None]
+    total = reported["total"]
     assert (total["requests"], total["errors"], total["open"]) == (4, 1, 1)
     assert total["latency_ms"] == {"p50": 200, "p95": 300, "p99": 300}
     assert (total["input_tokens"], total["output_tokens"], total["cost"]) == (30, 15, 0.0045)
@@ -98,21 +98,21 @@ def test_rows_are_counted_in_the_step_they_began_in():
 
 def test_groups_are_those_asked_for_the_largest_first():
     rows = [row(number, 1000, provider="big" if number % 3 else "small") for number in range(9)]
-    told = charted(rows, TimeSpan(1000, 1010, 1), "provider")
-    assert [(group["name"], group["total"]["requests"]) for group in told["groups"]] == [
+    reported = charted(rows, TimeSpan(1000, 1010, 1), "provider")
+    assert [(group["name"], group["total"]["requests"]) for group in reported["groups"]] == [
         ("big", 6),
         ("small", 3),
     ]
     many = [row(number, 1000, upstream_model=f"m{number}") for number in range(40)]
-    told = charted(many, TimeSpan(1000, 1010, 1), "model")
-    assert (len(told["groups"]), told["more_groups"]) == (30, 10)
+    reported = charted(many, TimeSpan(1000, 1010, 1), "model")
+    assert (len(reported["groups"]), reported["more_groups"]) == (30, 10)
     assert charted(many, TimeSpan(1000, 1010, 1), "model", 1000)["more_groups"] == 0
 
 
 def test_losses_are_counted_by_feature_and_by_grade():
     rows = [row(1, 1000, losses=("top_k", "seed")), row(2, 1000, losses=("top_k",)), row(3, 1000)]
-    told = charted(rows, TimeSpan(1000, 1010, 1), "model")
-    assert told["losses"] == [{"feature": "top_k", "requests": 2}, {"feature": "seed", "requests": 1}]
+    reported = charted(rows, TimeSpan(1000, 1010, 1), "model")
+    assert reported["losses"] == [{"feature": "top_k", "requests": 2}, {"feature": "seed", "requests": 1}]
     seen = [Row(id="1", at=1.0, losses=LossCounts(serious=1, harmless=2)), Row(id="2", at=1.0)]
     assert graded(seen) == {"serious": 1, "degraded": 0, "harmless": 2}
 
@@ -127,16 +127,18 @@ def test_no_name_is_a_formula_in_a_spreadsheet():
     for name in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "%0a=1", "|x"):
         assert plain(name).startswith("'"), name
     assert plain("kimi-k3") == "kimi-k3"
-    told = charted([row(1, 1000, upstream_model='=HYPERLINK("http://x")')], TimeSpan(1000, 1001, 1), "model")
-    lines = list(csv.reader(io.StringIO(as_csv({**told, "by": "model"}).decode())))
+    reported = charted(
+        [row(1, 1000, upstream_model='=HYPERLINK("http://x")')], TimeSpan(1000, 1001, 1), "model"
+    )
+    lines = list(csv.reader(io.StringIO(as_csv({**reported, "by": "model"}).decode())))
     assert lines[0][:3] == ["time", "model", "requests"]
     assert lines[2][:3] == ["1970-01-01T00:16:40Z", '\'=HYPERLINK("http://x")', "1"]
 
 
 @given(st.text(max_size=40))
 def test_whatever_a_model_is_called_a_cell_is_one_cell_and_no_formula(name):
-    told = charted([row(1, 1000, upstream_model=name)], TimeSpan(1000, 1001, 1), "model")
-    lines = list(csv.reader(io.StringIO(as_csv({**told, "by": "model"}).decode("utf-8", "replace"))))
+    reported = charted([row(1, 1000, upstream_model=name)], TimeSpan(1000, 1001, 1), "model")
+    lines = list(csv.reader(io.StringIO(as_csv({**reported, "by": "model"}).decode("utf-8", "replace"))))
     assert {len(line) for line in lines} == {len(lines[0])}
     assert not lines[2][1].startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
 
@@ -147,20 +149,20 @@ def test_what_was_asked_is_on_the_dashboard():
         visitor.look()
         for number in range(3):
             assert visitor.post("/inspector/api/ask", {"text": f"number {number}"}).json()["status"] == 200
-        told = visitor.get(f"{DASHBOARD}?from=1h&by=provider").json()
-        assert told["total"]["requests"] == 3
-        assert told["total"]["latency_ms"]["p99"] is not None
-        assert sum(told["series"]["requests"]) == 3
-        assert [group["name"] for group in told["groups"]] == ["demo"]
-        assert told["health"]["providers"][0]["name"] == "demo"
-        assert (told["health"]["queue"], told["health"]["store_down"]) == (0, False)
+        reported = visitor.get(f"{DASHBOARD}?from=1h&by=provider").json()
+        assert reported["total"]["requests"] == 3
+        assert reported["total"]["latency_ms"]["p99"] is not None
+        assert sum(reported["series"]["requests"]) == 3
+        assert [group["name"] for group in reported["groups"]] == ["demo"]
+        assert reported["health"]["providers"][0]["name"] == "demo"
+        assert (reported["health"]["queue"], reported["health"]["store_down"]) == (0, False)
         assert visitor.get(f"{DASHBOARD}?provider=nobody").json()["total"]["requests"] == 0
         table = visitor.get(f"{DASHBOARD}?format=csv")
         assert table.headers["content-type"] == "text/csv; charset=utf-8"
         assert table.headers["content-disposition"].startswith("attachment")
 
 
-def test_breakers_cool_downs_and_losses_are_told():
+def test_breakers_cool_downs_and_losses_are_reported():
     with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "openai-chat") as gateway:
         health = gateway.process.gateway.health
 
@@ -173,12 +175,12 @@ def test_breakers_cool_downs_and_losses_are_told():
         visitor = Visitor(gateway)
         body = {"model": "m", "max_tokens": 5, "top_k": 4, "messages": [{"role": "user", "content": "x"}]}
         assert visitor.post("/v1/messages", body, x_wireglot_csrf=None).status == 200
-        told = visitor.get(DASHBOARD).json()
-        (mine,) = told["health"]["providers"]
+        reported = visitor.get(DASHBOARD).json()
+        (mine,) = reported["health"]["providers"]
         assert [(rest["model"], rest["account"]) for rest in mine["cooling"]] == [("m", "account-1")]
         assert [rest["account"] for rest in mine["rejected"]] == ["account-2"]
-        assert told["losses"][0]["requests"] == 1
-        assert told["health"]["losses"][0].keys() == {"feature", "grade", "requests"}
+        assert reported["losses"][0]["requests"] == 1
+        assert reported["health"]["losses"][0].keys() == {"feature", "grade", "requests"}
 
 
 @rows(
@@ -201,9 +203,9 @@ def open_visitor():
 
 
 def test_an_empty_dashboard_is_one_too(open_visitor):
-    told = open_visitor.get(f"{DASHBOARD}?from=7d").json()
-    assert told["total"]["latency_ms"] == {"p50": None, "p95": None, "p99": None}
-    assert set(told["series"]["requests"]) == {0}
+    reported = open_visitor.get(f"{DASHBOARD}?from=7d").json()
+    assert reported["total"]["latency_ms"] == {"p50": None, "p95": None, "p99": None}
+    assert set(reported["series"]["requests"]) == {0}
 
 
 def page_of(query: str) -> PageRequest:
@@ -247,13 +249,13 @@ wireglot_losses_total{feature="refusal",action="dropped"} 1.5e1
 """
 
 
-def test_the_condition_is_told_as_metrics_and_health_have_it():
+def test_the_condition_is_reported_as_metrics_and_health_have_it():
     health = Health()
 
     async def scrape() -> bytes:
         return SCRAPED
 
-    async def told():
+    async def reported():
         now = asyncio.get_running_loop().time()
         health.cool("mine", "spare", "m", now + 30)
         health.reject("mine", "main", now)
@@ -262,7 +264,7 @@ def test_the_condition_is_told_as_metrics_and_health_have_it():
         settings: Any = SimpleNamespace(providers={"mine": None, "calm": None})
         return await page._condition(settings)
 
-    condition = asyncio.run(told())
+    condition = asyncio.run(reported())
     mine, calm = condition["providers"]
     assert (mine["name"], mine["breakers"], mine["errors"]) == ("mine", ["mine/m"], {'odd "kind"\n': 4.0})
     assert [(each["model"], each["account"]) for each in mine["cooling"]] == [("m", "spare")]
@@ -330,9 +332,13 @@ def test_what_is_added_up_of_a_row_is_what_it_says():
 def test_a_configured_key_has_its_limits_in_money_and_in_tokens():
     limits = KeyQuotas(cost_per_day=2_500_000, tokens_per_day=7)
     key = ClientKey("ada", "0" * 64, models=("m",), expires=5_000, limits=limits)
-    told = configured_key(key, now=4.9)
-    assert (told["cost_per_day"], told["tokens_per_day"], told["cost_per_month"]) == (2.5, 7, None)
-    assert (told["name"], told["models"], told["state"]) == ("ada", ["m"], "active")
+    reported = configured_key(key, now=4.9)
+    assert (reported["cost_per_day"], reported["tokens_per_day"], reported["cost_per_month"]) == (
+        2.5,
+        7,
+        None,
+    )
+    assert (reported["name"], reported["models"], reported["state"]) == ("ada", ["m"], "active")
     assert configured_key(key, now=5.0)["state"] == "expired"
     assert configured_key(ClientKey("bob", "0" * 64), now=5.0)["state"] == "active"
     assert used_of("ada", {"ada": (3, 1_500_000)}, {"ada": (9, 4_500_000), "bob": (1, 1)}) == {

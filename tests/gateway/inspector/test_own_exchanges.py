@@ -60,7 +60,7 @@ def test_an_error_has_the_code_that_the_reference_promises(seen):
 
 
 @pytest.mark.parametrize("folder", ["inspector", "trace"])
-def test_every_code_that_is_written_down_is_told_as_it_is(folder):
+def test_every_code_that_is_written_down_is_reported_as_it_is(folder):
     """A kind of error has a usual code, which stood in place of those that nobody had listed."""
     codes = set()
     for file in sorted((Path(wireglot.gateway.__file__).parent / folder).glob("*.py")):

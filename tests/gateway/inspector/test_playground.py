@@ -39,12 +39,12 @@ def visitor():
 
 @rows("kind", FOLDERS)
 @rows("dialect", NAMES)
-def test_a_document_is_told_in_all_other_dialects(visitor, dialect, kind):
+def test_a_document_is_reported_in_all_other_dialects(visitor, dialect, kind):
     text = text_of(dialect, kind)
-    told = visitor.post(TRANSLATE, {"dialect": dialect, "kind": kind, "text": text}).json()
-    assert told["problem"] is None
-    assert set(told["dialects"]) == set(NAMES) - {dialect}
-    for name, there in told["dialects"].items():
+    reported = visitor.post(TRANSLATE, {"dialect": dialect, "kind": kind, "text": text}).json()
+    assert reported["problem"] is None
+    assert set(reported["dialects"]) == set(NAMES) - {dialect}
+    for name, there in reported["dialects"].items():
         assert "error" not in there, (name, there)
         if kind == "stream":
             stream = StreamTranslator(source=dialect, target=name)
@@ -69,12 +69,12 @@ def test_a_loss_of_a_stream_tells_the_line_of_the_event_that_brought_it(visitor)
     there = visitor.post(TRANSLATE, asked).json()["dialects"]
     lines = text.split("\n")
     for name in ("openai-chat", "openai-responses", "gemini"):
-        told = {loss["feature"]: lines[loss["line"] - 1] for loss in there[name]["losses"]}
+        reported = {loss["feature"]: lines[loss["line"] - 1] for loss in there[name]["losses"]}
         moved = {"content.position"} if name == "openai-chat" else set()
-        assert told.keys() == {"foreign_part", "foreign_event"} | moved
-        assert told["foreign_event"].startswith('data: {"type":"x_progress"')
+        assert reported.keys() == {"foreign_part", "foreign_event"} | moved
+        assert reported["foreign_event"].startswith('data: {"type":"x_progress"')
         # What it is, is known when it ends.
-        assert told["foreign_part"] == 'data: {"type":"content_block_stop","index":1}'
+        assert reported["foreign_part"] == 'data: {"type":"content_block_stop","index":1}'
 
 
 def test_lines_are_counted_as_editors_count_them(visitor):
@@ -112,8 +112,8 @@ def test_the_request_brings_back_what_an_answer_does_not_say(visitor):
         "text": text_of("openai-chat", "answer"),
         "request": json.dumps(request),
     }
-    told = visitor.post(TRANSLATE, asked).json()
-    assert "error" not in told["dialects"]["anthropic"]
+    reported = visitor.post(TRANSLATE, asked).json()
+    assert "error" not in reported["dialects"]["anthropic"]
 
 
 PROBLEMS = [
@@ -139,13 +139,13 @@ PROBLEMS = [
 
 
 @rows(("kind", "text", "line", "column", "pointer"), PROBLEMS)
-def test_what_is_wrong_is_told_with_its_place(visitor, kind, text, line, column, pointer):
+def test_what_is_wrong_is_reported_with_its_place(visitor, kind, text, line, column, pointer):
     answer = visitor.post(TRANSLATE, {"dialect": "anthropic", "kind": kind, "text": text})
     assert answer.status == 200
-    told = answer.json()
-    problem = told["problem"]
+    reported = answer.json()
+    problem = reported["problem"]
     assert problem["message"]
-    assert told["dialects"] == {}
+    assert reported["dialects"] == {}
     assert problem.get("line") == line
     if column is not None:
         assert problem["column"] == column
@@ -188,7 +188,7 @@ def test_half_a_letter_does_no_harm(visitor):
     assert visitor.post(TRANSLATE, raw).json()["problem"] is not None
 
 
-def test_many_large_documents_at_once_are_answered_or_told_to_come_back(visitor):
+def test_many_large_documents_at_once_are_answered_or_asked_to_come_back(visitor):
     turns = [
         {"role": ("user", "assistant")[number % 2], "content": f"turn {number}"} for number in range(1001)
     ]
@@ -209,9 +209,9 @@ def test_every_fixture_can_be_played_with():
         for kind, folder in FOLDERS.items():
             for path in sorted((FIXTURES / dialect / folder).iterdir()):
                 text = path.read_text(encoding="utf-8")
-                told = translated(asked_of({"dialect": dialect, "kind": kind, "text": text}, 1 << 20))
-                assert told["problem"] is None, path
-                for name, there in told["dialects"].items():
+                reported = translated(asked_of({"dialect": dialect, "kind": kind, "text": text}, 1 << 20))
+                assert reported["problem"] is None, path
+                for name, there in reported["dialects"].items():
                     if kind != "stream" and "error" not in there:
                         assert isinstance(decode(there["text"]), dict), (path, name)
 
@@ -224,7 +224,7 @@ def test_every_fixture_can_be_played_with():
         ("hello", "expected server-sent events: lines that begin with data:"),
     ],
 )
-def test_what_is_no_stream_is_told(text, message):
-    told = translated(asked_of({"dialect": "openai-chat", "kind": "stream", "text": text}, 1 << 20))
-    assert told["problem"]["message"] == message
-    assert told["dialects"] == {}
+def test_what_is_no_stream_is_reported(text, message):
+    reported = translated(asked_of({"dialect": "openai-chat", "kind": "stream", "text": text}, 1 << 20))
+    assert reported["problem"]["message"] == message
+    assert reported["dialects"] == {}

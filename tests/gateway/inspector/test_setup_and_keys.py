@@ -39,28 +39,28 @@ def admin():
 
 
 def test_a_fresh_start_says_what_is_on_and_why_the_rest_is_not(fresh):
-    told = fresh.get(SETUP).json()
-    assert told["base_url"] == fresh.origin
-    assert (told["demo"], told["needs_key"], told["models"][0]) == (True, False, "demo")
-    on = {each["name"] for each in told["providers"] if each["on"]}
+    reported = fresh.get(SETUP).json()
+    assert reported["base_url"] == fresh.origin
+    assert (reported["demo"], reported["needs_key"], reported["models"][0]) == (True, False, "demo")
+    on = {each["name"] for each in reported["providers"] if each["on"]}
     assert on == {"demo"}
-    off = {each["name"]: each for each in told["providers"] if not each["on"]}
-    assert told.keys() == {
+    off = {each["name"]: each for each in reported["providers"] if not each["on"]}
+    assert reported.keys() == {
         "base_url", "version", "needs_key", "demo", "models", "model_count", "clients", "config", "providers", "rules",
     }  # fmt: skip
-    assert told["model_count"] == len(told["models"]) > 0
-    (demo,) = (each for each in told["providers"] if each["on"])
+    assert reported["model_count"] == len(reported["models"]) > 0
+    (demo,) = (each for each in reported["providers"] if each["on"])
     assert demo.keys() == {"name", "title", "on", "why", "dialects", "host", "models"}
     assert off["kimi"].keys() == {"name", "title", "on", "why", "variables", "dialects"}
     assert off["kimi"]["variables"][0] == "MOONSHOT_API_KEY"
     assert "MOONSHOT_API_KEY" in off["kimi"]["why"]
-    assert all(each["why"] for each in told["providers"])
+    assert all(each["why"] for each in reported["providers"])
 
 
 def test_what_is_copied_leads_here(fresh):
-    told = fresh.get(SETUP).json()
-    assert {each["name"] for each in told["clients"]} == {each.name for each in CLIENTS}
-    for client in told["clients"]:
+    reported = fresh.get(SETUP).json()
+    assert {each["name"] for each in reported["clients"]} == {each.name for each in CLIENTS}
+    for client in reported["clients"]:
         assert fresh.origin in client["text"], client
         assert not re.search(r"\{(url|key|model)\}", client["text"])
         assert (Path(__file__).parents[3] / client["page"]).is_file()
@@ -68,8 +68,8 @@ def test_what_is_copied_leads_here(fresh):
 
 def test_what_is_copied_is_valid_in_its_language(fresh):
     """Shell commands, a file of settings, programs: each begins with what its kind says."""
-    told = fresh.get(SETUP).json()["clients"]
-    assert {each["name"]: (each["title"], each["kind"], each["run"]) for each in told} == {
+    reported = fresh.get(SETUP).json()["clients"]
+    assert {each["name"]: (each["title"], each["kind"], each["run"]) for each in reported} == {
         "claude-code": ("Claude Code", "sh", "wireglot run claude"),
         "codex": ("Codex", "toml", "wireglot run codex"),
         "gemini-cli": ("Gemini CLI", "sh", "wireglot run gemini"),
@@ -79,7 +79,7 @@ def test_what_is_copied_is_valid_in_its_language(fresh):
         "curl": ("curl", "sh", ""),
         "any": ("Any program made with a vendor's SDK", "sh", "wireglot run -- PROGRAM"),
     }
-    for each in told:
+    for each in reported:
         match each["kind"]:
             case "toml":
                 assert tomllib.loads(each["text"])["model"] == "demo"
@@ -90,23 +90,23 @@ def test_what_is_copied_is_valid_in_its_language(fresh):
                 assert shlex.split(each["text"])[0] in ("export", "curl")
 
 
-def test_a_visitor_with_a_key_is_told_where_it_goes():
+def test_a_visitor_with_a_key_is_shown_where_it_goes():
     with configured(f'admin_secret = "{ADMIN}"', keys_table(filed=KEY)) as gateway:
         visitor = Visitor(gateway)
         visitor.sign_in(KEY)
-        told = visitor.get(SETUP).json()
-        assert told["needs_key"] is True
-        assert not told.keys() & {"config", "providers", "rules"}, "for who runs the gateway"
-        assert all("YOUR_KEY" in each["text"] for each in told["clients"])
+        reported = visitor.get(SETUP).json()
+        assert reported["needs_key"] is True
+        assert not reported.keys() & {"config", "providers", "rules"}, "for who runs the gateway"
+        assert all("YOUR_KEY" in each["text"] for each in reported["clients"])
 
 
-def test_the_rules_and_the_providers_that_are_off_are_told_in_order(fresh):
+def test_the_rules_and_the_providers_that_are_off_are_reported_in_order(fresh):
     with LiveGateway('[providers.kimi]\napi_key = "x"\n[models]\n"m*" = ["kimi/a", "kimi/*"]\n') as gateway:
         visitor = Visitor(gateway)
         visitor.look()
-        told = visitor.get(SETUP).json()
-        assert told["rules"] == [{"match": "m*", "to": ["kimi/a", "kimi/*"]}]
-        (kimi,) = (each for each in told["providers"] if each["name"] == "kimi")
+        reported = visitor.get(SETUP).json()
+        assert reported["rules"] == [{"match": "m*", "to": ["kimi/a", "kimi/*"]}]
+        (kimi,) = (each for each in reported["providers"] if each["name"] == "kimi")
         assert (kimi["host"], kimi["models"] > 0) == ("api.moonshot.ai", True)
     listed = [each for each in fresh.get(SETUP).json()["providers"] if not each["on"]]
     off = {each["name"]: each["why"] for each in listed}
@@ -127,7 +127,7 @@ def test_a_host_that_would_do_something_in_a_shell_is_not_copied(fresh):
         assert answer.status in (400, 403) or "http://127.0.0.1:0" in answer.json()["base_url"], answer.body
 
 
-def test_no_secret_is_told():
+def test_no_secret_is_reported():
     toml = f'[providers.kimi]\napi_key = "{PROVIDER_KEY}"\n[server]\nadmin_secret = "{ADMIN}"\n'
     with LiveGateway(toml) as gateway:
         visitor = Visitor(gateway)
@@ -141,20 +141,20 @@ def test_no_secret_is_told():
 
 
 def test_the_demo_model_answers(fresh):
-    told = fresh.post(ASK, {}).json()
-    assert (told["status"], told["model"]) == (200, "demo/demo")
-    assert told["id"].startswith("req_")
-    row = fresh.get(f"/inspector/api/exchanges/{told['id']}").json()["row"]
+    reported = fresh.post(ASK, {}).json()
+    assert (reported["status"], reported["model"]) == (200, "demo/demo")
+    assert reported["id"].startswith("req_")
+    row = fresh.get(f"/inspector/api/exchanges/{reported['id']}").json()["row"]
     assert (row["agent"], row["client"], row["stream"]) == ("wireglot-inspector", "wireglot-inspector", True)
     assert row["path"] == "/v1/chat/completions"
     other = fresh.post(ASK, {"model": "demo/demo-gemini", "text": "Hello", "stream": False}).json()
     assert other["status"] == 200
 
 
-def test_a_question_that_fails_is_told_with_its_id(fresh):
-    told = fresh.post(ASK, {"model": "nothing-like-it", "text": "x"}).json()
-    assert told["status"] == 404
-    assert "nothing-like-it" in told["error"]["message"]
+def test_a_question_that_fails_is_reported_with_its_id(fresh):
+    reported = fresh.post(ASK, {"model": "nothing-like-it", "text": "x"}).json()
+    assert reported["status"] == 404
+    assert "nothing-like-it" in reported["error"]["message"]
 
 
 @rows(
@@ -197,7 +197,7 @@ def test_keys_are_made_changed_and_revoked(admin):
     assert made.headers["cache-control"] == "no-store"
     secret = made.json()["key"]
     listed = {key["name"]: key for key in admin.get(KEYS).json()["data"]}
-    assert secret not in json.dumps(listed), "told once"
+    assert secret not in json.dumps(listed), "reported once"
     assert (listed["team"]["tokens_per_day"], listed["team"]["cost_per_month"]) == (1000, 2.5)
     assert (listed["team"]["stored"], listed["filed"]["stored"]) == (True, False)
     changed = admin.ask("PATCH", f"{KEYS}/team", {"tokens_per_day": None, "requests_per_minute": 5}).json()

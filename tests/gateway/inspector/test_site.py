@@ -98,7 +98,7 @@ def test_files_have_their_types_and_are_known_by_their_hash(gateway):
     assert visitor.get("/inspector/assets/page.js", if_none_match='"other"').status == 200
 
 
-def test_files_are_compressed_for_whoever_can_read_it(gateway, built):
+def test_files_are_compressed_for_anyone_who_can_read_it(gateway, built):
     visitor = Visitor(gateway)
     path = "/inspector/assets/page.js"
     plain = visitor.get(path)

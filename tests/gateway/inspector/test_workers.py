@@ -35,14 +35,14 @@ def test_a_session_of_one_worker_is_one_of_all(tmp_path):
         assert {visitor.get("/inspector/api/setup").status for _ in range(24)} == {200}
         asked = [visitor.post("/inspector/api/ask", {}).json()["status"] for _ in range(12)]
         assert asked == [200] * 12, "and so does its token"
-        told = wait_until(
+        reported = wait_until(
             lambda: (
-                told
-                if (told := visitor.get("/inspector/api/dashboard").json())["total"]["requests"] == 12
+                reported
+                if (reported := visitor.get("/inspector/api/dashboard").json())["total"]["requests"] == 12
                 else None
             )
         )
-        assert told["health"]["in_flight"] == 0
+        assert reported["health"]["in_flight"] == 0
         assert visitor.look()["workers"] == 2
         assert visitor.ask("DELETE", "/inspector/api/session").status == 200
         wait_until(

@@ -433,8 +433,8 @@ def test_the_same_sign_in_opens_the_inspector(running: LiveGateway, provider: Id
     assert (back.status, back.headers["location"]) == (303, "/inspector")
     visitor = Visitor(running)
     visitor.cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-    told = visitor.look()
-    assert (told["access"], told["key"]) == ("key", "ada@example.com")
+    reported = visitor.look()
+    assert (reported["access"], reported["key"]) == ("key", "ada@example.com")
     assert visitor.get("/inspector/api/keys").status == 403
     gone = Visitor(running).ask("DELETE", "/v1/admin/keys/ada@example.com", authorization=f"Bearer {ADMIN}")
     assert gone.status == 200

@@ -34,10 +34,10 @@ def record(**fields) -> Record:
 
 
 def line(lines, made: Record) -> dict:
-    told = lines.request(made)
-    assert told.endswith(b"\n")
-    assert told.count(b"\n") == 1
-    return dict(json.loads(told))
+    reported = lines.request(made)
+    assert reported.endswith(b"\n")
+    assert reported.count(b"\n") == 1
+    return dict(json.loads(reported))
 
 
 def test_a_request_is_one_json_line():
@@ -48,7 +48,7 @@ def test_a_request_is_one_json_line():
         "stream": True, "status": 200, "outcome": "ok", "stop": "tool_calls",
         "tokens": {"input": 11, "output": 20, "cache_read": 5, "cache_write": 7, "reasoning": 7},
         "ms": 1500.0, "first_byte_ms": 250.0, "attempts": 1, "losses": ["thinking.budget", "cache_marker"],
-        "loss_details": [{**_loss("thinking.budget").told(), "count": 2}, _loss("cache_marker").told()],
+        "loss_details": [{**_loss("thinking.budget").as_dict(), "count": 2}, _loss("cache_marker").as_dict()],
     }  # fmt: skip
 
 
@@ -57,13 +57,13 @@ def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime):
     lines = JsonLines(Redactor(), clock)
     for tenths in range(1, 300):
         passed = uptime + tenths / 10_000
-        told = line(lines, record(started=uptime, first_byte=passed, finished=passed))
-        assert (told["ms"], told["first_byte_ms"]) == (tenths / 10, tenths / 10)
+        reported = line(lines, record(started=uptime, first_byte=passed, finished=passed))
+        assert (reported["ms"], reported["first_byte_ms"]) == (tenths / 10, tenths / 10)
 
 
-def test_a_point_in_time_is_not_told_before_it_has_come():
-    told = line(JsonLines(Redactor(), lambda: NOON + 0.7499), record())
-    assert told["ts"] == "2026-01-01T12:00:00.999Z"
+def test_a_point_in_time_is_not_reported_before_it_has_come():
+    reported = line(JsonLines(Redactor(), lambda: NOON + 0.7499), record())
+    assert reported["ts"] == "2026-01-01T12:00:00.999Z"
 
 
 def _loss(feature) -> Loss:
@@ -79,9 +79,9 @@ def test_what_lines_have_in_common_is_taken_from_none_that_differs():
     }  # fmt: skip
     made = [record(), *(record(**{name: value}) for name, value in others.items()), record()]
     lines = JsonLines(Redactor(), clock)
-    told = [lines.request(each) for each in made]
-    assert told == [JsonLines(Redactor(), clock).request(each) for each in made]
-    assert len(set(told)) == len(made) - 1
+    reported = [lines.request(each) for each in made]
+    assert reported == [JsonLines(Redactor(), clock).request(each) for each in made]
+    assert len(set(reported)) == len(made) - 1
     assert lines.request(record(model="m" * 10_000)) == JsonLines(Redactor(), clock).request(
         record(model="m" * 10_000)
     )
@@ -95,29 +95,29 @@ def test_a_failure_is_a_line_too_and_says_more():
         error_kind="overloaded", error_code="server_is_overloaded", error_message="try later", path="/v1/messages",
         agent="curl/8", account="ab12", upstream_request_id="up_9", notes=["breaker open"],
     )  # fmt: skip
-    told = line(JsonLines(Redactor(), clock), made)
-    assert told["level"] == "error"
-    assert told["error"] == {"kind": "overloaded", "code": "server_is_overloaded", "message": "try later"}
-    assert told["fallbacks"] == ["openai/gpt-5"]
-    assert told["notes"] == ["breaker open"]
-    assert (told["path"], told["agent"], told["account"], told["upstream_id"]) == (
+    reported = line(JsonLines(Redactor(), clock), made)
+    assert reported["level"] == "error"
+    assert reported["error"] == {"kind": "overloaded", "code": "server_is_overloaded", "message": "try later"}
+    assert reported["fallbacks"] == ["openai/gpt-5"]
+    assert reported["notes"] == ["breaker open"]
+    assert (reported["path"], reported["agent"], reported["account"], reported["upstream_id"]) == (
         "/v1/messages",
         "curl/8",
         "ab12",
         "up_9",
     )
-    assert "tokens" not in told
-    assert "first_byte_ms" not in told
+    assert "tokens" not in reported
+    assert "first_byte_ms" not in reported
 
 
 def test_a_request_refused_before_it_was_routed_has_no_route():
-    told = line(
+    reported = line(
         JsonLines(Redactor(), clock),
         Record("req_2", 1.0, finished=1.0, status=404, outcome="error", path="/x"),
     )
-    assert "route" not in told
-    assert "key" not in told
-    assert (told["level"], told["path"], told["ms"]) == ("warn", "/x", 0.0)
+    assert "route" not in reported
+    assert "key" not in reported
+    assert (reported["level"], reported["path"], reported["ms"]) == ("warn", "/x", 0.0)
 
 
 @rows(
@@ -155,19 +155,19 @@ def everywhere(text: str) -> Record:
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
 def test_no_one_forges_a_line_or_drives_the_terminal(style):
     lines = style(Redactor(), clock)
-    for told in (
+    for reported in (
         lines.request(everywhere(EVIL)),
         lines.note("warn", "reload", {"why": EVIL, "all": [EVIL, {EVIL: EVIL}]}),
     ):
-        text = told.decode()
+        text = reported.decode()
         assert text.endswith("\n")
         assert text[:-1].isprintable()
         assert "\\x1b" in text
 
 
 def test_an_escape_stays_one_after_the_json_is_read():
-    told = line(JsonLines(Redactor(), clock), record(model=EVIL))
-    assert told["model"].isprintable()
+    reported = line(JsonLines(Redactor(), clock), record(model=EVIL))
+    assert reported["model"].isprintable()
 
 
 @rows("style", STYLES.values(), ids=STYLES)
@@ -181,36 +181,36 @@ def test_a_secret_in_any_field_is_scrubbed(style, field, status):
         status=status,
         outcome="ok" if status == 200 else "error",
     )
-    told = style(Redactor([SECRET]), clock).request(made)
-    assert SECRET[:12].encode() not in told
+    reported = style(Redactor([SECRET]), clock).request(made)
+    assert SECRET[:12].encode() not in reported
 
 
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
 def test_a_secret_in_a_note_is_scrubbed(style):
-    told = style(Redactor([SECRET]), clock).note(
+    reported = style(Redactor([SECRET]), clock).note(
         "error", "config", {"path": SECRET, SECRET: 1, "deep": {"list": [SECRET]}, "odd": ValueError(SECRET)}
     )
-    assert SECRET[:12].encode() not in told
+    assert SECRET[:12].encode() not in reported
 
 
 @pytest.mark.parametrize(("field", "limit"), [("model", 128), ("path", 512), ("agent", 256)])
 def test_long_fields_are_cut(field, limit):
-    told = line(
+    reported = line(
         JsonLines(Redactor(), clock), record(**{field: "m" * 10_000_000}, status=400, outcome="error")
     )
-    assert len(told[field]) == limit
-    assert told[field].endswith("…")
+    assert len(reported[field]) == limit
+    assert reported[field].endswith("…")
 
 
 def test_a_name_remembered_under_one_limit_is_cut_under_another():
     name = "n" * 200
-    told = line(JsonLines(Redactor(), clock), record(caller=name, model=name))
-    assert (len(told["key"]), len(told["model"])) == (200, 128)
+    reported = line(JsonLines(Redactor(), clock), record(caller=name, model=name))
+    assert (len(reported["key"]), len(reported["model"])) == (200, 128)
 
 
 def test_a_secret_across_the_cut_is_scrubbed():
-    told = JsonLines(Redactor([SECRET]), clock).request(record(model="m" * 120 + SECRET))
-    assert SECRET[:8].encode() not in told
+    reported = JsonLines(Redactor([SECRET]), clock).request(record(model="m" * 120 + SECRET))
+    assert SECRET[:8].encode() not in reported
 
 
 def test_half_a_character_does_not_break_a_line():
@@ -219,12 +219,12 @@ def test_half_a_character_does_not_break_a_line():
 
 
 def test_a_note_keeps_its_own_names_apart_from_those_of_the_line():
-    told = json.loads(
+    reported = json.loads(
         JsonLines(Redactor(), clock).note(
             "info", "start", {"port": 8484, "level": "x", "tls": False, "none": None}
         )
     )
-    assert told == {
+    assert reported == {
         "ts": "2026-01-01T12:00:00.250Z",
         "level": "info",
         "event": "start",
@@ -246,7 +246,7 @@ def test_pretty_tells_the_same_to_a_person():
         losses=[_loss("tool.name")],
         notes=["slow"],
     )
-    told = PrettyLines(Redactor(), clock).request(made).decode()
+    reported = PrettyLines(Redactor(), clock).request(made).decode()
     for part in (
         "502",
         "anthropic",
@@ -263,7 +263,7 @@ def test_pretty_tells_the_same_to_a_person():
         "server: bad gateway",
         "slow",
     ):
-        assert part in told
+        assert part in reported
 
 
 def test_pretty_lines_up():
@@ -283,8 +283,8 @@ def narrow(columns: int = 80) -> PrettyLines:
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_a_line_fits_a_terminal_that_is_narrow(columns):
     """[M9] Lines of 140 columns made two of every request."""
-    told = narrow(columns).request(record(model="a-model-with-quite-a-long-name" * 3)).decode()
-    (line,) = told.splitlines()
+    reported = narrow(columns).request(record(model="a-model-with-quite-a-long-name" * 3)).decode()
+    (line,) = reported.splitlines()
     assert len(line) <= columns
     assert "…" in line
     for part in ("200", "23 -> 27", "1500 ms"):
@@ -303,23 +303,23 @@ def test_many_losses_go_on_in_the_next_line_of_a_narrow_terminal():
     names = [f"tool.schema_{number}" for number in range(12)]
     made = record(losses=[_loss(name) for name in names], notes=["slow"])
     lines = PrettyLines(Redactor(), clock, colour=True, columns=lambda: 80)
-    told = re.sub(r"\x1b\[\d+m", "", lines.request(made).decode())
-    assert all(len(line) <= 80 for line in told.splitlines())
-    said = " ".join(line.strip() for line in told.splitlines()[1:])
+    reported = re.sub(r"\x1b\[\d+m", "", lines.request(made).decode())
+    assert all(len(line) <= 80 for line in reported.splitlines())
+    said = " ".join(line.strip() for line in reported.splitlines()[1:])
     assert said == f"losses {', '.join(names)} slow"
 
 
-def test_what_is_told_of_the_process_goes_on_in_the_next_line():
-    told = narrow().note("info", "note", {"text": "a sentence of a few words " * 6}).decode()
-    assert len(told.splitlines()) == 3
-    assert all(len(line) <= 80 for line in told.splitlines())
-    assert "text=" not in told
+def test_what_is_reported_about_the_process_goes_on_in_the_next_line():
+    reported = narrow().note("info", "note", {"text": "a sentence of a few words " * 6}).decode()
+    assert len(reported.splitlines()) == 3
+    assert all(len(line) <= 80 for line in reported.splitlines())
+    assert "text=" not in reported
 
 
 def test_colour_is_only_around_our_own_words():
-    told = PrettyLines(Redactor(), clock, colour=True).request(record(model=EVIL)).decode()
-    assert "\x1b[32m200\x1b[0m" in told
-    assert re.sub(r"\x1b\[\d+m", "", told)[:-1].isprintable()
+    reported = PrettyLines(Redactor(), clock, colour=True).request(record(model=EVIL)).decode()
+    assert "\x1b[32m200\x1b[0m" in reported
+    assert re.sub(r"\x1b\[\d+m", "", reported)[:-1].isprintable()
 
 
 def test_colour_needs_a_terminal_that_wants_it(monkeypatch):
@@ -343,16 +343,16 @@ def test_colour_needs_a_terminal_that_wants_it(monkeypatch):
     os.close(write)
 
 
-def test_losses_are_told_whole_the_worst_first_and_no_more_than_a_line_bears():
+def test_losses_are_reported_whole_the_worst_first_and_no_more_than_a_line_bears():
     """[X25]"""
     many = [Loss(f"$.m{n // 2}[{n % 2}]", "reasoning.text", "dropped") for n in range(80)]  # 40 of two each
     serious = Loss("$.tools[1]", "hosted_tool", "dropped", "web_search")
-    told = line(JsonLines(Redactor(), clock), record(losses=[*many, serious]))
-    assert told["losses"] == ["hosted_tool", "reasoning.text"]
-    assert told["loss_details"][0] == serious.told()
-    assert len(told["loss_details"]) == MAX_LOSSES
-    assert told["loss_details"][1] == {**many[0].told(), "path": "$.m0[*]", "count": 2}
-    assert told["losses_untold"] == 2 * (41 - MAX_LOSSES)
+    reported = line(JsonLines(Redactor(), clock), record(losses=[*many, serious]))
+    assert reported["losses"] == ["hosted_tool", "reasoning.text"]
+    assert reported["loss_details"][0] == serious.as_dict()
+    assert len(reported["loss_details"]) == MAX_LOSSES
+    assert reported["loss_details"][1] == {**many[0].as_dict(), "path": "$.m0[*]", "count": 2}
+    assert reported["losses_unreported"] == reported["losses_untold"] == 2 * (41 - MAX_LOSSES)
 
 
 def test_a_loss_forges_nothing():

@@ -1,4 +1,4 @@
-"""Every secret that a configuration holds is known to whoever scrubs."""
+"""Every secret that a configuration holds is known to the one that scrubs."""
 
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Credential, Provider, Secret, ServerSettings, Settings, StoreSettings
@@ -26,10 +26,10 @@ def test_every_secret_of_a_configuration_is_known():
         "credential-value-1", "credential-value-2", "Bearer header-token-value", "header-token-value",
         "proxy-password", "sealing-secret-value",
     }  # fmt: skip
-    told = Redactor(secrets_of(settings), settings.providers).text(
+    reported = Redactor(secrets_of(settings), settings.providers).text(
         "a public title; credential-value-2; proxy-password; sealing-secret-value"
     )
-    assert told == "a public title; [redacted]; [redacted]; [redacted]"
+    assert reported == "a public title; [redacted]; [redacted]; [redacted]"
 
 
 def test_a_header_that_looks_drawn_by_chance_is_a_secret_whatever_its_name():

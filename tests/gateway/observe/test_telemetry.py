@@ -72,7 +72,7 @@ class Bench:
         ]
 
 
-def told(span: ReadableSpan) -> dict:
+def reported(span: ReadableSpan) -> dict:
     return dict(span.attributes or {})
 
 
@@ -89,7 +89,7 @@ def test_a_request_is_a_client_span_by_the_conventions():
         StatusCode.UNSET,
     )
     assert (span.start_time, span.end_time) == (NOW - 1_500_000_000, NOW)
-    assert told(span) == {
+    assert reported(span) == {
         "gen_ai.operation.name": "chat", "gen_ai.provider.name": "moonshot_ai", "gen_ai.request.model": "kimi-k3",
         "gen_ai.request.stream": True, "gen_ai.response.model": "kimi-k3-0711",
         "gen_ai.response.finish_reasons": ("tool_calls",), "gen_ai.response.time_to_first_chunk": 0.25,
@@ -104,7 +104,9 @@ def test_a_request_is_a_client_span_by_the_conventions():
 
 def test_a_span_says_what_the_request_is_for_and_which_agent_sends_it():
     span = Bench().finish(facts=RequestFacts("subagent", "workflow", "Explore", "a2", "a1"))
-    assert {name: value for name, value in told(span).items() if "agent" in name or "purpose" in name} == {
+    assert {
+        name: value for name, value in reported(span).items() if "agent" in name or "purpose" in name
+    } == {
         "wireglot.purpose": "subagent",
         "gen_ai.agent.name": "Explore",
         "gen_ai.agent.id": "a2",
@@ -134,14 +136,14 @@ def test_an_error_has_a_type_and_tells_no_text():
         usage=None,
     )
     assert span.status.status_code is StatusCode.ERROR
-    assert told(span)["error.type"] == "overloaded"
+    assert reported(span)["error.type"] == "overloaded"
     assert "hello" not in span.to_json()
 
 
 def test_a_client_that_left_is_no_error_of_ours():
     span = Bench().finish(outcome="client_abort")
     assert span.status.status_code is StatusCode.UNSET
-    assert told(span)["error.type"] == "client_abort"
+    assert reported(span)["error.type"] == "client_abort"
 
 
 def test_a_secret_in_a_name_is_scrubbed():
@@ -162,12 +164,12 @@ def test_a_secret_in_a_name_is_scrubbed():
     ],
 )
 def test_providers_and_operations_have_the_conventions_names(provider, dialect, name, operation):
-    attributes = told(Bench().finish(provider=provider, upstream_dialect=dialect))
+    attributes = reported(Bench().finish(provider=provider, upstream_dialect=dialect))
     assert (attributes["gen_ai.provider.name"], attributes["gen_ai.operation.name"]) == (name, operation)
 
 
-def test_a_port_of_its_own_is_told():
-    attributes = told(Bench().finish(upstream_url="http://user:pw@127.0.0.1:9001/v1?key=1"))
+def test_a_port_of_its_own_is_reported():
+    attributes = reported(Bench().finish(upstream_url="http://user:pw@127.0.0.1:9001/v1?key=1"))
     assert (attributes["server.address"], attributes["server.port"]) == ("127.0.0.1", 9001)
 
 
@@ -177,7 +179,7 @@ def test_listings_and_probes_are_not_traced():
     bench.finish(operation="models")
     bench.finish(operation="health")
     assert bench.spans == 1
-    assert told(bench.finish(operation="count"))["gen_ai.operation.name"] == "count_tokens"
+    assert reported(bench.finish(operation="count"))["gen_ai.operation.name"] == "count_tokens"
 
 
 def test_tokens_and_times_are_measured():

@@ -102,7 +102,7 @@ def test_a_scrape_of_one_worker_tells_of_all(directory):
     assert os.listdir(directory) == []
 
 
-def test_a_worker_that_died_is_left_out_and_told_and_its_successor_takes_its_place(directory):
+def test_a_worker_that_died_is_left_out_and_reported_and_its_successor_takes_its_place(directory):
     async def scrape() -> tuple[bytes, bytes]:
         alive, dead = Siblings(directory, 0, worker(1).render), Siblings(directory, 1, worker(10).render)
         await alive.start()

@@ -96,7 +96,7 @@ def test_gemini_asks_with_contents_or_with_a_whole_request_inside(name):
     assert (whole.model, len(whole.tools)) == ("g", 1)
 
 
-def test_a_fault_inside_a_whole_request_is_told_with_its_place():
+def test_a_fault_inside_a_whole_request_is_reported_with_its_place():
     with pytest.raises(ClientFault) as fault:
         _counts("gemini").parse_request({"generateContentRequest": {"contents": 5}}, CONTEXT)
     assert fault.value.path == "$.generateContentRequest.contents"

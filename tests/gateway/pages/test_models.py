@@ -71,7 +71,7 @@ def _leads(name: str) -> tuple[str, str]:
     return target.provider.name, target.model
 
 
-def _told(model: ListedModel) -> dict[str, Any]:
+def _reported(model: ListedModel) -> dict[str, Any]:
     return surface("anthropic").models.render_model(model)
 
 
@@ -94,7 +94,7 @@ def test_rules_come_first_then_each_provider_by_bare_and_qualified_name():
     ]
 
 
-def test_every_name_is_told_with_the_route_it_takes():
+def test_every_name_is_reported_with_the_route_it_takes():
     assert _leads("fast") == (BY_ID["fast"].provider, "effortful") == ("beta", "effortful")
     assert _leads("shared") == (BY_ID["shared"].provider, "shared") == ("alpha", "shared")
     assert _leads("claude-budget") == (BY_ID["claude-budget"].provider, "budget") == ("beta", "budget")
@@ -193,7 +193,7 @@ def test_anthropics_sdk_pages_backwards(claude):
     assert not before.has_more
 
 
-def test_anthropics_list_holds_twenty_unless_told_otherwise():
+def test_anthropics_list_holds_twenty_unless_configured_otherwise():
     many = tuple(ListedModel(f"m{n}", "p") for n in range(30))
     page = models.render_list(surface("anthropic"), many)
     assert (len(page["data"]), page["has_more"], page["first_id"], page["last_id"]) == (20, True, "m0", "m19")
@@ -215,16 +215,16 @@ def test_anthropics_sdk_reads_figures_and_capabilities(claude):
 
 
 def test_capabilities_follow_the_limits():
-    budget = _told(BY_ID["alpha/claude-budget"])["capabilities"]
+    budget = _reported(BY_ID["alpha/claude-budget"])["capabilities"]
     assert budget["thinking"]["types"]["enabled"] == {"supported": True}
     assert budget["thinking"]["types"]["adaptive"] == {"supported": False}
     assert budget["effort"]["supported"] is False
     assert (budget["image_input"]["supported"], budget["pdf_input"]["supported"]) == (True, False)
-    plain = _told(BY_ID["alpha/claude-plain"])
+    plain = _reported(BY_ID["alpha/claude-plain"])
     assert plain["max_tokens"] == 4096
     assert plain["capabilities"]["thinking"]["supported"] is False
     assert plain["capabilities"]["structured_outputs"]["supported"] is False
-    other = _told(BY_ID["beta/effortful"])["capabilities"]
+    other = _reported(BY_ID["beta/effortful"])["capabilities"]
     assert other["thinking"]["types"]["adaptive"]["supported"]
     assert not other["thinking"]["types"]["disabled"]["supported"]
     assert [level for level in ("low", "medium", "high", "max") if other["effort"][level]["supported"]] == [

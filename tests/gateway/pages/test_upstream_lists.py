@@ -119,7 +119,7 @@ def test_a_catalogued_server_without_names_is_asked_and_a_vendor_is_not() -> Non
 
 
 def test_a_server_that_is_away_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[L10] The others are told at once, what comes late is for the next page, and the log says who was away."""
+    """[L10] The others are reported at once, what comes late is for the next page, and the log says who was away."""
     monkeypatch.setattr(models, "WAIT_SECONDS", 0.05)
     gate = threading.Event()
 
@@ -150,7 +150,7 @@ def test_a_list_is_asked_for_again_when_it_is_old_and_kept_while_its_server_fail
         upstream.otherwise = Behaviour(error=500)
         listed(gateway)
         upstream.wait_for(2)
-        assert "mine/qwen3:8b" in ids(listed(gateway)[1]), "what it told before holds for a while"
+        assert "mine/qwen3:8b" in ids(listed(gateway)[1]), "what it reported before holds for a while"
         monkeypatch.setattr(models, "KEPT_SECONDS", -1.0)
         assert ids(listed(gateway)[1]) == []
         monkeypatch.undo()

@@ -57,15 +57,15 @@ def test_a_key_without_quota_rests_and_another_is_used_at_once() -> None:
     assert then("quota") == After(None, rest=60.0)
 
 
-def test_a_key_over_its_rate_rests_for_as_long_as_it_was_told() -> None:
+def test_a_key_over_its_rate_rests_for_as_long_as_it_was_asked_to() -> None:
     assert then("rate", wait=3.0, others=True) == After(0.0, rest=3.0)
     alone = then("rate", wait=3.0)
     assert (alone.rest, alone.wait is not None and alone.wait >= 3.0) == (3.0, True)
     assert then("rate").rest == 1.0
 
 
-def test_a_key_is_refused_locally_no_longer_than_its_clients_are_told_to_wait() -> None:
-    """[L9] `retry-after: 3600` is told as 120 s: whoever comes back then must find the key in use again."""
+def test_a_key_is_refused_locally_no_longer_than_its_clients_are_asked_to_wait() -> None:
+    """[L9] `retry-after: 3600` is reported as 120 s: anyone who comes back then must find the key in use again."""
     assert then("rate", wait=3600.0).rest == RETRY_AFTER_MAX
     assert then("rate", wait=3600.0, others=True).rest == RETRY_AFTER_MAX
     assert then("rate", wait=3600.0).wait is None

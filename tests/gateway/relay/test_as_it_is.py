@@ -26,7 +26,7 @@ STRICT = {**WEATHER, "function": {**WEATHER["function"], "strict": True}}  # typ
 CALL = {"id": "call_01", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
 
 DEMANDED: dict[str, dict[str, Any]] = {
-    # what Moonshot's verifier asks of whoever serves Kimi, in shapes of our own
+    # what Moonshot's verifier asks of the one that serves Kimi, in shapes of our own
     "fixed sampling, wrong": {"temperature": 1.1, "top_p": 0.8, "n": 2, "presence_penalty": 0.5},
     "fixed sampling, right": {"temperature": 1.0, "top_p": 0.95, "n": 1},
     "thinking with an effort": {"thinking": {"type": "enabled", "keep": "all", "effort": "high"}},
@@ -94,7 +94,7 @@ def stage() -> Iterator[Stage]:
 @rows("stream", [False, True])
 @rows("case", DEMANDED)
 def test_a_body_arrives_unchanged(stage: Stage, case: str, stream: bool) -> None:
-    """[K9] Asked by header: not a byte is mended, whatever stands in it."""
+    """[K9] Asked by header: not a byte is repaired, whatever stands in it."""
     body = sent_as(case, stream=stream)
     status, headers, _ = stage.post("/v1/chat/completions", body, x_wireglot_loss_policy="as-is")
     assert status == 200
@@ -165,7 +165,7 @@ def test_a_provider_of_another_dialect_cannot_be_asked_so(stage: Stage) -> None:
     assert len(stage.upstream.requests) == before
 
 
-def test_an_unknown_policy_is_told(stage: Stage) -> None:
+def test_an_unknown_policy_is_reported(stage: Stage) -> None:
     """[K9] The header's words are listed."""
     status, _, answer = stage.post("/v1/chat/completions", sent_as("strict"), x_wireglot_loss_policy="as is")
     assert status == 400
@@ -185,7 +185,7 @@ SPOILED = (
 
 
 def test_an_answer_comes_back_as_it_is_too() -> None:
-    """[K9] What Kimi says wrongly is seen as it said it: no call is mended, no name of a model changed, and
+    """[K9] What Kimi says wrongly is seen as it said it: no call is repaired, no name of a model changed, and
     an answer of leaked tokens is one."""
     leaked = {
         "id": "c",

@@ -240,7 +240,7 @@ def test_frames_of_other_kinds_are_stepped_over(cloud: Cloud) -> None:
         assert "".join(stream.text_stream) == "Hello."
 
 
-def test_a_machine_with_a_wrong_clock_is_told_in_amazons_words(cloud: Cloud) -> None:
+def test_a_machine_with_a_wrong_clock_is_informed_in_amazons_words(cloud: Cloud) -> None:
     cloud.skew = 3600
     with LiveGateway(aws(cloud)) as gateway:
         status, body = post(gateway, "/v1/messages", {"model": f"bedrock/{MODEL}", **ASK})
@@ -248,7 +248,7 @@ def test_a_machine_with_a_wrong_clock_is_told_in_amazons_words(cloud: Cloud) -> 
         assert b"this gateway's key do that (it says: Signature expired" in body
 
 
-def test_a_key_that_was_taken_back_is_told_as_such_and_rests(cloud: Cloud) -> None:
+def test_a_key_that_was_taken_back_is_reported_as_such_and_rests(cloud: Cloud) -> None:
     cloud.keys = {}
     with LiveGateway(aws(cloud)) as gateway:
         for _ in range(2):
@@ -319,7 +319,7 @@ def test_entra_gives_a_token_that_is_sent_as_one(cloud: Cloud) -> None:
         assert CLIENT_SECRET not in (gateway.folder / "log").read_text()
 
 
-def test_a_refused_sign_in_is_told_with_its_fix_and_without_the_secret(cloud: Cloud) -> None:
+def test_a_refused_sign_in_is_reported_with_its_fix_and_without_the_secret(cloud: Cloud) -> None:
     with LiveGateway(azure(cloud, "wrong-secret-0123456789")) as gateway:
         status, body = post(
             gateway,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gateway.faults.faults_kit import ask, logged, provider, told
+from tests.gateway.faults.faults_kit import ask, logged, provider, reported
 from tests.gateway.faults.faults_stages import (
     BEARER,
     NEVER_OPEN,
@@ -81,7 +81,7 @@ def test_every_failure_names_the_provider_and_what_to_do(
     assert fix in failed.fix
 
 
-def test_a_key_that_stands_in_the_configuration_is_told_by_its_line() -> None:
+def test_a_key_that_stands_in_the_configuration_is_reported_by_its_line() -> None:
     """[M4]"""
     plain = Provider("kimi", known("kimi"), (Credential(Secret("s3cret"), "a"),), stated="wireglot.toml:7")
     (target,) = route(settings(plain), "kimi-k3", "anthropic")
@@ -99,8 +99,8 @@ REFUSED = Behaviour(status=401, body=encode({"error": {"message": "Invalid Authe
 
 
 @pytest.mark.parametrize("client", [A, C, R, G], ids=lambda client: client.name)
-def test_the_operators_part_is_told_to_callers_on_the_same_machine_and_to_the_log(client: object) -> None:
-    """[M4] Host, variable and line of the configuration: not to whoever has but a key, nor through a proxy."""
+def test_the_operators_part_is_reported_to_callers_on_the_same_machine_and_to_the_log(client: object) -> None:
+    """[M4] Host, variable and line of the configuration: not to anyone who has but a key, nor through a proxy."""
     assert isinstance(client, type(A))
 
     def toml(upstream: ScriptedUpstream) -> str:
@@ -111,30 +111,30 @@ def test_the_operators_part_is_told_to_callers_on_the_same_machine_and_to_the_lo
         upstream.otherwise = REFUSED
         for _ in range(2):  # the second time the key is set aside, and nobody is asked
             answered = ask(gateway, client, "mine/m1")
-            said = told(client, answered).message
+            said = reported(client, answered).message
             assert "mine does not accept this gateway's key (it says: Invalid Authentication)" in said
             assert "[providers.mine] at " in said
             assert f"127.0.0.1:{upstream.port}" in said or "asked at 127.0.0.1" in said
             assert "[providers.mine]" in logged(gateway, answered)["error"]["fix"]
         for header in ("x-forwarded-for", "cf-connecting-ip"):
             proxied = ask(gateway, client, "mine/m1", headers={header: "192.0.2.1"})
-            assert "[providers.mine]" not in told(client, proxied).message
+            assert "[providers.mine]" not in reported(client, proxied).message
         gone = ask(gateway, client, "dead/m")
-        said = told(client, gone).message
+        said = reported(client, gone).message
         assert said.startswith("dead: could not connect")
         assert "base_url" in said
     keys = f'[keys]\nteam = "{digest_of(SECRET)}"\n'
     with behind(lambda upstream: toml(upstream) + keys) as (gateway, upstream):
         upstream.otherwise = REFUSED
         answered = ask(gateway, client, "mine/m1", headers=BEARER)
-        said = told(client, answered).message
+        said = reported(client, answered).message
         assert "mine does not accept this gateway's key: its operator must set a valid one" in said
         assert "127.0.0.1" not in said
         assert "[providers" not in said
         assert "[providers.mine]" in logged(gateway, answered)["error"]["fix"]
 
 
-def test_the_operators_part_is_told_to_the_admin_too() -> None:
+def test_the_operators_part_is_reported_to_the_admin_too() -> None:
     """[M4] The admin secret beside the caller's key. A wrong one opens nothing, and no provider sees it."""
 
     def toml(upstream: ScriptedUpstream) -> str:
@@ -146,7 +146,7 @@ def test_the_operators_part_is_told_to_the_admin_too() -> None:
         upstream.otherwise = REFUSED
         beside = {"x-wireglot-admin": "the-secret-of-the-admin"}
         answered = ask(gateway, C, "mine/m1", headers={**BEARER, **beside})
-        assert "[providers.mine] at " in told(C, answered).message
+        assert "[providers.mine] at " in reported(C, answered).message
         assert "x-wireglot-admin" not in upstream.requests[-1].headers
         asked = len(upstream.requests)
         wrong = ask(gateway, C, "mine/m1", headers={**BEARER, "x-wireglot-admin": "guessed"})

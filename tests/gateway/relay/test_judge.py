@@ -92,7 +92,7 @@ def asked(gateway: LiveGateway, text: str, upstream: str = "openai-chat", **more
 
 
 def results(answered: Answered) -> Any:
-    """The results of the checks, and the ids of the calls that the client is told."""
+    """The results of the checks, and the ids of the calls that the client is sent."""
     assert answered.status == 200, answered
     if not answered.headers["content-type"].startswith("text/event-stream"):
         document = answered.json
@@ -107,9 +107,9 @@ def results(answered: Answered) -> Any:
 
 
 def verdicts(answered: Answered) -> list[Any]:
-    """One for each call that the client is told, in their order."""
-    told, ids = results(answered)
-    (result,) = told
+    """One for each call that the client is sent, in their order."""
+    reported, ids = results(answered)
+    (result,) = reported
     assert result["type"] == "dangerous_tool_use"
     assert result["status"]["type"] == "available"
     assert list(result["status"]["tool_uses"]) == ids
@@ -125,11 +125,11 @@ def said(text: str, finish: str = "stop", **more: Any) -> Behaviour:
 
 def called(*calls: tuple[str, str], stream: bool, finish: str = "tool_calls") -> Behaviour:
     """An answer on Chat Completions with these calls of `Bash`: id and arguments, as they were written."""
-    told = [
+    reported = [
         {"index": at, "id": id, "type": "function", "function": {"name": "Bash", "arguments": arguments}}
         for at, (id, arguments) in enumerate(calls)
     ]
-    message = {"role": "assistant", "content": None, "tool_calls": told}
+    message = {"role": "assistant", "content": None, "tool_calls": reported}
     choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": finish}
     answer = encode({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]})
     if not stream:
@@ -140,7 +140,7 @@ def called(*calls: tuple[str, str], stream: bool, finish: str = "tool_calls") ->
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_each_call_has_a_verdict_whoever_answers(
+def test_each_call_has_a_verdict_no_matter_who_answers(
     gateway: LiveGateway, judged: Judged, upstream: str, stream: bool
 ) -> None:
     (good,) = verdicts(ask(gateway, "ls", upstream, stream=stream))
@@ -328,9 +328,9 @@ def test_of_calls_with_one_id_the_worst_verdict_counts(
     """The client runs both by what it reads under that id."""
     calls = [(id, encode({"command": command}).decode()) for command in commands]
     judged.upstream.next(called(*calls, stream=stream))
-    told, ids = results(asked(gateway, "hi", stream=stream))
+    reported, ids = results(asked(gateway, "hi", stream=stream))
     assert len(ids) == 2
-    verdicts = told[0]["status"]["tool_uses"]
+    verdicts = reported[0]["status"]["tool_uses"]
     assert verdicts.keys() == set(ids)
     for each, command in zip(ids, commands, strict=True):
         is_bad = command == "rm -rf /" or len(set(ids)) == 1
@@ -341,7 +341,7 @@ def test_of_calls_with_one_id_the_worst_verdict_counts(
 def test_a_call_that_its_limit_cut_off_is_reported_as_truncated(
     gateway: LiveGateway, judged: Judged, arguments: str
 ) -> None:
-    """A stream has told its beginning; a whole answer leaves it out."""
+    """A stream has reported its beginning; a whole answer leaves it out."""
     calls = [("call_1", '{"command": "ls"}'), ("call_2", arguments)]
     judged.upstream.next(called(*calls, stream=True, finish="length"))
     good, cut = verdicts(asked(gateway, "hi", stream=True))
@@ -387,8 +387,8 @@ def test_a_request_that_asks_for_no_check_gets_none(gateway: LiveGateway, judged
     for upstream in ("anthropic", "openai-chat"):
         more: dict[str, Any] = {"tools": [BASH]}
         text = '[[demo:tool Bash {"command": "rm -rf /"}]]'
-        told, ids = results(start(gateway, CLAUDE, f"{upstream}-up/m1", text, **more).rest())
-        assert (told, len(ids)) == (None, 1)
+        reported, ids = results(start(gateway, CLAUDE, f"{upstream}-up/m1", text, **more).rest())
+        assert (reported, len(ids)) == (None, 1)
     assert not judged.asked
 
 
@@ -400,9 +400,9 @@ def test_a_check_without_a_context_is_made(gateway: LiveGateway, context: Any, s
     assert verdict["outcome"] == "flagged"
 
 
-def test_other_checks_are_told_to_be_unsupported(gateway: LiveGateway) -> None:
-    told, _ = results(asked(gateway, "hi", safeguards=[{"type": "of_the_future"}]))
-    assert told == [{"type": "of_the_future", "status": {"type": "unsupported"}}]
+def test_other_checks_are_reported_as_unsupported(gateway: LiveGateway) -> None:
+    reported, _ = results(asked(gateway, "hi", safeguards=[{"type": "of_the_future"}]))
+    assert reported == [{"type": "of_the_future", "status": {"type": "unsupported"}}]
 
 
 def test_the_answer_says_who_judges(gateway: LiveGateway) -> None:
@@ -431,8 +431,8 @@ def test_checks_are_refused_or_declined_where_the_settings_say_so() -> None:
         assert asked(gateway, "hi", "anthropic", safeguards=[]).status == 200, "it asks for none"
     with stage('[safeguards]\nmode = "off"\n') as (gateway, judged):
         for stream in (False, True):
-            told, _ = results(ask(gateway, "ls", stream=stream))
-            assert told == [{"type": "dangerous_tool_use", "status": {"type": "unsupported"}}]
+            reported, _ = results(ask(gateway, "ls", stream=stream))
+            assert reported == [{"type": "dangerous_tool_use", "status": {"type": "unsupported"}}]
         assert not judged.asked
 
 
@@ -643,8 +643,8 @@ def test_each_group_has_its_own_judge() -> None:
             refused = ask(gateway, "ls", headers={"x-api-key": "key-c"})
             assert refused.status == 400
             assert "safeguards" in refused.json["error"]["message"]
-            told, _ = results(ask(gateway, "ls", headers={"x-api-key": "key-d"}))
-            assert told[0]["status"] == {"type": "unsupported"}
+            reported, _ = results(ask(gateway, "ls", headers={"x-api-key": "key-d"}))
+            assert reported[0]["status"] == {"type": "unsupported"}
             assert not judged.asked, "the model of the request judges nobody's calls"
 
 

@@ -107,7 +107,7 @@ def test_clients_without_words_for_it_get_an_error(stage: tuple[ScriptedUpstream
 
 
 def test_among_other_tools_a_search_is_a_serious_loss(stage: tuple[ScriptedUpstream, LiveGateway]) -> None:
-    """[L8] The model still has something to do: the client is told what it does not have."""
+    """[L8] The model still has something to do: the client is shown what it does not have."""
     upstream, gateway = stage
     raw = claude(gateway).messages.with_raw_response.create(
         model="m1",

@@ -18,11 +18,11 @@ def test_the_loop_goes_on_while_something_is_done_aside() -> None:
     """[A5] The work waits for something that only the loop can do."""
 
     async def scenario() -> None:
-        told = threading.Event()
-        asyncio.get_running_loop().call_soon(told.set)
+        reported = threading.Event()
+        asyncio.get_running_loop().call_soon(reported.set)
 
         def work() -> str:
-            assert told.wait(60)
+            assert reported.wait(60)
             return threading.current_thread().name
 
         assert (await aside(work)).startswith(THREAD_NAME)

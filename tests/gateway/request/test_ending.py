@@ -183,7 +183,7 @@ def test_the_last_bytes_of_a_stream_wait_for_its_account_and_the_others_do_not()
     asyncio.run(work())
 
 
-def test_the_first_keeper_that_cannot_keep_is_what_the_client_is_told() -> None:
+def test_the_first_keeper_that_cannot_keep_is_what_the_client_is_sent() -> None:
     class Full(Steps):
         async def keep(self, response: Response) -> None:
             raise RequestError("upstream_down", "the store is full")

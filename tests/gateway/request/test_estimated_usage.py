@@ -18,7 +18,7 @@ from wireglot.wire.json import encode
 
 WORDS = "The answer is forty-two, and it always was."
 USAGE = {"prompt_tokens": 1234, "completion_tokens": 9, "total_tokens": 1243}
-UNTOLD: list[Any] = [None, {}, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}]
+UNREPORTED: list[Any] = [None, {}, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}]
 
 
 def gateway(upstream: ScriptedUpstream, dialect: str = "openai-chat") -> LiveGateway:
@@ -118,23 +118,23 @@ FROM_CHAT = [name for name in CLIENTS if name != "chat"]
 @rows("streamed", [False, True], ids=["whole", "streamed"])
 @rows("client", FROM_CHAT)
 def test_an_answer_without_a_usage_is_estimated_and_marked(client: str, streamed: bool) -> None:
-    """[X19] Told 0, agents would never compact."""
+    """[X19] Reported 0, agents would never compact."""
     with ScriptedUpstream() as upstream, gateway(upstream) as live:
-        for usage in UNTOLD:
+        for usage in UNREPORTED:
             upstream.next(stream(usage) if streamed else whole(usage))
-            told, headers = CLIENTS[client](live.url, streamed)
-            assert 80 < told.input_tokens < 250
-            assert 8 < told.output_tokens < 30
+            reported, headers = CLIENTS[client](live.url, streamed)
+            assert 80 < reported.input_tokens < 250
+            assert 8 < reported.output_tokens < 30
             line = live.wait_log()[-1]
             assert line["tokens_source"] == "estimated"
-            assert line["tokens"]["input"] == told.input_tokens
+            assert line["tokens"]["input"] == reported.input_tokens
             assert "usage.detail" in str(line["losses"])
             assert streamed or headers["x-wireglot-estimate"] == "true"
 
 
 @rows("streamed", [False, True], ids=["whole", "streamed"])
 @rows("client", FROM_CHAT)
-def test_what_a_provider_once_told_calibrates_the_estimate(client: str, streamed: bool) -> None:
+def test_what_a_provider_once_reported_calibrates_the_estimate(client: str, streamed: bool) -> None:
     """[X19] The same conversation again: what was reported for it holds."""
     with ScriptedUpstream() as upstream, gateway(upstream) as live:
         answers = [stream(), stream(USAGE), stream()] if streamed else [whole(), whole(USAGE), whole()]
@@ -146,12 +146,12 @@ def test_what_a_provider_once_told_calibrates_the_estimate(client: str, streamed
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_a_usage_that_is_told_is_no_estimate(streamed: bool) -> None:
+def test_a_usage_that_is_reported_is_no_estimate(streamed: bool) -> None:
     """[X19]"""
     with ScriptedUpstream() as upstream, gateway(upstream) as live:
         upstream.next(stream(USAGE) if streamed else whole(USAGE))
-        told, headers = ask_messages(live.url, streamed)
-        assert (told.input_tokens, told.output_tokens) == (1234, 9)
+        reported, headers = ask_messages(live.url, streamed)
+        assert (reported.input_tokens, reported.output_tokens) == (1234, 9)
         assert "x-wireglot-estimate" not in headers
         assert "tokens_source" not in live.wait_log()[-1]
 
@@ -174,9 +174,9 @@ def test_a_chat_client_gets_an_estimate_too() -> None:
     """The same rule in every dialect: `usage` is there whether a provider counts or not."""
     with ScriptedUpstream() as upstream, gateway(upstream, "anthropic") as live:
         upstream.next(message({"input_tokens": 0, "output_tokens": 0}))
-        told, headers = ask_chat(live.url, False)
-        assert 80 < told.input_tokens < 250
-        assert 8 < told.output_tokens < 30
+        reported, headers = ask_chat(live.url, False)
+        assert 80 < reported.input_tokens < 250
+        assert 8 < reported.output_tokens < 30
         assert headers["x-wireglot-estimate"] == "true"
         assert live.wait_log()[-1]["tokens_source"] == "estimated"
 
@@ -199,8 +199,8 @@ def messages_stream() -> Behaviour:
 def test_a_chat_stream_reports_an_estimate_where_it_is_asked_for() -> None:
     with ScriptedUpstream() as upstream, gateway(upstream, "anthropic") as live:
         upstream.next(messages_stream(), messages_stream())
-        told, _ = ask_chat(live.url, True)
-        assert 80 < told.input_tokens < 250
+        reported, _ = ask_chat(live.url, True)
+        assert 80 < reported.input_tokens < 250
         assert "usage.detail" in str(live.wait_log()[-1]["losses"])
         client = openai.OpenAI(base_url=f"{live.url}/v1", api_key="x", max_retries=0)
         chunks = list(

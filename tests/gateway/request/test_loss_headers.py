@@ -32,20 +32,20 @@ def test_a_header_of_names_is_cut_where_it_is_too_long_and_says_so():
 
 def test_details_are_json_with_everything_a_loss_has():
     """[X25]"""
-    told = json.loads(headers_of(USER, TOOL, details=True)["x-wireglot-loss-details"])
-    assert told == [TOOL.told(), USER.told()]
+    reported = json.loads(headers_of(USER, TOOL, details=True)["x-wireglot-loss-details"])
+    assert reported == [TOOL.as_dict(), USER.as_dict()]
 
 
 def test_details_are_cut_at_four_kibibytes_and_say_so():
     """[X25]"""
     losses = [Loss(f"$.m{n // 2}[{n % 2}]", "reasoning.text", "dropped", "x" * 400) for n in range(198)]
     text = headers_of(*losses, details=True)["x-wireglot-loss-details"]
-    *told, cut = json.loads(text)
+    *reported, cut = json.loads(text)
     assert len(text) <= DETAILS_BYTES
-    assert len(told) > 5
-    assert {loss["count"] for loss in told} == {2}
-    assert cut == {"untold": 2 * (99 - len(told))}
-    assert all(len(loss["detail"]) == 200 and loss["detail"].endswith("…") for loss in told)
+    assert len(reported) > 5
+    assert {loss["count"] for loss in reported} == {2}
+    assert cut == {"untold": 2 * (99 - len(reported))}
+    assert all(len(loss["detail"]) == 200 and loss["detail"].endswith("…") for loss in reported)
 
 
 @rows("text", ["é", "日本", "😀", "\x7f", "\r\nx-evil: 1", "\u2028", "\ud800"])
@@ -56,8 +56,8 @@ def test_details_are_ascii_whatever_a_key_is_called(text):
     ]
     assert value.isascii()
     assert value.isprintable()
-    (told,) = json.loads(value)
-    assert told["detail"] in (text, "\ufffd")
+    (reported,) = json.loads(value)
+    assert reported["detail"] in (text, "\ufffd")
 
 
 @rows(("asked", "has"), [("1", True), ("true", True), ("0", False), ("", False), (None, False)])

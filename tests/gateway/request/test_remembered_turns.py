@@ -25,7 +25,7 @@ from wireglot.wire.memory import Memory
 
 _CODE = 'value = self.table["key"]\t# “quoted”\n' * 60
 _OFF = "[limits]\nremembered = 0\n"
-_TOLD = ("x-wireglot-losses", "x-wireglot-loss-details")
+_REPORTED = ("x-wireglot-losses", "x-wireglot-loss-details")
 
 Send = Callable[[dict[str, Any]], tuple[bytes, bytes, list[str | None]]]
 
@@ -56,7 +56,7 @@ def _through(gateway: LiveGateway, upstream: ScriptedUpstream, client: str) -> S
     def send(body: dict[str, Any]) -> tuple[bytes, bytes, list[str | None]]:
         answered = post(gateway.port, BY_NAME[client].path("m1", False), encode(body))
         assert answered.status == 200, answered.body
-        return upstream.requests[-1].body, answered.body, [answered.headers.get(name) for name in _TOLD]
+        return upstream.requests[-1].body, answered.body, [answered.headers.get(name) for name in _REPORTED]
 
     return send
 
@@ -143,7 +143,7 @@ def test_callers_never_meet_what_others_have_sent() -> None:
 @pytest.mark.parametrize("bad", [b"1e999", b'"\xff"'])
 @pytest.mark.parametrize("long", [0, 300_000])
 def test_of_a_member_that_stands_twice_both_are_looked_at(bad: bytes, long: int) -> None:
-    """Whoever reads it may take the first."""
+    """The one that reads it may take the first."""
     good = b'[{"role":"user","content":"%s"}]' % (b"x" * (2000 + long))
     body = b'{"messages":[%s],"messages":%s}' % (bad, good)
     for _ in range(2):

@@ -25,7 +25,7 @@ UPSTREAMS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-ass
 
 MODEL = "m1"
 FRAIL = "frail-m1"
-"""Leads to a provider that is asked once and never given a rest: its errors arrive as they are."""
+"""Leads to a provider that is asked once and whose circuit breaker never opens: its errors arrive as they are."""
 LOCKED = "locked-m1"
 """Leads to a provider whose only key is set aside by the test that uses it."""
 NAMED = "my-favourite"

@@ -101,10 +101,10 @@ def test_a_deferred_tool_is_found_and_called(stage: tuple[ScriptedUpstream, Live
     assert names == ["tool_search", "shell", "mcp__tracker__close_issue"]
     (call,) = second.output
     assert (call.type, call.namespace, call.name) == ("function_call", "mcp__tracker", "close_issue")
-    told = upstream.requests[-1].json["messages"]
-    assert [message["role"] for message in told] == ["user", "assistant", "tool"]
-    assert told[1]["tool_calls"][0]["function"]["name"] == "tool_search"
-    assert "mcp__tracker__close_issue" in told[2]["content"]
+    reported = upstream.requests[-1].json["messages"]
+    assert [message["role"] for message in reported] == ["user", "assistant", "tool"]
+    assert reported[1]["tool_calls"][0]["function"]["name"] == "tool_search"
+    assert "mcp__tracker__close_issue" in reported[2]["content"]
 
 
 def test_a_shell_call_is_answered_in_a_chain(stage: tuple[ScriptedUpstream, LiveGateway]) -> None:
@@ -121,7 +121,7 @@ def test_a_shell_call_is_answered_in_a_chain(stage: tuple[ScriptedUpstream, Live
     }
     second = answered(gateway, [output], previous_response_id=first.id)
     assert second.status == "completed"
-    told = upstream.requests[-1].json["messages"]
-    assert [message["role"] for message in told] == ["user", "assistant", "tool"]
-    assert json.loads(told[1]["tool_calls"][0]["function"]["arguments"]) == {"commands": ["ls"]}
-    assert told[2]["content"] == "a.txt\n[exit code 0]"
+    reported = upstream.requests[-1].json["messages"]
+    assert [message["role"] for message in reported] == ["user", "assistant", "tool"]
+    assert json.loads(reported[1]["tool_calls"][0]["function"]["arguments"]) == {"commands": ["ls"]}
+    assert reported[2]["content"] == "a.txt\n[exit code 0]"

@@ -213,7 +213,7 @@ CALLED = {
 
 
 def test_an_id_that_a_client_could_not_send_is_exchanged_for_good(stage: Stage) -> None:
-    """What the upstream called it is lost, which is told; call and result still belong together."""
+    """What the upstream called it is lost, which is reported; call and result still belong together."""
     if stage.dialect not in CALLED:
         pytest.skip("its ids are legal everywhere")
     tools: Any = [{"name": "get_weather", "input_schema": WEATHER}]

@@ -84,8 +84,8 @@ def test_a_stop_sequence_stops(stage: Stage) -> None:
     if stage.dialect == "openai-responses":  # it takes none: the answer was cut here
         assert raw.headers["x-wireglot-losses"] == "stop_sequences"
     tells = stage.dialect in ("anthropic", "openai-responses")
-    told = ("stop_sequence", "two") if tells else ("end_turn", None)
-    assert (answer.stop_reason, answer.stop_sequence) == told
+    reported = ("stop_sequence", "two") if tells else ("end_turn", None)
+    assert (answer.stop_reason, answer.stop_sequence) == reported
 
 
 def test_a_refusal_stops_as_one(stage: Stage) -> None:

@@ -115,7 +115,7 @@ def test_one_call_at_a_time_is_asked_for(stage: Stage) -> None:
         tool_choice={"type": "auto", "disable_parallel_tool_use": True},
         messages=[{"role": "user", "content": "[[demo:tools 3]] The weather in Rome?"}],
     )
-    # Gemini has no such wish: it is told as a loss, in the header.
+    # Gemini has no such wish: it is reported as a loss, in the header.
     assert len(calls_of(first)) == (3 if stage.dialect in ("gemini", "code-assist") else 1)
 
 
@@ -130,7 +130,7 @@ def test_a_tool_may_be_forced(stage: Stage) -> None:
     assert [call.name for call in calls_of(first)] == ["get_time"]
 
 
-def test_a_tool_that_failed_is_told_to_the_model(stage: Stage) -> None:
+def test_a_tool_that_failed_is_reported_to_the_model(stage: Stage) -> None:
     first = stage.claude.messages.create(model=MODEL, max_tokens=500, tools=TOOLS, messages=[ASKED])
     (call,) = calls_of(first)
     failed: Any = {"type": "tool_result", "tool_use_id": call.id, "content": "no network", "is_error": True}

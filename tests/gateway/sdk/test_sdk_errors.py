@@ -91,13 +91,13 @@ def test_an_upstreams_error_keeps_its_class(stage: Stage, sdk: str, status: int)
     for stream in (False, True):
         stage.upstream.reset()
         stage.upstream.next(Behaviour(error=status))
-        # Each error has a model of its own: one that was told to wait would be asked later otherwise.
+        # Each error has a model of its own: one that was asked to wait would be asked later otherwise.
         model = f"{FRAIL}-{status}-{sdk}-{stream}"
-        told, name, message, headers = raised(sdk, stage, model, stream=stream)
+        reported, name, message, headers = raised(sdk, stage, model, stream=stream)
         assert name == class_of(sdk, status)
         own = sdk == stage.dialect or (sdk == "genai" and stage.dialect == "gemini")
         # Only Anthropic has a 529; from an upstream of one's own dialect every status is as it came.
-        assert told == (503 if status == 529 and sdk != "anthropic" and not own else status)
+        assert reported == (503 if status == 529 and sdk != "anthropic" and not own else status)
         assert f"status {status}" in message
         assert headers["x-wireglot-route"] == f"frail/{model.removeprefix('frail-')}"
         assert len(stage.upstream.requests) == 1
@@ -105,10 +105,10 @@ def test_an_upstreams_error_keeps_its_class(stage: Stage, sdk: str, status: int)
 
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_rejected_upstream_key_is_not_blamed_on_the_client(stage: Stage, sdk: str) -> None:
-    """A client that is told 401 throws away its own key."""
+    """A client that is reported 401 throws away its own key."""
     stage.upstream.next(Behaviour(error=401))
-    told, _, message, headers = raised(sdk, stage, LOCKED)
-    assert told >= 500
+    reported, _, message, headers = raised(sdk, stage, LOCKED)
+    assert reported >= 500
     assert "credential" in message
     assert headers["x-should-retry"] == "false"
     assert "upstream-key" not in message
@@ -142,15 +142,15 @@ def test_what_an_upstream_has_not_implemented_is_a_501(stage: Stage, sdk: str, s
     stage.upstream.reset()
     for _ in range(6):
         stage.upstream.next(Behaviour(error=501))
-        told, _, message, headers = raised(sdk, stage, f"{FRAIL}-unimplemented", stream=stream)
-        assert told == 501
+        reported, _, message, headers = raised(sdk, stage, f"{FRAIL}-unimplemented", stream=stream)
+        assert reported == 501
         assert "status 501" in message
         assert headers["x-should-retry"] == "false"
     assert len(stage.upstream.requests) == 6
 
 
 @pytest.mark.parametrize("sdk", SDKS)
-def test_the_wait_an_upstream_asks_for_is_told(stage: Stage, sdk: str) -> None:
+def test_the_wait_an_upstream_asks_for_is_reported(stage: Stage, sdk: str) -> None:
     stage.upstream.next(Behaviour(error=429, retry_after=7))
     _, _, _, headers = raised(sdk, stage, f"{FRAIL}-wait-{sdk}")
     assert headers["retry-after"] == "7"
@@ -158,14 +158,14 @@ def test_the_wait_an_upstream_asks_for_is_told(stage: Stage, sdk: str) -> None:
 
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_model_that_leads_nowhere_is_not_found(stage: Stage, sdk: str) -> None:
-    told, name, message, _ = raised(sdk, stage, UNLISTED)
-    assert told == 404
+    reported, name, message, _ = raised(sdk, stage, UNLISTED)
+    assert reported == 404
     assert name == class_of(sdk, 404)
     assert UNLISTED in message
     assert not stage.upstream.requests
 
 
-def test_embeddings_are_told_to_be_elsewhere(stage: Stage) -> None:
+def test_embeddings_are_reported_as_elsewhere(stage: Stage) -> None:
     """[L14] In the words that the vendors' SDKs read."""
     with pytest.raises(openai.NotFoundError, match="embeddings are not served") as caught:
         stage.gpt.embeddings.create(model="text-embedding-3-small", input="x")
@@ -239,8 +239,8 @@ def test_a_broken_stream_raises_in_every_sdk(stage: Stage, fault: Any) -> None:
 @pytest.mark.parametrize("sdk", SDKS)
 def test_an_error_before_the_first_word_is_an_error_with_a_status(stage: Stage, sdk: str) -> None:
     stage.upstream.next(Behaviour(fault="error-first"))
-    told, _, message, _ = raised(sdk, stage, FRAIL, "[[demo:text 20]]", True)
-    assert told == (529 if sdk == "anthropic" else 503)
+    reported, _, message, _ = raised(sdk, stage, FRAIL, "[[demo:text 20]]", True)
+    assert reported == (529 if sdk == "anthropic" else 503)
     assert "overloaded" in message
 
 

@@ -84,7 +84,7 @@ def test_a_plain_request_loses_nothing(stage: Stage, sdk: str, stream: bool) -> 
 
 ONE_TOOL = [{"type": "function", "name": "f", "parameters": WEATHER, "strict": False}]
 BENT: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
-    # SDK -> options of a request, what of it is told as lost, and before which upstreams
+    # SDK -> options of a request, what of it is reported as lost, and before which upstreams
     "anthropic": ({"extra_body": {"top_k": 5}}, "sampling.top_k", ("openai-chat", "openai-responses")),
     "openai-chat": ({"seed": 7}, "sampling.seed", ("anthropic", "openai-responses")),
     "openai-responses": (
@@ -98,13 +98,13 @@ BENT: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("sdk", ASK)
-def test_losses_are_told_exactly_where_something_was_bent(stage: Stage, sdk: str, stream: bool) -> None:
+def test_losses_are_reported_exactly_where_something_was_bent(stage: Stage, sdk: str, stream: bool) -> None:
     options, feature, bending = BENT[sdk]
-    told = ASK[sdk](stage, stream, **options).get("x-wireglot-losses")
-    assert told == (feature if stage.dialect in bending else None)
+    reported = ASK[sdk](stage, stream, **options).get("x-wireglot-losses")
+    assert reported == (feature if stage.dialect in bending else None)
 
 
-def test_a_limit_that_had_to_be_made_up_is_told(stage: Stage) -> None:
+def test_a_limit_that_had_to_be_made_up_is_reported(stage: Stage) -> None:
     """Anthropic demands one; the others have it from their model."""
     raw = stage.gpt.responses.with_raw_response.create(model=MODEL, input="x")
     assert ("max_tokens" in raw.headers.get("x-wireglot-losses", "")) is (stage.dialect == "anthropic")
@@ -142,7 +142,7 @@ SILENT = {
 
 
 @pytest.mark.parametrize("who", SILENT)
-def test_the_silent_are_told_of_no_loss(who: str) -> None:
+def test_the_silent_are_informed_of_no_loss(who: str) -> None:
     """Not of one in the question (the seed), and not of one in the answer (which sequence stopped it)."""
     provider, more, headers = SILENT[who]
     body = {"model": MODEL, "max_completion_tokens": 100, "messages": USER, "stop": ["lo"]}

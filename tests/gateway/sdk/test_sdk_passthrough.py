@@ -1,4 +1,4 @@
-"""Where client and upstream speak the same dialect nothing is read anew: bytes in are bytes out."""
+"""Where client and upstream speak the same dialect nothing is read again: bytes in are bytes out."""
 
 from __future__ import annotations
 

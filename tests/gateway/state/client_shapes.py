@@ -1,6 +1,6 @@
 """Clients as they are installed: what each really sends back of an answer, read from their sources.
 
-None of them is an SDK: they keep a history of their own and write it anew with every question. Ids are left
+None of them is an SDK: they keep a history of their own and write it again with every question. Ids are left
 out or rewritten, thoughts dropped or joined, signatures moved or invented. All of them stream.
 """
 
@@ -163,8 +163,8 @@ class OpenCode(GeminiShape):
         return [part for part in kept if "functionCall" in part or part["text"]]
 
     def _result(self, call: SeenCall) -> Json:
-        told = result_of(call.arguments)
-        return {"functionResponse": {"name": call.name, "response": {"name": call.name, "content": told}}}
+        reported = result_of(call.arguments)
+        return {"functionResponse": {"name": call.name, "response": {"name": call.name, "content": reported}}}
 
 
 class OpenCodeNewest(OpenCode):
@@ -207,8 +207,8 @@ class KimiCli(GeminiShape):
         return kept
 
     def _result(self, call: SeenCall) -> Json:
-        told = {"output": result_of(call.arguments)}
-        return {"functionResponse": {"name": call.name, "response": told, "parts": []}}
+        reported = {"output": result_of(call.arguments)}
+        return {"functionResponse": {"name": call.name, "response": reported, "parts": []}}
 
 
 # Anthropic's dialect
@@ -428,19 +428,19 @@ class ChatShape(ShapedClient):
                     call["function"]["arguments"] += piece["function"].get("arguments", "")
         kept = self._kept({**message, "tool_calls": calls})
         self.history.append(kept)
-        told = kept.get("tool_calls") or ()
+        reported = kept.get("tool_calls") or ()
         return Seen(
             message["content"],
             tuple(
                 SeenCall(call["id"], call["function"]["name"], decode(call["function"]["arguments"] or "{}"))
-                for call in told
+                for call in reported
             ),
             self.headers,
         )
 
 
 class OpenCodeChat(ChatShape):
-    """opencode with `@ai-sdk/openai-compatible`: all reasoning as one text; arguments written anew."""
+    """opencode with `@ai-sdk/openai-compatible`: all reasoning as one text; arguments written again."""
 
     def _kept(self, message: Json) -> Json:
         kept: Json = {"role": "assistant", "content": message["content"]}
@@ -450,10 +450,14 @@ class OpenCodeChat(ChatShape):
         for call in message["tool_calls"]:
             function = call["function"]
             arguments = encode_text(decode(function["arguments"] or "{}"))
-            told = {"id": call["id"], "type": "function", "function": {**function, "arguments": arguments}}
+            reported = {
+                "id": call["id"],
+                "type": "function",
+                "function": {**function, "arguments": arguments},
+            }
             if "google" in call.get("extra_content", {}):
-                told["extra_content"] = call["extra_content"]
-            calls.append(told)
+                reported["extra_content"] = call["extra_content"]
+            calls.append(reported)
         if calls:
             kept["tool_calls"] = calls
         return kept

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, ask, is_complete, provider, start, told
+from tests.gateway.faults.faults_kit import BY_NAME, ask, is_complete, provider, reported, start
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.stores.base import StoreDown
@@ -74,7 +74,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-def test_a_key_is_made_told_once_and_opens_at_once(stage: Any) -> None:
+def test_a_key_is_made_reported_once_and_opens_at_once(stage: Any) -> None:
     """R-DE-06, THREATS T8"""
     gateway, _ = stage
     made = admin(gateway, "POST", "/keys", {"name": "once", "models": ["m*"], "cost_per_day": 2.5})
@@ -143,7 +143,7 @@ def test_a_stream_finishes_after_its_key_was_revoked(stage: Any) -> None:
         ("POST", "/keys/nobody/rotate", {}, 404, "no stored key"),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_what_cannot_be_done_is_reported(
     stage: Any, method: str, path: str, body: Any, status: int, said: str
 ) -> None:
     gateway, _ = stage
@@ -213,7 +213,7 @@ def test_a_client_key_opens_no_admin_door_and_the_admin_secret_no_other(stage: A
     assert ask(gateway, CHAT, "m1", headers=bearer(SECRET)).status == 401
 
 
-def test_the_store_is_told_in_numbers(stage: Any) -> None:
+def test_the_store_is_reported_in_numbers(stage: Any) -> None:
     gateway, _ = stage
     create(gateway, "number-one")
     said = admin(gateway, "GET", "/store")
@@ -256,7 +256,7 @@ def test_without_the_store_stored_keys_get_503_after_a_minute_and_others_go_on(
     for client in (CHAT, CLAUDE, BY_NAME["gemini"]):
         refused = ask(gateway, client, "m1", headers=bearer(key))
         assert refused.status == 503
-        assert "not available" in told(client, refused).message
+        assert "not available" in reported(client, refused).message
     assert admin(gateway, "GET", "/keys").status == 503
     monkeypatch.undo()
     wait_until(lambda: ask(gateway, CHAT, "m1", headers=bearer(key)).status == 200)

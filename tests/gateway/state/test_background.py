@@ -119,7 +119,7 @@ def test_a_cancelled_response_lets_the_upstream_go(gateway: LiveGateway, upstrea
     assert gpt.responses.retrieve(promised.id).status == "cancelled"
 
 
-def test_whoever_listens_hears_of_a_cancellation(
+def test_anyone_who_listens_hears_of_a_cancellation(
     one_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
     gpt = client(one_gateway)
@@ -158,7 +158,7 @@ def test_another_callers_response_is_not_there(one_gateway: LiveGateway) -> None
     id = next(iter(theirs)).to_dict()["response"]["id"]  # type: ignore[index]  # a union of a hundred events
     theirs.close()
     stranger = client(one_gateway, "two")
-    told = []
+    reported = []
     for asked in (id, "resp_" + "0" * 48):
         for ask in (
             lambda id: stranger.responses.retrieve(id),
@@ -167,8 +167,8 @@ def test_another_callers_response_is_not_there(one_gateway: LiveGateway) -> None
         ):
             with pytest.raises(openai.NotFoundError) as refused:
                 ask(asked)
-            told.append(refused.value.message.replace(asked, "ID"))
-    assert told[:3] == told[3:]
+            reported.append(refused.value.message.replace(asked, "ID"))
+    assert reported[:3] == reported[3:]
 
 
 def test_a_deleted_response_is_no_longer_worked_on_and_stays_deleted(

@@ -76,7 +76,7 @@ def test_what_goes_wrong_becomes_the_response(
     assert failed.error.message
 
 
-def test_what_is_wrong_with_the_request_is_told_at_once(one_gateway: LiveGateway) -> None:
+def test_what_is_wrong_with_the_request_is_reported_at_once(one_gateway: LiveGateway) -> None:
     gpt, wrong = client(one_gateway), cast(Any, [{"type": "message"}])
     with pytest.raises(openai.BadRequestError, match="store"):
         gpt.responses.create(model="m1", input="Hello", background=True, store=False)

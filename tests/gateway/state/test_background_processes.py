@@ -126,7 +126,7 @@ def test_nobody_is_taken_for_dead_whose_sign_of_life_moves(
         assert one.call(one.process.state.documents.get("local", BEAT, [id])) == []
 
 
-def test_how_long_a_sign_stands_still_is_told_by_ones_own_clock() -> None:
+def test_how_long_a_sign_stands_still_is_reported_by_ones_own_clock() -> None:
     now = [5.0]
     heartbeats = Heartbeats(MemoryEngine().documents, clock=lambda: now[0])
     assert heartbeats.still("me", "r", b"1") == 0

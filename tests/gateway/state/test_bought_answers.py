@@ -104,12 +104,12 @@ def test_an_answer_that_cannot_be_stored_is_delivered_and_says_so(
     assert "bought-word" in answer.output_text
     (line,) = stage.gateway.wait_log(1)
     assert (line["status"], line["outcome"]) == (200, "ok")
-    told = json.dumps(line)
-    assert "storage" in told
+    reported = json.dumps(line)
+    assert "storage" in reported
     documents.hangs.clear()
     documents.fails.clear()
 
-    # The id is nobody's, and whoever asks for it is told why.
+    # The id is nobody's, and anyone who asks for it is shown why.
     with pytest.raises(openai.NotFoundError, match="store: false, because the gateway's store") as caught:
         stage.alice.responses.retrieve(answer.id)
     assert "/var/lib" not in str(caught.value)
@@ -176,7 +176,7 @@ def test_a_turn_that_its_session_cannot_hold_is_delivered_with_a_loss(stage: Sta
 
 
 def test_what_a_call_that_was_given_up_left_in_the_store_goes_when_it_is_back(stage: Stage) -> None:
-    """[A7] A write that nobody waited for to its end may have happened: the client was told otherwise."""
+    """[A7] A write that nobody waited for to its end may have happened: the client was informed otherwise."""
     documents = troubled(stage.gateway, "documents")
     real = documents.behind.put
 
@@ -326,7 +326,7 @@ def test_a_database_that_another_process_has_locked_costs_no_answer(tmp_path: Pa
         for answer in locked:
             with pytest.raises(openai.NotFoundError, match="store: false"):
                 stage.alice.responses.retrieve(answer.id)
-        stage.restart()  # nor is anything of them found by whoever comes next
+        stage.restart()  # nor is anything of them found by the one that comes next
         assert stage.alice.responses.retrieve(first.id).id == first.id
         for answer in locked:
             with pytest.raises(openai.NotFoundError):

@@ -14,23 +14,23 @@ from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Budget
 
 
-def told(watch: BudgetWatch) -> dict[tuple[str, ...], float]:
+def reported(watch: BudgetWatch) -> dict[tuple[str, ...], float]:
     metrics = Metrics()
     watch.publish(metrics)
     return dict(metrics._all[-1]._read())  # type: ignore[union-attr]  # it is of that kind here
 
 
-def test_a_budget_is_told_as_far_as_it_is_used() -> None:
+def test_a_budget_is_reported_as_far_as_it_is_used() -> None:
     async def work() -> None:
         desk = Desk(cost_per_day=10 * DOLLAR, tokens_per_month=1_000_000)
         watch = desk.limiter.budgets
         claim = await desk.admit(max_tokens=10)
-        assert told(watch) == {}, "nobody has looked yet"
+        assert reported(watch) == {}, "nobody has looked yet"
         await desk.settle(claim, Usage(input=500_000, output=400_000))
         await watch.look()
-        assert told(watch) == {("me", "cost", "day"): 0.45, ("me", "tokens", "month"): 0.9}
+        assert reported(watch) == {("me", "cost", "day"): 0.45, ("me", "tokens", "month"): 0.9}
         desk.wall = NOON + 86_400
-        assert told(watch) == {("me", "tokens", "month"): 0.9}, "the day is over"
+        assert reported(watch) == {("me", "tokens", "month"): 0.9}, "the day is over"
 
     run(work())
 
@@ -44,7 +44,7 @@ def test_what_cannot_be_looked_up_stays_as_it_was() -> None:
         desk.counters.down = True
         with pytest.raises(StoreDown):
             await watch.look()
-        assert told(watch) == {("me", "tokens", "day"): 0.5}
+        assert reported(watch) == {("me", "tokens", "day"): 0.5}
 
     run(work())
 
@@ -63,7 +63,7 @@ def test_no_more_budgets_are_watched_than_keys_have_labels() -> None:
         asked(f"early-{number}", ends + 1)
     assert len(watch._watched) == MAX_BUDGETS
     asked("early-1", ends + 1, most=7)
-    assert watch._watched["budget:early-1"].limit == 7, "one that is watched is still told"
+    assert watch._watched["budget:early-1"].limit == 7, "one that is watched is still reported"
     watch._wall = lambda: NOON + 1
     asked("late", ends + 5000)
     assert list(watch._watched) == ["budget:late"]
@@ -78,7 +78,7 @@ def test_nobody_watches_a_key_without_budgets() -> None:
     run(work())
 
 
-def test_a_key_made_again_under_a_name_is_told_by_what_it_used_itself() -> None:
+def test_a_key_made_again_under_a_name_is_reported_by_what_it_used_itself() -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=100)
         watch = desk.limiter.budgets
@@ -86,6 +86,6 @@ def test_a_key_made_again_under_a_name_is_told_by_what_it_used_itself() -> None:
             desk.created = created
             await desk.settle(await desk.admit(max_tokens=5), Usage(input=used))
             await watch.look()
-            assert told(watch) == {("me", "tokens", "day"): used / 100}
+            assert reported(watch) == {("me", "tokens", "day"): used / 100}
 
     run(work())

@@ -1,4 +1,4 @@
-"""Budgets as Claude Code is told of them. The users and figures are those of the recorded answers of
+"""Budgets as Claude Code is informed of them. The users and figures are those of the recorded answers of
 `claude gateway` 2.1.326: a monthly budget of $10 with 10, 81, 96 and 120 % used, and so on."""
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_a_summary_of_a_summary_keeps_what_the_first_one_says(
     assert [item.type for item in twice.output].count("compaction") == 1
 
 
-def test_what_the_upstream_refuses_is_told(stage: tuple[ScriptedUpstream, LiveGateway]) -> None:
+def test_what_the_upstream_refuses_is_reported(stage: tuple[ScriptedUpstream, LiveGateway]) -> None:
     upstream, gateway = stage
     upstream.next(Behaviour(error=500))
     with pytest.raises(openai.InternalServerError):
@@ -250,10 +250,10 @@ def test_a_trigger_in_the_input_gives_exactly_one_compaction_item_back(
     assert response.status == "completed"
     assert response.usage is not None
     assert response.usage.total_tokens > 0
-    told = sent(upstream)
-    assert "330 metres" in told
-    assert NOW in told
-    assert "compaction_trigger" not in told
+    reported = sent(upstream)
+    assert "330 metres" in reported
+    assert NOW in reported
+    assert "compaction_trigger" not in reported
     assert not upstream.requests[-1].json.get("tools")
 
     sealed = as_input(response)
@@ -267,7 +267,7 @@ def test_a_trigger_in_the_input_gives_exactly_one_compaction_item_back(
 def test_a_trigger_whose_summary_fails_is_an_error_and_no_answer(
     stage: tuple[ScriptedUpstream, LiveGateway],
 ) -> None:
-    """[L3] What the upstream refuses is told under its status, also to who asked for a stream."""
+    """[L3] What the upstream refuses is reported under its status, also to who asked for a stream."""
     upstream, gateway = stage
     upstream.next(Behaviour(error=500))
     with pytest.raises(openai.InternalServerError):

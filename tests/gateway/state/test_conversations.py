@@ -63,7 +63,7 @@ def test_a_conversation_remembers_its_turns(stage: Stage) -> None:
     assert ids[: len(last)] == last[::-1]  # the ids that the client saw
 
 
-def test_a_streamed_turn_is_held_before_its_end_is_told(stage: Stage) -> None:
+def test_a_streamed_turn_is_held_before_its_end_is_reported(stage: Stage) -> None:
     conversation = stage.alice.conversations.create()
     with stage.alice.responses.stream(model="m1", input="streamed", conversation=conversation.id) as stream:
         for event in stream:
@@ -221,7 +221,7 @@ def test_another_callers_conversation_looks_like_one_that_never_was(one: Stage) 
 
 
 def test_turns_that_come_at_once_stay_whole(one: Stage) -> None:
-    """Each request's items stand together, whoever is first."""
+    """Each request's items stand together, no matter who is first."""
     conversation = one.alice.conversations.create()
 
     def turn(number: int) -> None:

@@ -100,6 +100,6 @@ class Storm:
 
 @pytest.mark.parametrize("seed", range(0, 200, 50))
 def test_whatever_comes_at_once_turns_stay_whole_and_nothing_is_left_behind(seed: int) -> None:
-    """C41: added, exchanged, changed, deleted and begun anew, in two hundred orders."""
+    """C41: added, exchanged, changed, deleted and begun again, in two hundred orders."""
     for number in range(seed, seed + 50):
         asyncio.run(Storm(number).run())

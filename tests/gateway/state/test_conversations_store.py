@@ -128,7 +128,7 @@ def test_what_was_deleted_meanwhile_stays_deleted() -> None:
 
 
 def test_a_whole_history_that_could_not_be_written_changes_nothing() -> None:
-    """FAULTS 93: the client is told so, and asks again."""
+    """FAULTS 93: the client is informed, and asks again."""
 
     async def body(store: ConversationStore, kept: KeptConversation) -> None:
         await store.append("alice", kept, [wired("msg_1"), wired("msg_2")], CONTEXT)
@@ -162,7 +162,7 @@ def test_of_two_whole_histories_at_once_one_holds_and_nothing_is_left_of_the_oth
     run(body)
 
 
-def test_a_turn_that_was_added_is_not_told_as_lost() -> None:
+def test_a_turn_that_was_added_is_not_reported_as_lost() -> None:
     async def body(store: ConversationStore, kept: KeptConversation) -> None:
         async def then_away() -> None:
             watched(store).before["get"] = away
@@ -316,11 +316,11 @@ def test_a_conversation_never_outlives_its_items(clock: list[int]) -> None:
 def test_a_turn_that_is_added_does_not_undo_a_change_of_the_metadata() -> None:
     async def body(store: ConversationStore, kept: KeptConversation) -> None:
         for turn, step in enumerate(("get", "touch", "append", "pieces", "put")):
-            told = {"turn": str(turn)}
-            watched(store).before[step] = lambda told=told: store.update("alice", kept, told)  # type: ignore[misc]  # mypy cannot infer it
+            reported = {"turn": str(turn)}
+            watched(store).before[step] = lambda reported=reported: store.update("alice", kept, reported)  # type: ignore[misc]  # mypy cannot infer it
             await store.append("alice", kept, [wired(f"msg_{turn}")], CONTEXT)
             await store.exchange("alice", kept, [wired(f"msg_{turn}")], CONTEXT)
-            assert await store.metadata("alice", [kept]) == {ID: told}
+            assert await store.metadata("alice", [kept]) == {ID: reported}
 
     run(body)
 
@@ -333,11 +333,11 @@ def test_a_change_of_the_metadata_brings_nothing_back() -> None:
         assert await ids(store) == ["msg_2"]
         other = replace(kept, part="part-2")
 
-        async def begun_anew() -> None:
+        async def begun_again() -> None:
             await store.delete("alice", ID)
             await store.begin("alice", other, [wired("msg_3")], CONTEXT, {"topic": "new"})
 
-        watched(store).before["put"] = begun_anew
+        watched(store).before["put"] = begun_again
         assert not await store.update("alice", kept, {"topic": "y"})
         assert await ids(store) == ["msg_3"]
         assert await store.metadata("alice", [other]) == {ID: {"topic": "new"}}

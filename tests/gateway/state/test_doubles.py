@@ -277,7 +277,7 @@ def test_openai_keeps_no_responses() -> None:
 # Kimi
 
 
-def test_kimi_counts_its_calls_anew_in_each_conversation() -> None:
+def test_kimi_counts_its_calls_from_the_start_in_each_conversation() -> None:
     with Kimi() as double:
         ids = [
             [

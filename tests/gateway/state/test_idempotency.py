@@ -103,7 +103,7 @@ def open_gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
 def test_fifty_parallel_posts_with_one_key_are_one_upstream_call(
     open_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
-    """FAULTS 40: whoever is not first is told to wait, or gets the bytes of the first."""
+    """FAULTS 40: anyone who is not first is asked to wait, or gets the bytes of the first."""
     upstream.otherwise = Behaviour(delay=0.3)
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(lambda _: post(open_gateway, CHAT, HELLO, "fifty"), range(50)))
@@ -337,8 +337,8 @@ def test_an_answer_that_is_too_large_is_not_kept(
     assert post(open_gateway, CHAT, HELLO, "large").status == 200
     again = until_not_in_flight(open_gateway, "large")
     assert (again.status, again.replayed) == (200, False)
-    told = "the answer is too large to be kept"
-    wait_until(lambda: told in {line["detail"] for line in open_gateway.log("idempotency")})
+    text = "the answer is too large to be kept"
+    wait_until(lambda: text in {line["detail"] for line in open_gateway.log("idempotency")})
 
 
 class Unreachable:

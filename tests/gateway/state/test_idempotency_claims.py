@@ -64,7 +64,7 @@ async def _set(event: asyncio.Event) -> None:
 def test_a_claim_that_another_has_by_now_is_left_alone(
     open_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
-    """A process that stood still for long does not write over the answer of whoever went on."""
+    """A process that stood still for long does not write over the answer of the one that went on."""
     documents = open_gateway.process.state.documents
     upstream.next(Behaviour(fault="stall"))
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", open_gateway.port)) as silent:

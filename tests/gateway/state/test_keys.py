@@ -174,7 +174,7 @@ def test_of_many_keys_only_the_one_that_changed_is_read() -> None:
     run(go())
 
 
-def test_a_store_that_was_restored_is_read_anew() -> None:
+def test_a_store_that_was_restored_is_read_again() -> None:
     """A replica that took over, or a backup, has other changes under the numbers that were read."""
 
     async def go() -> None:
@@ -339,7 +339,7 @@ def test_the_table_looks_by_itself() -> None:
 
 
 def test_unknown_revoked_and_expired_keys_are_refused_alike() -> None:
-    """THREATS T7, FAULTS 88: whoever guesses learns nothing from the answer."""
+    """THREATS T7, FAULTS 88: anyone who guesses learns nothing from the answer."""
 
     async def work() -> None:
         house = House()
@@ -360,7 +360,7 @@ def test_unknown_revoked_and_expired_keys_are_refused_alike() -> None:
 
 
 def test_a_name_is_never_given_twice() -> None:
-    """THREATS T19: whoever had it has data under it."""
+    """THREATS T19: anyone who had it has data under it."""
 
     async def work() -> None:
         house = House()
@@ -394,7 +394,9 @@ def test_a_name_is_never_given_twice() -> None:
         ({"request_per_minute": 1}, "request_per_minute", "did you mean requests_per_minute?"),
     ],
 )
-def test_what_is_wrong_with_a_key_is_told_by_its_field(fields: dict[str, Any], field: str, said: str) -> None:
+def test_what_is_wrong_with_a_key_is_reported_by_its_field(
+    fields: dict[str, Any], field: str, said: str
+) -> None:
     async def work() -> None:
         house = House()
         with pytest.raises(KeyRefused, match=said.replace("?", r"\?")) as refused:

@@ -66,7 +66,7 @@ def test_a_key_ends_at_a_date_or_a_time(tmp_path: Path, text: str, milliseconds:
         ("tokens_a_day = 5", "tokens_a_day", "did you mean tokens_per_day?"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, line: str, field: str, said: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(tmp_path: Path, line: str, field: str, said: str) -> None:
     found = problems(tmp_path, key(line))
     assert list(found) == [f"keys.team.{field}"]
     assert said in found[f"keys.team.{field}"]

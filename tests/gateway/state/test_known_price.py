@@ -1,4 +1,4 @@
-"""[M5] Budgets in money on the catalog's models: priced ones are paid, the others are told plainly."""
+"""[M5] Budgets in money on the catalog's models: priced ones are paid, the others are reported plainly."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime: 
         assert (row.first_byte, row.finished - row.started) == (milliseconds, milliseconds)
 
 
-def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tmp_path: Path) -> None:
+def test_anyone_who_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tmp_path: Path) -> None:
     async def work() -> None:
         settings, ledger, notes = given(tmp_path), Ledger(), Notes()
         kept = usage_ledger(
@@ -159,12 +159,12 @@ def test_the_provider_that_answered_in_the_end_is_billed(tmp_path: Path) -> None
             job.record.attempts = 2
             kept.finish(job.record)
         await kept.flush(DEADLINE_SECONDS)
-        told = [
+        reported = [
             (row.provider, row.upstream_model, row.attempts, row.cost)
             for row in sorted(ledger.rows.values(), key=lambda row: row.id)
         ]
         # No known price is not a price of nothing; the demo's is.
-        assert told == [("mine", "fast-2", 2, 30), ("other", "big", 2, None), ("demo", "demo", 2, 0)]
+        assert reported == [("mine", "fast-2", 2, 30), ("other", "big", 2, None), ("demo", "demo", 2, 0)]
         await kept.close()
 
     asyncio.run(work())
@@ -193,15 +193,17 @@ def test_requests_that_end_badly_are_completed_with_what_is_known(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("outcome", "status", "told"),
+    ("outcome", "status", "reported"),
     [("ok", 0, 200), ("client_abort", 0, 200), ("gateway_abort", 0, 0), ("gateway_abort", 503, 503)],
 )
-def test_a_status_is_told_only_where_one_was_or_will_be_sent(outcome: Any, status: int, told: int) -> None:
+def test_a_status_is_reported_only_where_one_was_or_will_be_sent(
+    outcome: Any, status: int, reported: int
+) -> None:
     """A stream is completed before its status is noted; what the gateway gave up itself has none."""
     job = job_of(1, ledger_settings(None), outcome=outcome, status=status, started=1.0)
     begun = UsageRow("req_1", "alice", 1_800_000_000_000, "one", "generate", "anthropic")
     row = completed(begun, job.record, price=None, flags=(), first_byte=None, now=2.0)
-    assert (row.status, row.first_byte) == (told, 0)
+    assert (row.status, row.first_byte) == (reported, 0)
 
 
 def test_a_request_that_never_came_to_an_upstream_has_no_row(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_mo
     run(work)
 
 
-def test_what_could_not_be_recorded_is_counted_and_told_once_until_it_can_again() -> None:
+def test_what_could_not_be_recorded_is_counted_and_reported_once_until_it_can_again() -> None:
     async def work() -> None:
         notes = Notes()
         kept = usage_ledger(Ledger(), SETTINGS, notes=notes)
@@ -281,7 +281,9 @@ def test_a_process_gives_signs_of_life_and_looks_for_the_dead_at_its_pace(
 
 
 @pytest.mark.parametrize("step", ["_pulse", "_adopt", "start", "sweep"])
-def test_a_bug_beside_the_requests_is_told_with_its_place(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_beside_the_requests_is_reported_with_its_place(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*given: Any, **more: Any) -> Any:
         raise KeyError("bug")
 
@@ -323,7 +325,7 @@ def test_a_bug_beside_the_requests_is_told_with_its_place(step: str, monkeypatch
     run(work)
 
 
-def test_what_was_taken_over_is_told_with_how_much_it_was(tmp_path: Path) -> None:
+def test_what_was_taken_over_is_reported_with_how_much_it_was(tmp_path: Path) -> None:
     async def work() -> None:
         settings, ledger, notes = ledger_settings(tmp_path), Ledger(), Notes()
         dead = usage_ledger(ledger, settings, "dead")

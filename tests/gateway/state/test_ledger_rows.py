@@ -176,7 +176,7 @@ def run(work: Any) -> None:
     asyncio.run(work())
 
 
-def test_an_open_account_has_room_promised_and_all_is_told_as_numbers(tmp_path: Path) -> None:
+def test_an_open_account_has_room_promised_and_all_is_reported_as_numbers(tmp_path: Path) -> None:
     async def work() -> None:
         settings, ledger = ledger_settings(tmp_path, journal=64 * 1024), Ledger()
         kept = usage_ledger(ledger, settings)
@@ -200,18 +200,18 @@ def test_an_open_account_has_room_promised_and_all_is_told_as_numbers(tmp_path: 
         assert promised == [1024, 1024, 2048]
         kept.dropped, kept._drain.refused, kept.journal.damaged = 1, 20, 300
         kept.odd_usage[("mine", "sum")] = 4
-        told = metrics.render().decode()
+        reported = metrics.render().decode()
         for name in ("journal_bytes", "dropped_total", "flaws_total"):
             (said,) = [
-                line for line in told.splitlines() if line.startswith(f"# HELP wireglot_usage_{name} ")
+                line for line in reported.splitlines() if line.startswith(f"# HELP wireglot_usage_{name} ")
             ]
-            assert said.endswith("."), "a sentence, for whoever reads a dashboard"
-        assert f"wireglot_usage_journal_bytes {kept.journal.pending}" in told
-        assert "# TYPE wireglot_usage_journal_bytes gauge" in told
-        assert "wireglot_usage_dropped_total 321" in told
-        assert "# TYPE wireglot_usage_dropped_total counter" in told
-        assert 'wireglot_usage_flaws_total{provider="mine",flaw="sum"} 4' in told
-        assert "# TYPE wireglot_usage_flaws_total counter" in told
+            assert said.endswith("."), "a sentence, for anyone who reads a dashboard"
+        assert f"wireglot_usage_journal_bytes {kept.journal.pending}" in reported
+        assert "# TYPE wireglot_usage_journal_bytes gauge" in reported
+        assert "wireglot_usage_dropped_total 321" in reported
+        assert "# TYPE wireglot_usage_dropped_total counter" in reported
+        assert 'wireglot_usage_flaws_total{provider="mine",flaw="sum"} 4' in reported
+        assert "# TYPE wireglot_usage_flaws_total counter" in reported
         await kept.close()
 
     run(work)
@@ -263,7 +263,7 @@ def test_workers_share_the_journals_room_and_what_dies_with_the_process_is_not_s
     run(work)
 
 
-def test_a_flaw_is_counted_each_time_and_told_once_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flaw_is_counted_each_time_and_reported_once_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         notes = Notes()
         kept = usage_ledger(Ledger(), SETTINGS, notes=notes)
@@ -338,7 +338,7 @@ def test_prices_are_looked_up_once_an_hour_and_those_of_a_request_are_of_its_own
     run(work)
 
 
-def test_what_is_open_at_the_end_is_told_as_cut_off(tmp_path: Path) -> None:
+def test_what_is_open_at_the_end_is_reported_as_cut_off(tmp_path: Path) -> None:
     async def work() -> None:
         settings, ledger = ledger_settings(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
@@ -372,7 +372,7 @@ def test_an_account_that_is_required_says_what_to_do(tmp_path: Path) -> None:
 
 
 class Store:
-    """A ledger that answers what it is told to, call by call."""
+    """A ledger that answers what it is asked to, call by call."""
 
     def __init__(self, *answers: Exception | None) -> None:
         self.answers = list(answers)
@@ -398,7 +398,7 @@ def drain(store: Store, notes: Notes, pace: DrainPace = HURRIED) -> Drain:
     return Drain(Journal(None, "one", limit=1024 * 1024), store, "one", notes, pace=pace)  # type: ignore[arg-type]  # as much of each as it needs
 
 
-def test_a_store_that_is_down_is_tried_again_and_told_once() -> None:
+def test_a_store_that_is_down_is_tried_again_and_reported_once() -> None:
     async def work() -> None:
         store, notes = Store(StoreDown("a"), StoreDown("b"), None), Notes()
         fed = drain(store, notes)
@@ -410,7 +410,7 @@ def test_a_store_that_is_down_is_tried_again_and_told_once() -> None:
     run(work)
 
 
-def test_pauses_double_up_to_their_most_and_begin_anew_when_all_is_well(
+def test_pauses_double_up_to_their_most_and_begin_again_when_all_is_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def work() -> None:
@@ -431,7 +431,7 @@ def test_pauses_double_up_to_their_most_and_begin_anew_when_all_is_well(
     run(work)
 
 
-def test_one_row_that_is_refused_among_others_is_dropped_and_told() -> None:
+def test_one_row_that_is_refused_among_others_is_dropped_and_reported() -> None:
     async def work() -> None:
         store, notes = Store(ValueError("batch"), None, ValueError("row"), None), Notes()
         fed = drain(store, notes)
@@ -500,7 +500,7 @@ def test_rows_go_in_batches_and_in_their_order(tmp_path: Path) -> None:
     run(work)
 
 
-def test_who_asks_is_told_whether_the_store_knows_in_time() -> None:
+def test_who_asks_is_shown_whether_the_store_knows_in_time() -> None:
     async def work() -> None:
         store = Store(StoreDown("a"))
         fed = drain(store, Notes(), DrainPace(retry=1000.0, retry_max=1000.0))
@@ -528,7 +528,7 @@ def test_a_sign_of_life_is_given_at_once_and_a_store_that_is_down_is_no_fault() 
     run(work)
 
 
-def test_what_cannot_be_done_now_is_told_and_waited_for() -> None:
+def test_what_cannot_be_done_now_is_reported_and_waited_for() -> None:
     async def work() -> None:
         notes = Notes()
         fed = drain(Store(), notes)
@@ -598,19 +598,19 @@ def test_what_is_swept_is_what_the_settings_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("swept", "told"),
+    ("swept", "reported"),
     [
         (Swept(), []),
         (Swept({"a": 1}, {"b": 20}, 300), [("info", "swept", {"removed": 321, "crashed": 0})]),
         (Swept(crashed=2), [("info", "swept", {"removed": 0, "crashed": 2})]),
     ],
 )
-def test_only_what_was_removed_is_told(swept: Swept, told: list[Any]) -> None:
+def test_only_what_was_removed_is_reported(swept: Swept, reported: list[Any]) -> None:
     async def work() -> None:
         notes = Notes()
         sweeper = Sweeper(as_engine(Swept_(swept)), MemoryCounters(), "one", notes)
         await sweeper.sweep(SETTINGS)
-        assert notes == told
+        assert notes == reported
 
     run(work)
 
@@ -642,7 +642,7 @@ def as_counters(locks: Any) -> Counters:
     return found
 
 
-def test_a_store_that_is_down_is_told_and_swept_at_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_down_is_reported_and_swept_at_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         pauses: list[float] = []
         notes = Notes()

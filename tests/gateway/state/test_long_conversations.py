@@ -100,7 +100,7 @@ def test_a_switch_of_the_provider_and_back_is_refused_by_nobody(
 @rows("other", ["claude", "openai"])
 @rows("client", CLIENTS)
 def test_calls_whose_ids_recur_can_be_taken_elsewhere(tmp_path: Path, client: str, other: str) -> None:
-    """C46: Kimi K3 counts its ids anew in each answer, and another must make sense of them in a tool loop."""
+    """C46: Kimi K3 counts its ids from the start in each answer, and another must make sense of them in a tool loop."""
     assert_goes_on_elsewhere(tmp_path, client, ("kimi-k3", 6), (other, 3), ("kimi-k3", 2))
 
 
@@ -196,7 +196,7 @@ def test_state_that_is_no_longer_known_upstream_costs_one_more_call_and_no_error
 
 @rows("client", CLIENTS)
 def test_conversations_whose_call_ids_are_the_same_stay_apart(tmp_path: Path, client: str) -> None:
-    """R-A-12, R-Y-31, C29, C46: Kimi counts its ids anew in each conversation, and two go on at the same time."""
+    """R-A-12, R-Y-31, C29, C46: Kimi counts its ids from the start in each conversation, and two go on at the same time."""
     with House(tmp_path, "kimi") as house:
         talks = [Conversation(house, client, "kimi") for _ in range(2)]
         for _ in range(7):

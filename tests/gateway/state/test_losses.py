@@ -58,22 +58,22 @@ def page(stage: Stage, id: str, key: str = ALICE) -> tuple[int, Any]:
     return stage.ask("GET", f"/v1/requests/{id}/losses", key=key)
 
 
-def test_all_losses_of_a_request_are_told_at_their_places_in_its_body(stage: Stage) -> None:
+def test_all_losses_of_a_request_are_reported_at_their_places_in_its_body(stage: Stage) -> None:
     """[X25]"""
     answer = asked(stage)
     id = answer.headers["x-wireglot-request-id"]
-    status, told = page(stage, id)
+    status, reported = page(stage, id)
     assert status == 200
-    assert (told["request_id"], told["route"], told["untold"]) == (id, "mine/m1", 0)
-    found = {loss["feature"]: loss for loss in told["losses"]}
+    assert (reported["request_id"], reported["route"], reported["untold"]) == (id, "mine/m1", 0)
+    found = {loss["feature"]: loss for loss in reported["losses"]}
     assert found["hosted_tool"]["path"] == "$.tools[0]"
     assert found["hosted_tool"]["grade"] == "serious"
     assert found["sampling.top_k"]["path"] == "$.top_k"
     assert found["cache_marker"]["path"] == "$.tools[1].cache_control"
-    assert all(loss["document"] == "request" for loss in told["losses"])
+    assert all(loss["document"] == "request" for loss in reported["losses"])
     grades = ["serious", "degraded", "harmless"]
-    assert [loss["grade"] for loss in told["losses"]] == sorted(
-        (loss["grade"] for loss in told["losses"]), key=grades.index
+    assert [loss["grade"] for loss in reported["losses"]] == sorted(
+        (loss["grade"] for loss in reported["losses"]), key=grades.index
     )
     assert answer.headers["x-wireglot-losses"].split(",") == list(found)
     assert "x-wireglot-loss-details" not in answer.headers
@@ -82,8 +82,8 @@ def test_all_losses_of_a_request_are_told_at_their_places_in_its_body(stage: Sta
 def test_details_come_with_the_answer_where_they_are_asked_for(stage: Stage) -> None:
     """[X25]"""
     answer = asked(stage, {"x-wireglot-loss-details": "1"})
-    _, told = page(stage, answer.headers["x-wireglot-request-id"])
-    assert json.loads(answer.headers["x-wireglot-loss-details"]) == told["losses"]
+    _, reported = page(stage, answer.headers["x-wireglot-request-id"])
+    assert json.loads(answer.headers["x-wireglot-loss-details"]) == reported["losses"]
 
 
 def test_losses_of_a_stream_are_there_after_its_end(stage: Stage) -> None:
@@ -100,14 +100,14 @@ def test_losses_of_a_stream_are_there_after_its_end(stage: Stage) -> None:
         for _ in stream.parse():
             pass
         id = stream.headers["x-wireglot-request-id"]
-        status, told = page(other, id)
+        status, reported = page(other, id)
         assert status == 200
-        places = {(loss["document"], loss["path"]) for loss in told["losses"]}
+        places = {(loss["document"], loss["path"]) for loss in reported["losses"]}
         assert ("request", "$.seed") in places
         assert ("response", "$.choices[0].finish_reason") in places
 
 
-def test_nobody_else_is_told(stage: Stage) -> None:
+def test_nobody_else_is_reported(stage: Stage) -> None:
     """[X25] Not even that there is something: it reads like an id that nobody has."""
     id = asked(stage).headers["x-wireglot-request-id"]
     status, error = page(stage, id, BOB)
@@ -116,7 +116,7 @@ def test_nobody_else_is_told(stage: Stage) -> None:
     assert str(error).replace(id, "*") == str(unknown).replace("req_" + "0" * 24, "*")
 
 
-def test_an_unknown_id_is_told_in_the_callers_dialect(stage: Stage) -> None:
+def test_an_unknown_id_is_reported_in_the_callers_dialect(stage: Stage) -> None:
     """[X25]"""
     status, error = stage.ask("GET", "/v1/requests/req_1/losses", headers={"anthropic-version": "2023-06-01"})
     assert (status, error["type"], error["error"]["type"]) == (404, "error", "not_found_error")
@@ -139,8 +139,8 @@ def test_the_log_line_has_them_whole(stage: Stage) -> None:
     id = asked(stage).headers["x-wireglot-request-id"]
     wait_until(lambda: any(line.get("id") == id for line in stage.gateway.wait_log()))
     (line,) = [line for line in stage.gateway.wait_log() if line.get("id") == id]
-    _, told = page(stage, id)
-    assert line["loss_details"] == told["losses"]
+    _, reported = page(stage, id)
+    assert line["loss_details"] == reported["losses"]
     assert line["losses"][0] == "hosted_tool"
 
 
@@ -173,8 +173,8 @@ def test_another_worker_finds_them(tmp_path: Path) -> None:
         with anthropic.Anthropic(base_url=one.url, api_key="x", max_retries=0) as client:
             id = client.messages.with_raw_response.create(**BENT).headers["x-wireglot-request-id"]
         with anthropic.Anthropic(base_url=other.url, api_key="x", max_retries=0) as client:
-            told: Any = client.get(f"/v1/requests/{id}/losses", cast_to=object)
-        assert told["losses"][0]["feature"] == "hosted_tool"
+            reported: Any = client.get(f"/v1/requests/{id}/losses", cast_to=object)
+        assert reported["losses"][0]["feature"] == "hosted_tool"
 
 
 # The shelf itself.
@@ -234,11 +234,11 @@ def test_one_request_takes_no_more_than_its_room(monkeypatch: pytest.MonkeyPatch
     many = [Loss(f"$.m{n // 2}[{n % 2}]", "reasoning.text", "dropped", "x" * 900) for n in range(1000)]
     serious = Loss("$.tools[0]", "hosted_tool", "dropped")
     body = shelf.entry(record("req_1", *many, serious), 1)
-    told = json.loads(body)
+    reported = json.loads(body)
     assert len(body) <= ENTRY_BYTES
-    assert told["losses"][0] == serious.told()
-    assert {loss["count"] for loss in told["losses"][1:]} == {2}
-    assert told["untold"] == 2 * (501 - len(told["losses"]))
+    assert reported["losses"][0] == serious.as_dict()
+    assert {loss["count"] for loss in reported["losses"][1:]} == {2}
+    assert reported["untold"] == 2 * (501 - len(reported["losses"]))
     monkeypatch.setattr(shelf, "KEPT_BYTES", 3 * ENTRY_BYTES)
     documents = MemoryEngine().documents
 
@@ -253,7 +253,7 @@ def test_one_request_takes_no_more_than_its_room(monkeypatch: pytest.MonkeyPatch
     assert sorted(ids(documents)) == ["req_6", "req_7", "req_8"]
 
 
-def test_what_is_not_written_yet_is_told_and_forgotten_with_its_caller() -> None:
+def test_what_is_not_written_yet_is_reported_and_forgotten_with_its_caller() -> None:
     """[X25]"""
 
     async def run() -> None:
@@ -268,20 +268,20 @@ def test_what_is_not_written_yet_is_told_and_forgotten_with_its_caller() -> None
     asyncio.run(run())
 
 
-def test_work_in_the_background_is_told_under_the_id_that_its_client_knows(stage: Stage) -> None:
+def test_work_in_the_background_is_reported_under_the_id_that_its_client_knows(stage: Stage) -> None:
     """[X25]"""
     body = {"model": "m1", "input": "Hi", "background": True, "max_tool_calls": 3}
     started = stage.alice.responses.with_raw_response.create(**body)
     id = started.headers["x-wireglot-request-id"]
     wait_until(lambda: stage.alice.responses.retrieve(started.parse().id).status == "completed")
     wait_until(lambda: page(stage, id)[0] == 200)
-    _, told = page(stage, id)
-    assert told["request_id"] == id
-    assert {"max_tool_calls"} <= {loss["path"].removeprefix("$.") for loss in told["losses"]}
+    _, reported = page(stage, id)
+    assert reported["request_id"] == id
+    assert {"max_tool_calls"} <= {loss["path"].removeprefix("$.") for loss in reported["losses"]}
 
 
 def test_a_store_that_is_away_gets_them_later() -> None:
-    """[X25] Meanwhile they are told from memory."""
+    """[X25] Meanwhile they are reported from memory."""
 
     class Away:
         down = True
@@ -320,7 +320,7 @@ def test_what_a_client_wrote_at_length_is_not_held_for_others() -> None:
         Loss("$.a", "unknown_field", "dropped", "x" * 100_000),
     ]
     for _ in range(2):
-        told = json.loads(shelf.entry(record("req_1", short, longs[1]), 1))
-        assert [len(loss["detail"]) for loss in told["losses"]] == [1, 512]
+        reported = json.loads(shelf.entry(record("req_1", short, longs[1]), 1))
+        assert [len(loss["detail"]) for loss in reported["losses"]] == [1, 512]
         assert json.loads(shelf.entry(record("req_1", longs[0]), 1))["untold"] == 1
     assert shelf._written_once.cache_info().currsize == 1

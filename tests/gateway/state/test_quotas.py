@@ -24,7 +24,7 @@ def test_a_key_without_limits_asks_no_counter() -> None:
 
 
 def test_requests_a_minute_are_given_back_evenly() -> None:
-    """The seconds until the next one passes are told."""
+    """The seconds until the next one passes are reported."""
 
     async def work() -> None:
         desk = Desk(requests_per_minute=2)
@@ -127,7 +127,7 @@ def test_a_budget_of_tokens_ends_with_the_day_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("dialect", "kind"), [("openai-chat", "billing"), ("anthropic", "billing"), ("gemini", "rate_limit")]
 )
-def test_a_spent_budget_is_told_in_each_dialects_own_kind(dialect: str, kind: str) -> None:
+def test_a_spent_budget_is_reported_in_each_dialects_own_kind(dialect: str, kind: str) -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=1)
         await desk.ledger.apply([used("a", NOON, input=5)])
@@ -156,7 +156,7 @@ def test_budgets_of_money_over_days_and_months() -> None:
     run(work())
 
 
-def test_money_is_settled_at_the_price_of_whoever_answered() -> None:
+def test_money_is_settled_at_the_price_of_the_one_that_answered() -> None:
     async def work() -> None:
         desk = Desk(cost_per_day=100 * DOLLAR)
         claim = await desk.admit(max_tokens=10)

@@ -116,7 +116,7 @@ def test_counters_that_go_away_while_a_history_is_reserved_keep_none_of_it(
     run(work())
 
 
-def test_a_ledger_that_is_down_is_not_told_as_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_is_down_is_not_reported_as_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=100)
 

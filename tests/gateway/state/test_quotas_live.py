@@ -13,7 +13,7 @@ import pytest
 from google import genai
 from google.genai import errors, types
 
-from tests.gateway.faults.faults_kit import BY_NAME, Call, ask, provider, start, told
+from tests.gateway.faults.faults_kit import BY_NAME, Call, ask, provider, reported, start
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.stores.memory import MemoryCounters
 from wireglot.testing.live_gateway import LiveGateway
@@ -138,7 +138,7 @@ def test_a_spent_budget_says_when_the_day_ends(stage: Any, dialect: str) -> None
 
 
 def test_of_fifty_at_once_five_are_answered(stage: Any) -> None:
-    """The others are told at once, and the places of those that left are free again."""
+    """The others are reported at once, and the places of those that left are free again."""
     gateway, upstream = stage
     upstream.reset()
     upstream.otherwise = Behaviour(fault="stall")
@@ -154,7 +154,7 @@ def test_of_fifty_at_once_five_are_answered(stage: Any) -> None:
             refused = [future.result() for future in more]
         assert {answered.status for answered in refused} == {429}
         assert {answered.headers["retry-after"] for answered in refused} == {"1"}
-        assert "maximum of concurrent requests (5)" in told(BY_NAME["openai-chat"], refused[0]).message
+        assert "maximum of concurrent requests (5)" in reported(BY_NAME["openai-chat"], refused[0]).message
         assert len(upstream.requests) == 5
     finally:
         for call in calls:
@@ -190,7 +190,7 @@ def lines_of(gateway: LiveGateway, model: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("client", ["openai-chat", "anthropic", "gemini", "openai-responses"])
-def test_whoever_leaves_its_streams_pays_for_them(stage: Any, client: str) -> None:
+def test_anyone_who_leaves_its_streams_pays_for_them(stage: Any, client: str) -> None:
     """THREATS T20: the disconnect bypass."""
     gateway, upstream = stage
     upstream.reset()
@@ -312,7 +312,7 @@ def test_money_is_counted_at_the_models_price(stage: Any) -> None:
     wait_until(lambda: spent(gateway, "budget:money:cost:2026-11") == price)
     refused = ask(gateway, BY_NAME["anthropic"], "m1", headers=headers)
     assert refused.status == 429
-    assert "0.01 USD a month" in told(BY_NAME["anthropic"], refused).message
+    assert "0.01 USD a month" in reported(BY_NAME["anthropic"], refused).message
 
 
 def test_a_model_without_a_price_is_refused_to_a_key_with_a_budget_of_money(stage: Any) -> None:
@@ -322,5 +322,5 @@ def test_a_model_without_a_price_is_refused_to_a_key_with_a_budget_of_money(stag
     for client in ("anthropic", "openai-chat", "gemini"):
         refused = ask(gateway, BY_NAME[client], "m2", headers=headers)
         assert refused.status == 403
-        assert "[prices]" in told(BY_NAME[client], refused).message
+        assert "[prices]" in reported(BY_NAME[client], refused).message
     assert not upstream.requests

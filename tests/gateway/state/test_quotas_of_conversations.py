@@ -106,7 +106,7 @@ def test_numbers_of_any_size_are_kept_as_they_are(live: LiveGateway, number: flo
 
 
 @pytest.mark.parametrize("path", ["/v1/sessions", "/v1/responses/none/input_items"])
-def test_a_limit_of_five_thousand_digits_is_told(live: LiveGateway, path: str) -> None:
+def test_a_limit_of_five_thousand_digits_is_reported(live: LiveGateway, path: str) -> None:
     (reply,) = ask(live, ("GET", f"{path}?limit={'9' * 5000}", None))
     assert reply.status in (400, 404)
 

@@ -37,8 +37,8 @@ def test_a_request_that_we_refused_costs_nothing_and_one_refused_upstream_a_requ
     run(work())
 
 
-def test_whoever_leaves_pays_for_what_was_said() -> None:
-    """THREATS T20: the disconnect bypass. The ledger is told the same."""
+def test_anyone_who_leaves_pays_for_what_was_said() -> None:
+    """THREATS T20: the disconnect bypass. The ledger gets the same."""
 
     async def work() -> None:
         desk = Desk(tokens_per_day=10_000)
@@ -54,7 +54,7 @@ def test_whoever_leaves_pays_for_what_was_said() -> None:
     run(work())
 
 
-def test_what_a_provider_told_before_the_client_left_is_believed() -> None:
+def test_what_a_provider_reported_before_the_client_left_is_believed() -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=10_000)
         job = desk.job(max_tokens=500)

@@ -168,7 +168,7 @@ def test_a_signature_that_came_without_its_minter_gets_it_back() -> None:
 
 
 def test_the_same_call_id_in_two_conversations_is_two_turns() -> None:
-    """C46: Kimi's ids count anew in every conversation."""
+    """C46: Kimi's ids count from the start in every conversation."""
     memory = Memory()
     call = ToolCall("functions.look_up:0", "look_up", "{}")
     questions = [{"role": "user", "content": text} for text in ("Rain?", "Snow?")]
@@ -193,8 +193,8 @@ def test_what_a_client_brings_is_not_exchanged_for_what_another_model_left_at_th
     another = Reasoning("Ulm, then.", signed("b3RoZXI=", "openai-responses", "openai"))
     memory.answer(memory.ask({"contents": [asked]}, "gemini", MODELS["openai"]), another, said)
     thought = {"text": "It is Ulm.", "thought": True, "thoughtSignature": "b3du"}
-    told = {"role": "model", "parts": [thought, {"text": said.text}]}
-    job = memory.ask({"contents": [asked, told, asked]}, "gemini", MODELS["anthropic"])
+    reported = {"role": "model", "parts": [thought, {"text": said.text}]}
+    job = memory.ask({"contents": [asked, reported, asked]}, "gemini", MODELS["anthropic"])
     brought, _ = last_answer(job.request().messages)
     assert type(brought) is Reasoning
     assert brought.signature is not None
@@ -202,7 +202,7 @@ def test_what_a_client_brings_is_not_exchanged_for_what_another_model_left_at_th
 
 
 def test_a_summary_that_nobody_signed_is_not_kept() -> None:
-    """Its minter would refuse it, and that it could not be given back would be told as a loss."""
+    """Its minter would refuse it, and that it could not be given back would be reported as a loss."""
     memory = Memory()
     summary = Reasoning("Ulm, then.", extra=Extra("openai-responses", form={"source": "summary"}))
     made = memory.ask(chat(ASKED), model=MODELS["openai"])
@@ -211,7 +211,7 @@ def test_a_summary_that_nobody_signed_is_not_kept() -> None:
 
 
 def test_the_same_id_twice_in_one_conversation_is_two_turns() -> None:
-    """Kimi K3 begins its ids anew in every answer."""
+    """Kimi K3 begins its ids again in every answer."""
     memory = Memory()
     call = ToolCall("look_up:0", "look_up", "{}")
     memory.answer(memory.ask(chat(ASKED), model=MODELS["kimi"]), Reasoning("First."), call)
@@ -273,9 +273,9 @@ def test_short_answers_recur_and_are_found_only_in_their_place() -> None:
     done = Text("Done.", signature=signed("ZG9uZQ=="))
     memory.answer(memory.ask(chat(ASKED)), done)
     again = {"role": "user", "content": "Again"}
-    told = {"role": "assistant", "content": "Done."}
-    assert not memory.ask(chat({"role": "user", "content": "Other"}, told, again)).rewritten
-    job = memory.ask(chat(ASKED, told, again))
+    reported = {"role": "assistant", "content": "Done."}
+    assert not memory.ask(chat({"role": "user", "content": "Other"}, reported, again)).rewritten
+    job = memory.ask(chat(ASKED, reported, again))
     assert last_answer(job.request().messages) == (done,)
 
 
@@ -309,8 +309,8 @@ def test_changed_arguments_are_another_call() -> None:
 def test_an_answer_that_the_client_cut_in_two_is_one_again() -> None:
     memory = Memory()
     memory.answer(memory.ask(chat(ASKED)), Text("Let me see."), CALL)
-    told = {"role": "assistant", "content": "Let me see."}
-    job = memory.ask(chat(ASKED, told, called(CALL), result(CALL)))
+    reported = {"role": "assistant", "content": "Let me see."}
+    job = memory.ask(chat(ASKED, reported, called(CALL), result(CALL)))
     answers = [message for message in job.request().messages if message.role == "assistant"]
     assert [answer.content for answer in answers] == [(Text("Let me see."), CALL)]
 
@@ -321,8 +321,8 @@ def test_a_clients_cache_marks_stay() -> None:
     body: dict[str, Any] = {"max_tokens": 9, "messages": [ASKED]}
     memory.answer(memory.ask(body, "anthropic"), text)
     block = {"type": "text", "text": text.text, "cache_control": {"type": "ephemeral"}}
-    told = {"role": "assistant", "content": [block]}
-    job = memory.ask({"max_tokens": 9, "messages": [ASKED, told, ASKED]}, "anthropic")
+    reported = {"role": "assistant", "content": [block]}
+    job = memory.ask({"max_tokens": 9, "messages": [ASKED, reported, ASKED]}, "anthropic")
     (part,) = last_answer(job.request().messages)
     assert type(part) is Text
     assert part.signature == text.signature
@@ -336,21 +336,21 @@ def test_a_thought_that_geminis_command_line_left_out_comes_back() -> None:
     thought = Reasoning("First.", signed("s1", "anthropic"))
     model = MODELS["anthropic"]
     memory.answer(memory.ask({"contents": [asked]}, "gemini", model), thought, call)
-    told = {"role": "model", "parts": [{"functionCall": {"id": call.id, "name": "look_up", "args": {}}}]}
+    reported = {"role": "model", "parts": [{"functionCall": {"id": call.id, "name": "look_up", "args": {}}}]}
     answer = {"functionResponse": {"id": call.id, "name": "look_up", "response": {"output": "rain"}}}
-    job = memory.ask({"contents": [asked, told, {"role": "user", "parts": [answer]}]}, "gemini", model)
+    job = memory.ask({"contents": [asked, reported, {"role": "user", "parts": [answer]}]}, "gemini", model)
     assert last_answer(job.request().messages) == (thought, call)
 
 
 def test_what_google_signed_on_a_chat_endpoint_is_known_as_its_minters() -> None:
-    """[X13] Gemini's clients hold a signature bare: who minted it is told by the vault."""
+    """[X13] Gemini's clients hold a signature bare: who minted it is reported by the vault."""
     memory = Memory()
     asked = {"role": "user", "parts": [{"text": "Weather?"}]}
     call = ToolCall("8f3a61c2", "look_up", "{}", signature=signed("c2ln", "gemini", "kimi"))
     memory.answer(memory.ask({"contents": [asked]}, "gemini", MODELS["kimi"]), call)
-    told: dict[str, Any] = {"functionCall": {"name": "look_up", "args": {}}, "thoughtSignature": "c2ln"}
+    reported: dict[str, Any] = {"functionCall": {"name": "look_up", "args": {}}, "thoughtSignature": "c2ln"}
     answer = {"functionResponse": {"name": "look_up", "response": {"output": "rain"}}}
-    contents = [asked, {"role": "model", "parts": [told]}, {"role": "user", "parts": [answer]}]
+    contents = [asked, {"role": "model", "parts": [reported]}, {"role": "user", "parts": [answer]}]
     job = memory.ask({"contents": contents}, "gemini", MODELS["kimi"])
     assert last_answer(job.request().messages) == (call,)
     (result,) = job.request().messages[-1].content
@@ -378,8 +378,8 @@ def test_reasoning_of_a_chat_model_that_nobody_knows_goes_back_to_who_wrote_it(f
         {"type": "tool_use", "id": call.id, "name": "look_up", "input": {}},
     ]
     result = [{"type": "tool_result", "tool_use_id": call.id, "content": "rain"}]
-    for told in (blocks, blocks[1:]):
-        turns = [ASKED, {"role": "assistant", "content": told}, {"role": "user", "content": result}]
+    for reported in (blocks, blocks[1:]):
+        turns = [ASKED, {"role": "assistant", "content": reported}, {"role": "user", "content": result}]
         job = memory.ask({"max_tokens": 9, "messages": turns}, "anthropic", MODELS["kimi"])
         for provider, sent in (("kimi", {field: "I look."}), ("another", {})):
             planned = plan(

@@ -131,7 +131,7 @@ def test_an_answer_without_state_does_not_hide_one_that_said_the_same_with_state
     assert memory.ask(chat(ASKED, called(CALL), result(CALL))).rewritten
 
 
-def test_an_answer_with_state_is_asked_for_by_whoever_did_not_see_it() -> None:
+def test_an_answer_with_state_is_asked_for_by_the_one_that_did_not_see_it() -> None:
     """Two processes: one answers, the other is asked next."""
     vault = WatchedVault()
     one, other = memory_with(Clock(), vault), memory_with(Clock(), vault)

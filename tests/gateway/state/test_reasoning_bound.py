@@ -73,7 +73,7 @@ def first(client: Client, model: str) -> dict[str, Any]:
 
 
 def then(client: Client, asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """The next turn, with all that the client was told."""
+    """The next turn, with all that the client was sent."""
     more = {"role": "user", "content": "and now?"}
     match client.name:
         case "anthropic":
@@ -97,7 +97,7 @@ def replayed(stage: Stage) -> bool:
 
 
 @pytest.mark.parametrize(("name", "source"), PAIRS)
-def test_another_callers_state_is_dropped_and_told_and_a_rotated_key_keeps_its_own(
+def test_another_callers_state_is_dropped_and_reported_and_a_rotated_key_keeps_its_own(
     stage: Stage, name: str, source: str
 ) -> None:
     """[A8]"""
@@ -158,10 +158,10 @@ def test_without_keys_everyone_is_one_caller_and_keeps_the_state_when_keys_come(
 def test_older_versions_read_what_is_sealed_for_an_owner() -> None:
     """[A8] A fleet that is being upgraded loses no state: what is new stands behind all that they read."""
     sealed = context_of("ann", "now").seal(SIGNATURE, "reasoning")
-    told = open_envelope(sealed)
-    assert told is not None
-    assert told[:8] == ["reasoning", "anthropic", "", "", "", "", SIGNATURE.data, -1]
-    assert "ann" not in told[8]
+    reported = open_envelope(sealed)
+    assert reported is not None
+    assert reported[:8] == ["reasoning", "anthropic", "", "", "", "", SIGNATURE.data, -1]
+    assert "ann" not in reported[8]
 
 
 def test_settings_without_a_secret_seal_as_the_library_does() -> None:

@@ -148,7 +148,7 @@ def test_state_that_was_refused_once_is_not_tried_again(double: Gemini | Claude,
         assert len(double.requests) == 12
 
 
-def test_what_comes_back_is_not_told_as_invented(tmp_path: Path) -> None:
+def test_what_comes_back_is_not_reported_as_invented(tmp_path: Path) -> None:
     """R-DA-11: the empty reasoning stands in only where the true one is not known."""
     with Kimi() as double:
         toml = (
@@ -157,8 +157,8 @@ def test_what_comes_back_is_not_told_as_invented(tmp_path: Path) -> None:
         )
         with gateway(toml, tmp_path) as one:
             talk = Talk(one.url)
-            told = [talk.turn(streaming=number % 2 == 0).losses for number in range(5)]
-        assert not any(loss.startswith("reasoning") for losses in told for loss in losses)
+            reported = [talk.turn(streaming=number % 2 == 0).losses for number in range(5)]
+        assert not any(loss.startswith("reasoning") for losses in reported for loss in losses)
         assert_all_came_back(double)
 
 

@@ -178,7 +178,7 @@ def test_what_a_turn_is_behind_is_all_that_was_said_before_it() -> None:
 
 
 def test_a_turn_alone_is_the_messages_own_content() -> None:
-    """Nothing is made anew where nothing was cut."""
+    """Nothing is made again where nothing was cut."""
     assert read_history((ASKED, ANSWER)).turns[0].content is ANSWER.content
 
 

@@ -1,4 +1,4 @@
-"""How turns are told apart, and what of a kept one is put back: without a vault around it."""
+"""How turns are distinguished, and what of a kept one is put back: without a vault around it."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_what_was_asked_tells_conversations_apart(one: Part, other: Part) -> Non
     assert histories[0].place != histories[1].place
 
 
-def test_results_are_told_apart_by_the_ids_of_their_calls_only() -> None:
-    """Clients shorten old results; ids that a client made anew leave the place as it was."""
+def test_results_are_distinguished_by_the_ids_of_their_calls_only() -> None:
+    """Clients shorten old results; ids that a client made again leave the place as it was."""
 
     def history(call_id: str, *content: Text) -> tuple[bytes, bytes]:
         read = read_history((Message("user", (ToolResult(call_id, content),)),))
@@ -189,7 +189,7 @@ def test_what_comes_back_to_a_turn(
     assert found is None or found.renamed == {}
 
 
-def test_ids_of_calls_come_back_too_and_are_told_for_their_results() -> None:
+def test_ids_of_calls_come_back_too_and_are_reported_for_their_results() -> None:
     kept = (T1, RECURS, CALL)
     sent = (ToolCall("another-id", "f", "{}"), CALL)
     found = restored(turn(*sent), kept, by_name=False)

@@ -71,8 +71,8 @@ def echoed(client: str, content: tuple[Part, ...], streamed: bool) -> dict[str, 
         for call in kept.get("tool_calls", ()):
             call.pop("extra_content", None)
         return kept
-    told: dict[str, Any] = value["candidates"][0]["content"]
-    parts = [part for part in told["parts"] if not part.get("thought")]
+    reported: dict[str, Any] = value["candidates"][0]["content"]
+    parts = [part for part in reported["parts"] if not part.get("thought")]
     for part in parts:
         part.pop("thoughtSignature", None)
     return {"role": "model", "parts": parts}

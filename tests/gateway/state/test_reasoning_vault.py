@@ -216,9 +216,9 @@ def test_a_turn_is_found_by_its_place_where_its_ids_are_gone_and_its_results_fol
     renamed = msgspec.structs.replace(call, id="made_anew_by_the_client")
     job = memory.ask(chat(ASKED, called(renamed), result(renamed)))
     assert last_answer(job.request().messages) == (call,)
-    (told,) = job.request().messages[-1].content
-    assert isinstance(told, ToolResult)
-    assert told.call_id == call.id
+    (reported,) = job.request().messages[-1].content
+    assert isinstance(reported, ToolResult)
+    assert reported.call_id == call.id
     # Two looks: one for all names of all turns, one for what those point to.
     assert [len(names) for names in memory.vault.asked] == [3, 1]
 
@@ -343,14 +343,14 @@ def test_parts_of_hosted_tools_that_were_withheld_are_put_back(thoughts: tuple[P
 
 def about(family: str = "a", **reasoning: Any) -> Any:
     """As much of a surface as the vault looks at."""
-    told = {
+    reported = {
         "returns": "some",
         "drops_thoughts": False,
         "bare_signatures": False,
         "placeholders": (),
         **reasoning,
     }
-    return SimpleNamespace(family=family, name=f"{family}-1", reasoning=SimpleNamespace(**told))
+    return SimpleNamespace(family=family, name=f"{family}-1", reasoning=SimpleNamespace(**reported))
 
 
 def upstream(family: str, reasoning: str = "own", catalog: str = "known", signs: bool = False) -> Any:
@@ -435,7 +435,7 @@ def test_signatures_come_back_bare_only_where_another_dialect_is_asked(
     assert _comes_bare(asking) is carries
 
 
-def test_large_conversations_are_read_and_mended_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_conversations_are_read_and_repaired_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     aside: list[bool] = []
 
     async def noted(work: Any) -> Any:

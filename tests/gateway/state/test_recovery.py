@@ -99,7 +99,7 @@ def _asked(*content: Part, **more: Any) -> Request:
 CALL = ToolCall("call_1", "look_up", "{}")
 
 
-def test_state_is_left_out_and_told() -> None:
+def test_state_is_left_out_and_reported() -> None:
     thoughts = (
         Reasoning("Hm.", _signed("anthropic")),
         Reasoning("", _signed("anthropic"), redacted=True),
@@ -123,8 +123,8 @@ def test_a_turn_of_nothing_but_state_goes_whole() -> None:
     ]
 
 
-def test_claude_is_told_not_to_think_in_a_loop_whose_thinking_is_gone() -> None:
-    """Only where it was told how long to think: adaptive models go on without."""
+def test_claude_is_asked_not_to_think_in_a_loop_whose_thinking_is_gone() -> None:
+    """Only where it was given a budget to think: adaptive models go on without."""
     request = _asked(Reasoning("Hm.", _signed("anthropic")), CALL, thinking=Thinking("on", budget=2048))
     stripped = without_opaque_state(request, "anthropic")
     assert stripped.request.thinking.mode == "off"
@@ -249,7 +249,7 @@ REFUSALS = [
 
 @rows("stream", [False, True], ids=["whole", "streamed"])
 @rows(("dialect", "said"), REFUSALS)
-def test_one_more_question_without_the_state_and_the_client_is_told(
+def test_one_more_question_without_the_state_and_the_client_is_informed(
     dialect: str, said: str, stream: bool
 ) -> None:
     """R-DA-06, R-DA-09"""
@@ -352,7 +352,7 @@ def test_a_refusal_under_a_good_status_is_one_too(dialect: str, said: str) -> No
         assert not _has_state(upstream.wait_for(2)[1].json)
 
 
-def test_whoever_wants_no_losses_gets_the_refusal() -> None:
+def test_anyone_who_wants_no_losses_gets_the_refusal() -> None:
     with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "gemini") as gateway:
         body = encode(_error("gemini", GEMINI_CORRUPTED))
         upstream.next(Behaviour(status=400, body=body, headers=_JSON), Behaviour())

@@ -48,12 +48,12 @@ def test_what_was_streamed_is_what_is_stored(stage: Stage, wish: str) -> None:
     last = events[-1]
     assert last.type == "response.completed"
     got = stage.alice.responses.retrieve(last.response.id).to_dict()
-    told = json.loads(last.response.to_json())
-    for item in (item for response in (got, told) for item in response["output"]):
+    reported = json.loads(last.response.to_json())
+    for item in (item for response in (got, reported) for item in response["output"]):
         for part in item.get("content") or ():
             part.pop("parsed", None)  # the SDK's own
         item.pop("parsed_arguments", None)
-    assert got == told
+    assert got == reported
     first = events[0]
     assert first.type == "response.created"
     assert (first.response.id, first.response.store) == (last.response.id, True)
@@ -134,7 +134,7 @@ def test_items_are_referred_to_by_their_ids(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("id", [{"type": "reasoning"}, ["x"], 7, None])
-def test_a_reference_whose_id_is_no_string_is_told_where_it_stands(stage: Stage, id: Any) -> None:
+def test_a_reference_whose_id_is_no_string_is_reported_where_it_stands(stage: Stage, id: Any) -> None:
     """Found by fuzzing: what cannot be hashed was an internal error."""
     for reference in ({"id": id, "content": "x"}, {"type": "item_reference", "id": id}):
         with pytest.raises(openai.BadRequestError) as caught:

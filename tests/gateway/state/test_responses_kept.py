@@ -128,7 +128,7 @@ def test_reasoning_follows_a_chain_through_a_change_of_provider_and_back() -> No
 
 
 class Away:
-    """A store that can be told to be away."""
+    """A store that can be made unavailable."""
 
     def __init__(self, behind: Any) -> None:
         self.behind = behind
@@ -194,7 +194,7 @@ def test_without_the_store_what_needs_it_is_refused_and_all_else_goes_on(away: A
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_an_answer_that_could_not_be_stored_is_not_told_as_stored(away: Any, streaming: bool) -> None:
+def test_an_answer_that_could_not_be_stored_is_not_reported_as_stored(away: Any, streaming: bool) -> None:
     """[A7] FAULTS 93: durable before it is acknowledged, and delivered where it is paid for."""
     stage, store = away
     store.writes = False
@@ -209,7 +209,7 @@ def test_an_answer_that_could_not_be_stored_is_not_told_as_stored(away: Any, str
 
 @pytest.mark.parametrize("begins", [False, True])
 def test_a_turn_that_its_conversation_could_not_take_leaves_no_response(away: Any, begins: bool) -> None:
-    """FAULTS 93: what the client was told is not stored is not there, neither as a whole nor in half."""
+    """FAULTS 93: what the client was informed is not stored is not there, neither as a whole nor in half."""
     stage, store = away
     body = {"model": "m1", "input": "hello", "conversation": "mine"}
     if not begins:

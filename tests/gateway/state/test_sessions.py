@@ -203,7 +203,9 @@ def test_streams_are_held_too(one: Stage) -> None:
         (GEMINI, contents("x", conversation="conv_nobody")),
     ],
 )
-def test_an_unknown_id_is_told_in_the_callers_dialect(one: Stage, path: str, body: dict[str, Any]) -> None:
+def test_an_unknown_id_is_reported_in_the_callers_dialect(
+    one: Stage, path: str, body: dict[str, Any]
+) -> None:
     status, answer = one.ask("POST", path, body)
     assert status == 404
     error = answer["error"]
@@ -288,7 +290,7 @@ def test_a_session_is_shown_and_deleted_by_its_caller_only() -> None:
             assert stage.ask("GET", f"/v1/sessions/{id}")[0] == 404
             assert stage.ask("DELETE", f"/v1/sessions/{id}")[0] == 404
         assert not stage.stored("item")
-        answered(stage, CHAT, chat("anew", conversation="mine"))
+        answered(stage, CHAT, chat("again", conversation="mine"))
         assert "of alice" not in stage.sent_text()
 
 

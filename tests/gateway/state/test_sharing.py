@@ -17,10 +17,10 @@ from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.sqlite import SqliteCounters
 
 NEVER = 3600.0
-"""Seconds after which a test is long over: whoever looks does so when the test says."""
+"""Seconds after which a test is long over: anyone who looks does so when the test says."""
 
 
-class Told(SqliteCounters):
+class Reported(SqliteCounters):
     """Counts what is pushed, and can be switched off."""
 
     pushed: list[str]
@@ -36,7 +36,7 @@ class Told(SqliteCounters):
 class Member:
     """One process of a fleet, with a monotonic clock that began when it did."""
 
-    def __init__(self, counters: Told, name: str, clock: float, hear_seconds: float) -> None:
+    def __init__(self, counters: Reported, name: str, clock: float, hear_seconds: float) -> None:
         self.health = Health()
         self.clock = clock
         self.counters = counters
@@ -57,8 +57,8 @@ class Member:
 async def fleet(folder: Path, hear_seconds: float = HEAR_SECONDS) -> tuple[Member, Member]:
     members = []
     for name, clock in (("one", 100.0), ("two", 900_000.0)):
-        counters = await Told.open(str(folder / "counters.db"))
-        assert isinstance(counters, Told)
+        counters = await Reported.open(str(folder / "counters.db"))
+        assert isinstance(counters, Reported)
         counters.pushed = []
         member = Member(counters, name, clock, hear_seconds)
         await member.sharing.start(member.health)
@@ -102,7 +102,7 @@ def test_a_key_that_was_refused_is_set_aside_in_all(tmp_path: Path) -> None:
     run(work())
 
 
-def test_what_was_heard_is_not_told_again(tmp_path: Path) -> None:
+def test_what_was_heard_is_not_reported_again(tmp_path: Path) -> None:
     """Or two processes would keep a cool-down alive between them for ever."""
 
     async def work() -> None:
@@ -155,7 +155,7 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
     run(work())
 
 
-def test_what_could_not_be_told_is_told_later(tmp_path: Path) -> None:
+def test_what_could_not_be_reported_is_reported_later(tmp_path: Path) -> None:
     """R-DD-07"""
 
     async def work() -> None:
@@ -191,7 +191,7 @@ def test_it_survives_what_nobody_thought_of(tmp_path: Path, monkeypatch: pytest.
     run(work())
 
 
-def test_what_is_over_is_not_told(tmp_path: Path) -> None:
+def test_what_is_over_is_not_reported(tmp_path: Path) -> None:
     async def work() -> None:
         one, two = await fleet(tmp_path)
         one.health.cool("kimi", "acct", "m1", one.clock - 1)

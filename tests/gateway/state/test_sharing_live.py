@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, ask, provider, start, told
+from tests.gateway.faults.faults_kit import BY_NAME, ask, provider, reported, start
 from tests.gateway.state.test_admin import SECRET, admin, bearer
 from tests.waiting import wait_until
 from wireglot.stores.memory import MemoryCounters
@@ -88,7 +88,7 @@ def test_places_are_shared_by_both(pair: Pair) -> None:
     for gateway in (one, other):
         refused = ask(gateway, CHAT, "m1", headers=bearer("two"))
         assert refused.status == 429
-        assert "maximum of concurrent requests (2)" in told(CHAT, refused).message
+        assert "maximum of concurrent requests (2)" in reported(CHAT, refused).message
     calls[0].leave(reset=True)
     upstream.reset()
     wait_until(lambda: ask(other, CHAT, "m1", headers=bearer("two")).status == 200)

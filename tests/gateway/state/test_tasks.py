@@ -31,7 +31,7 @@ TOML = f'[providers.demo]\n[server]\nadmin_secret = "{SECRET}"\n'
 QUICK = Pace(background_look_seconds=0.02)
 
 
-def test_an_error_is_told_once_and_the_work_goes_on() -> None:
+def test_an_error_is_reported_once_and_the_work_goes_on() -> None:
     async def work() -> None:
         notes: list[tuple[str, Any]] = []
         guard = Guarded(lambda level, event, **fields: notes.append((event, fields["type"])), "here")
@@ -72,7 +72,7 @@ def test_stopping_minds_no_error_of_what_it_stops() -> None:
 def test_a_key_of_a_later_version_or_a_damaged_one_keeps_no_other_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """FAULTS 90: the damaged one opens nothing, and is told once."""
+    """FAULTS 90: the damaged one opens nothing, and is reported once."""
     with LiveGateway(TOML, pace=Pace(keys_look_seconds=0.02)) as gateway:
         create(gateway, "good")
         table = gateway.process.state.keys
@@ -178,7 +178,7 @@ def test_every_part_is_closed_whatever_another_raises(monkeypatch: pytest.Monkey
     assert closed == list(parts)
 
 
-def test_whoever_looks_for_orders_and_tells_that_we_live_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anyone_who_looks_for_orders_and_tells_that_we_live_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """FAULTS 95: or every running response would be taken for dead."""
     with (
         ScriptedUpstream() as upstream,
@@ -263,7 +263,7 @@ def test_a_write_is_believed_for_a_while_and_a_failure_at_once() -> None:
 
 
 def test_every_write_tells_how_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
-    """THREATS T20: nobody pays for an answer that cannot be kept, whoever found out."""
+    """THREATS T20: nobody pays for an answer that cannot be kept, no matter who found out."""
     with LiveGateway(TOML) as gateway:
         state = gateway.process.state
 
@@ -277,7 +277,7 @@ def test_every_write_tells_how_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_counters_that_are_down_keep_nothing_from_being_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FAULTS 100: they are told, and what must be kept goes to the store all the same."""
+    """FAULTS 100: they are reported, and what must be kept goes to the store all the same."""
     with LiveGateway(TOML, pace=Pace(store_look_seconds=0.02)) as gateway:
         state = gateway.process.state
 

@@ -36,8 +36,8 @@ def test_a_conversation_of_another_secret_is_refused_until_it_is_deleted(tmp_pat
     with gateway(tmp_path, SECRETS[0]) as live:
         assert turn(live)[0] == 200
     with gateway(tmp_path, SECRETS[1]) as live:
-        status, told = turn(live)
-        assert (status, told["error"]["code"]) == (503, "storage_unavailable")
+        status, reported = turn(live)
+        assert (status, reported["error"]["code"]) == (503, "storage_unavailable")
         live.wait_log(1, "unreadable")
         assert ask(live, "DELETE", "/v1/sessions/trip")[0] == 200
         assert turn(live)[0] == 200

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.state.usage_kit import DIALECTS, Refused, Told, ask, fetch, told, usage
+from tests.gateway.state.usage_kit import DIALECTS, Refused, Reported, ask, fetch, reported, usage
 from tests.tiers import rows
 from wireglot.providers.prices import list_price
 from wireglot.providers.spec import provider
@@ -36,8 +36,8 @@ def row_of(gateway: LiveGateway, session: str) -> dict[str, Any]:
     return row
 
 
-def as_told(row: dict[str, Any]) -> Told:
-    return Told(
+def as_reported(row: dict[str, Any]) -> Reported:
+    return Reported(
         row["total_input_tokens"],
         row["cache_read_tokens"],
         row["total_output_tokens"],
@@ -48,15 +48,15 @@ def as_told(row: dict[str, Any]) -> Told:
 @rows("model", MODELS)
 @rows("stream", [False, True], ids=["whole", "stream"])
 @rows("dialect", DIALECTS)
-def test_the_ledger_has_exactly_what_the_client_was_told(
+def test_the_ledger_has_exactly_what_the_client_was_sent(
     demo: LiveGateway, dialect: str, stream: bool, model: str
 ) -> None:
     """R-Y-34, R-Y-35, R-Y-36: in every dialect's own place, passed through and translated."""
     session = f"{dialect}-{stream}-{model}"
     answer = ask(demo, dialect, model, stream, x_wireglot_session=session)
     row = row_of(demo, session)
-    expected = told(dialect, answer, stream)
-    assert as_told(row) == expected
+    expected = reported(dialect, answer, stream)
+    assert as_reported(row) == expected
     assert expected.input > 0
     assert expected.output > expected.reasoning
     assert (row["outcome"], row["provider"], row["model"]) == ("ok", "demo", model)
@@ -87,13 +87,13 @@ _PRICES = """
 
 
 @rows("dialect", DIALECTS)
-def test_caches_are_told_and_paid_for_at_their_own_price(dialect: str) -> None:
+def test_caches_are_reported_and_paid_for_at_their_own_price(dialect: str) -> None:
     """R-Y-37, R-DE-12"""
     with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "anthropic", _PRICES) as gateway:
         upstream.next(Behaviour(body=encode(_CLAUDE), headers=(("content-type", "application/json"),)))
         answer = ask(gateway, dialect, "m", False, x_wireglot_session="s")
         row = row_of(gateway, "s")
-    assert as_told(row) == told(dialect, answer, False) == Told(2400, 2000, 50, 20)
+    assert as_reported(row) == reported(dialect, answer, False) == Reported(2400, 2000, 50, 20)
     assert (row["input_tokens"], row["cache_write_tokens"], row["output_tokens"]) == (100, 300, 30)
     assert row["cost_micros"] == 100 * 3 + 600 + 750 + 600 + 50 * 15
     assert row["cost"] == "0.003000"
@@ -147,7 +147,7 @@ def test_a_model_of_the_catalog_costs_its_list_price_and_the_metrics_say_the_sam
             scraped = fetch(f"{gateway.url}/metrics").decode()
     price = list_price(provider("openai"), "gpt-5", int(time.time() * 1000))
     assert price is not None
-    seen = told("openai-chat", answer, False)
+    seen = reported("openai-chat", answer, False)
     paid = (seen.input - seen.cached) * price.price.input + seen.output * price.price.output
     assert seen.cached == 0
     assert row["cost_micros"] == round(paid / 1_000_000) > 0
@@ -301,7 +301,7 @@ def test_while_the_store_is_down_requests_are_answered_and_the_question_is_a_503
 
 
 @pytest.mark.parametrize("required", [False, True])
-def test_with_a_full_journal_the_gateway_is_not_ready_and_answers_as_it_was_told_to(
+def test_with_a_full_journal_the_gateway_is_not_ready_and_answers_as_it_was_asked_to(
     monkeypatch: pytest.MonkeyPatch, required: bool
 ) -> None:
     """FAULTS 93"""

@@ -138,16 +138,16 @@ BAD: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
-@rows(("read", "told"), GOOD)
-def test_an_account_that_adds_up_is_not_flagged(read: Any, told: dict[str, Any]) -> None:
-    assert usage_checks(read(told)) == ()
+@rows(("read", "reported"), GOOD)
+def test_an_account_that_adds_up_is_not_flagged(read: Any, reported: dict[str, Any]) -> None:
+    assert usage_checks(read(reported)) == ()
 
 
-@rows(("read", "told", "wrong"), BAD)
+@rows(("read", "reported", "wrong"), BAD)
 def test_an_account_that_does_not_add_up_is_flagged(
-    read: Any, told: dict[str, Any], wrong: tuple[str, ...]
+    read: Any, reported: dict[str, Any], wrong: tuple[str, ...]
 ) -> None:
-    assert usage_checks(read(told)) == wrong
+    assert usage_checks(read(reported)) == wrong
 
 
 @pytest.mark.parametrize("read", [anthropic, chat, responses, gemini])
@@ -188,8 +188,8 @@ def test_a_flaw_is_in_the_row_in_the_metrics_and_once_an_hour_in_the_log(tmp_pat
         await kept.flush(DEADLINE_SECONDS)
         assert [row.flags for row in ledger.rows.values()] == [(TOTAL,)] * 3 + [()]
         assert notes == [("warn", "odd usage", {"provider": "mine", "flaw": TOTAL})]
-        told = f'wireglot_usage_flaws_total{{provider="mine",flaw="{TOTAL}"}} 3'
-        assert told in metrics.render().decode()
+        text = f'wireglot_usage_flaws_total{{provider="mine",flaw="{TOTAL}"}} 3'
+        assert text in metrics.render().decode()
         await kept.close()
 
     asyncio.run(work())

@@ -1,4 +1,4 @@
-"""Usage as it is asked for and told: parameters, sums and money, without a server."""
+"""Usage as it is asked for and reported: parameters, sums and money, without a server."""
 
 from __future__ import annotations
 
@@ -106,11 +106,11 @@ def test_without_a_time_it_is_now() -> None:
     assert query_of({"start": "1d"}).since > NOW_MS - 1000 * DAY
 
 
-# --- what is told
+# --- what is reported
 
 
 @rows(
-    ("amount", "told"),
+    ("amount", "reported"),
     [
         (0, "0.000000"),
         (1, "0.000001"),
@@ -121,8 +121,8 @@ def test_without_a_time_it_is_now() -> None:
         (-2_500_000, "-2.500000"),
     ],
 )
-def test_money_is_told_to_the_last_millionth(amount: int, told: str) -> None:
-    assert money(amount) == told
+def test_money_is_reported_to_the_last_millionth(amount: int, reported: str) -> None:
+    assert money(amount) == reported
 
 
 TOKENS = {"input": 1, "cache_read": 20, "cache_write": 300, "output": 4000, "reasoning": 50_000}
@@ -157,7 +157,7 @@ class Books:
         return self.totals_by_group if query.groups else self.whole
 
 
-def told(books: Books, query: UsageQuery) -> dict[str, Any]:
+def reported(books: Books, query: UsageQuery) -> dict[str, Any]:
     return asyncio.run(report(books, query, "EUR"))  # type: ignore[arg-type]  # as much of one as it needs
 
 
@@ -187,7 +187,7 @@ SUM = {
 def test_a_report_is_a_line_for_each_group_and_one_for_all() -> None:
     books = Books(total("ann", "m"), total("bob", "m"), whole=total(requests=20))
     query = UsageQuery(("caller", "model"), 5_000, 9_000, caller="x")
-    assert told(books, query) == {
+    assert reported(books, query) == {
         "object": "usage.list",
         "currency": "EUR",
         "start": 5,
@@ -200,7 +200,7 @@ def test_a_report_is_a_line_for_each_group_and_one_for_all() -> None:
 
 
 def test_a_report_of_nothing_says_nothing() -> None:
-    found = told(Books(), UsageQuery(("day",)))
+    found = reported(Books(), UsageQuery(("day",)))
     assert (found["data"], found["total"], found["end"], found["start"]) == ([], {}, None, 0)
     assert "has_more" not in found
 
@@ -210,19 +210,19 @@ def test_a_report_of_nothing_says_nothing() -> None:
     [(0, 0, 0), (0, 1, None), (1, 1, 1), (5, 0, 5), (5, 1, 5)],
 )
 def test_what_nobody_knows_the_price_of_is_not_free(cost: int, unpriced: int, known: int | None) -> None:
-    found = told(Books(whole=total(cost=cost, unpriced=unpriced)), UsageQuery(("day",)))["total"]
+    found = reported(Books(whole=total(cost=cost, unpriced=unpriced)), UsageQuery(("day",)))["total"]
     assert found["cost_micros"] == known
     assert found["cost"] == (None if known is None else money(known))
 
 
 def test_requests_that_are_still_open_have_no_mean() -> None:
-    assert told(Books(whole=total(requests=3, failed=0)), UsageQuery(("day",)))["total"]["mean_ms"] == 0
+    assert reported(Books(whole=total(requests=3, failed=0)), UsageQuery(("day",)))["total"]["mean_ms"] == 0
 
 
 def test_a_report_is_not_endless_and_says_where_it_was_cut() -> None:
     line = total("d")
     for lines, more in ((10_000, None), (10_001, True)):
-        found = told(Books(*([line] * lines)), UsageQuery(("day",)))
+        found = reported(Books(*([line] * lines)), UsageQuery(("day",)))
         assert (len(found["data"]), found.get("has_more")) == (10_000, more)
 
 
@@ -232,9 +232,9 @@ def test_what_a_time_may_be_is_said() -> None:
     assert str(wrong.value) == ("start: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w")
 
 
-def test_sums_of_other_groups_than_were_asked_for_are_not_told_as_those() -> None:
+def test_sums_of_other_groups_than_were_asked_for_are_not_reported_as_those() -> None:
     with pytest.raises(ValueError, match="zip"):
-        told(Books(total("ann", "m")), UsageQuery(("day",)))
+        reported(Books(total("ann", "m")), UsageQuery(("day",)))
 
 
 # --- the page
@@ -264,7 +264,7 @@ class Usage:
 
 
 def asked(page: Page) -> UsageQuery:
-    """What the books are asked for a page, after the store was told what is known."""
+    """What the books are asked for a page, after the store has been given what is known."""
     books, usage = Books(total("d", "m"), whole=total()), Usage()
     pages: Any = UsagePages(usage, books)  # type: ignore[arg-type]  # as much of both as it needs
     asyncio.run(pages.usage(page))

@@ -12,7 +12,7 @@ from wireglot.wire.json import decode, encode
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist", "gemini-simple")
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """What a client reads in its own dialect: totals, and how much of them was cached or thought."""
 
     input: int
@@ -76,7 +76,7 @@ def ask(
     return fetch(gateway.url + path, body, **headers)
 
 
-def told(dialect: str, data: bytes, stream: bool) -> Told:
+def reported(dialect: str, data: bytes, stream: bool) -> Reported:
     """The last account in an answer."""
     if not stream:
         return _account(dialect, decode(data))
@@ -101,7 +101,7 @@ def _has_account(dialect: str, document: dict[str, Any]) -> bool:
             return "usageMetadata" in document.get("response", document)
 
 
-def _account(dialect: str, document: dict[str, Any]) -> Told:
+def _account(dialect: str, document: dict[str, Any]) -> Reported:
     document = document.get("response", document)
     match dialect:
         case "anthropic":
@@ -109,10 +109,10 @@ def _account(dialect: str, document: dict[str, Any]) -> Told:
             read = it.get("cache_read_input_tokens") or 0
             written = it.get("cache_creation_input_tokens") or 0
             thought = (it.get("output_tokens_details") or {}).get("thinking_tokens", 0)
-            return Told(it["input_tokens"] + read + written, read, it["output_tokens"], thought)
+            return Reported(it["input_tokens"] + read + written, read, it["output_tokens"], thought)
         case "openai-chat":
             it = document["usage"]
-            return Told(
+            return Reported(
                 it["prompt_tokens"],
                 it["prompt_tokens_details"]["cached_tokens"],
                 it["completion_tokens"],
@@ -120,7 +120,7 @@ def _account(dialect: str, document: dict[str, Any]) -> Told:
             )
         case "openai-responses":
             it = document["usage"]
-            return Told(
+            return Reported(
                 it["input_tokens"],
                 it["input_tokens_details"]["cached_tokens"],
                 it["output_tokens"],
@@ -129,7 +129,7 @@ def _account(dialect: str, document: dict[str, Any]) -> Told:
         case _:
             it = document["usageMetadata"]
             thought = it.get("thoughtsTokenCount", 0)
-            return Told(
+            return Reported(
                 it["promptTokenCount"] + it.get("toolUsePromptTokenCount", 0),
                 it.get("cachedContentTokenCount", 0),
                 it["candidatesTokenCount"] + thought,

@@ -75,7 +75,7 @@ def passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own
     return Passthrough(cast(Any, exchange), prepared, cast(Any, client), keeps=keeps, judged=judged)
 
 
-def told(
+def reported(
     feeder: Passthrough | Translation,
     client: SeenClient,
     reads: list[bytes],

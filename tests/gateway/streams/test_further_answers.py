@@ -64,7 +64,7 @@ def test_candidates_of_a_chat_upstream_reach_a_gemini_client() -> None:
 
 
 @pytest.mark.parametrize(("dialect", "path"), [("anthropic", ""), ("openai-responses", "/v1")])
-def test_an_upstream_with_one_answer_is_asked_for_one_and_it_is_told(dialect: str, path: str) -> None:
+def test_an_upstream_with_one_answer_is_asked_for_one_and_it_is_reported(dialect: str, path: str) -> None:
     """[X17] Nothing is paid that has no place."""
     with ScriptedUpstream() as upstream, gateway(upstream, dialect, path) as live:
         client = openai.OpenAI(base_url=f"{live.url}/v1", api_key="x", max_retries=0)

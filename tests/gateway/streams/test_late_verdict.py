@@ -11,7 +11,7 @@ import anthropic
 import pytest
 
 from tests.dialects.anthropic.support import sse
-from tests.gateway.streams.fed import SeenClient, passthrough, told
+from tests.gateway.streams.fed import SeenClient, passthrough, reported
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.late_verdict import LateVerdict
@@ -92,13 +92,13 @@ def final_message(stage: Stage) -> anthropic.types.Message:
 def test_calls_left_in_the_text_are_calls_behind_thoughts_and_words(
     leaking: Stage, pieces: list[str]
 ) -> None:
-    """[K5] What has gone out stays, and the call is told as the next block."""
+    """[K5] What has gone out stays, and the call is reported as the next block."""
     thoughts, words = block(0, "thinking", "thinking", "Hm."), block(1, "text", "text", *pieces)
     message = answered(leaking, start(), *thoughts, *words, *END)
     assert [part.type for part in message.content] == ["thinking", "text", "tool_use"]
-    told, call = message.content[1:]
-    assert told.type == "text"
-    assert told.text.strip() == "Let me see."
+    reported, call = message.content[1:]
+    assert reported.type == "text"
+    assert reported.text.strip() == "Let me see."
     assert call.type == "tool_use"
     assert (call.name, call.input) == ("f", {"a": 1})
     assert message.stop_reason == "tool_use"
@@ -192,11 +192,11 @@ def test_no_cut_of_its_bytes_lets_a_second_answer_pass(
     for cuts in (*between, *inside, range(1, len(data))):
         client = SeenClient()
         feeder = passthrough(name, client, judged=True, keeps=False, own_usage=False)
-        reported = told(feeder, client, cut_at(data, cuts), "ends")
+        seen = reported(feeder, client, cut_at(data, cuts), "ends")
         sent = b"".join(each[0] for each in client.seen if type(each) is tuple and type(each[0]) is bytes)
         assert b"msg_2" not in sent, cuts
         if not sent:
-            assert any("NoAnswer" in str(each) and "a second" in str(each) for each in reported), cuts
+            assert any("NoAnswer" in str(each) and "a second" in str(each) for each in seen), cuts
         else:
             assert feeder.failure is not None, cuts
             assert b"a second" in sent.rpartition(b"data:")[2], cuts

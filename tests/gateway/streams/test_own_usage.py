@@ -59,8 +59,8 @@ def test_the_usage_of_a_stream_is_known_though_the_client_did_not_ask(size: int,
         seen = chunks(live.url)
         assert asked(upstream)["stream_options"] == {"include_usage": True}
         assert [chunk.choices[0].delta.content for chunk in seen] == ["hi", None]  # no chunk without a choice
-        told = live.wait_log()[-1]
-        assert (told["tokens"]["input"], told["tokens"]["output"]) == (11, 7)
+        reported = live.wait_log()[-1]
+        assert (reported["tokens"]["input"], reported["tokens"]["output"]) == (11, 7)
 
 
 def test_a_client_that_asks_gets_it_as_it_came() -> None:

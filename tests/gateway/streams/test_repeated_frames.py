@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dialects import acme
-from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, told
+from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, reported
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from tests.tiers import rows
@@ -31,18 +31,20 @@ class _Forgetful(RepeatedFrames):
     def learn(self, data: bytes) -> None: ...
 
 
-def _told(name: str, reads: list[bytes], end: str, *, forgetful: bool, **how: bool) -> list[Any]:
+def _reported(name: str, reads: list[bytes], end: str, *, forgetful: bool, **how: bool) -> list[Any]:
     """All that anybody learns of a stream in these reads."""
     client = SeenClient()
     feeder = passthrough(name, client, **how)
     if forgetful:
         feeder._repeated = _Forgetful(EVENT_BYTES)
-    return told(feeder, client, reads, end)
+    return reported(feeder, client, reads, end)
 
 
 def _same(name: str, reads: list[bytes], end: str = "ends", **how: bool) -> None:
     how = {"judged": True, "keeps": False, "own_usage": False, **how}
-    assert _told(name, reads, end, forgetful=False, **how) == _told(name, reads, end, forgetful=True, **how)
+    assert _reported(name, reads, end, forgetful=False, **how) == _reported(
+        name, reads, end, forgetful=True, **how
+    )
 
 
 @pytest.mark.parametrize("name", MAIN)
@@ -80,7 +82,7 @@ def _law(case: Case) -> None:
         _same(case.dialect, reads)
 
 
-def _told_words(name: str, count: int) -> list[bytes]:
+def _reported_words(name: str, count: int) -> list[bytes]:
     deltas: list[Event] = [Delta(0, f" word {number}\n") for number in range(count)]
     events = [Start("id_1", "m"), PartStart(0, Text("")), *deltas, PartEnd(0), Finish(Stop("end"))]
     return frames_of(name, events)
@@ -98,7 +100,7 @@ def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
         return take(data)
 
     monkeypatch.setattr(feeder, "_hear", counted)
-    frames = _told_words(name, 60)
+    frames = _reported_words(name, 60)
     for number, frame in enumerate(frames):
         feeder.feed(padded_frame(frame, number % 6 + 1) if padded else frame)
     assert len(looked) < 12
@@ -112,7 +114,7 @@ def test_every_frame_of_a_dialect_without_marks_is_listened_to(monkeypatch):
         feeder = passthrough(acme.NAME, SeenClient(), judged=False, keeps=False, own_usage=False)
         heard: list[bytes] = []
         monkeypatch.setattr(feeder._tap, "feed", heard.append)
-        frames = _told_words(acme.NAME, 20)[:15]
+        frames = _reported_words(acme.NAME, 20)[:15]
         for frame in frames:
             feeder.feed(frame)
     finally:
@@ -136,16 +138,16 @@ def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():
 
 
 def test_the_next_number_of_a_stream_that_fails_is_known():
-    frames = _told_words("openai-responses", 20)[:15]
+    frames = _reported_words("openai-responses", 20)[:15]
     client = SeenClient()
     feeder = passthrough("openai-responses", client, judged=True, keeps=False, own_usage=False)
     for frame in frames:
         feeder.feed(frame)
     feeder.fail(ApiError("server", "broken"))
-    told = client.seen[-2][0]
+    reported = client.seen[-2][0]
     numbers = [
         json.loads(frame.split(b"data: ")[1].split(b"\n")[0])["sequence_number"]
-        for frame in (frames[-1], told)
+        for frame in (frames[-1], reported)
     ]
     assert numbers[1] == numbers[0] + 1
 

@@ -39,7 +39,7 @@ CASES = {
 
 @rows("case", CASES)
 @rows("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "gemini"])
-def test_a_key_is_never_told_whatever_the_client_speaks(stage, path, case):
+def test_a_key_is_never_reported_whatever_the_client_speaks(stage, path, case):
     """THREATS T9"""
     gateway, upstream = stage
     upstream.next(
@@ -59,12 +59,12 @@ def test_a_key_is_never_told_whatever_the_client_speaks(stage, path, case):
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     connection.request("POST", path, encode(body), {"content-type": "application/json"})
     answer = connection.getresponse()
-    told = answer.read()
+    reported = answer.read()
     connection.close()
     assert answer.status == 200
-    assert b"error" in told
+    assert b"error" in reported
     for form in (KEY, KEY[:18], SPELLED):
-        assert form.encode() not in told
+        assert form.encode() not in reported
     assert KEY not in (gateway.folder / "log").read_text()
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.gateway.streams.fed import SeenClient, told
+from tests.gateway.streams.fed import SeenClient, reported
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of, streams_of
 from tests.tiers import rows
@@ -71,7 +71,7 @@ def _translation(
     return made(cast(Any, exchange), dialect(upstream), prepared, cast(Any, seen), keeps=keeps)
 
 
-def _told(
+def _reported(
     made: type[Translation],
     client: str,
     upstream: str,
@@ -86,7 +86,7 @@ def _told(
     if made is _Thorough:
         reader: Any = feeder._reader
         getattr(reader, "_reader", reader)._repeated._tries = 0
-    return told(feeder, seen, reads, end, past_end=True)
+    return reported(feeder, seen, reads, end, past_end=True)
 
 
 @rows(("client", "upstream"), PAIRS)
@@ -97,7 +97,7 @@ def test_a_stream_is_written_as_if_every_event_were_looked_at(client, upstream, 
     keeps = data.draw(st.booleans())
     withholds = data.draw(st.booleans())
     quick, thorough = (
-        _told(made, client, upstream, reads, end, keeps=keeps, withholds=withholds)
+        _reported(made, client, upstream, reads, end, keeps=keeps, withholds=withholds)
         for made in (Translation, _Thorough)
     )
     assert quick == thorough

@@ -40,7 +40,7 @@ def test_failures_of_one_caller_close_it_to_that_caller_alone():
     fail(breaker, 50)
     assert breaker.wait(0.0, "ada") > 0
     assert breaker.wait(0.0, "bob") == 0
-    assert not breaker.begin(0.0, "bob"), "whoever is let through is no probe"
+    assert not breaker.begin(0.0, "bob"), "anyone who is let through is no probe"
     fail(breaker, 1, caller="bob")
     assert breaker.wait(0.0, "bob") == 0, "one failure beside another's many is no outage"
     fail(breaker, 1, caller="bob")
@@ -144,7 +144,7 @@ def test_of_a_busy_minute_the_last_thousand_requests_count():
     assert breaker.is_open
 
 
-def test_clients_are_told_to_wait_about_as_long_as_the_failures_have_gone_on():
+def test_clients_are_asked_to_wait_about_as_long_as_the_failures_have_gone_on():
     breaker = Breaker()
     assert breaker.advice(50.0, chance=0.0) == 1
     fail(breaker, 1, 100.0)

@@ -112,11 +112,11 @@ def test_what_a_request_is_for_is_in_row_log_and_ledger(routed: Stage) -> None:
     nested = CLAUDE_AGENT | {"x-claude-code-parent-agent-id": "a1", "user-agent": "claude-cli/2.1.326"}
     nested["x-claude-code-session-id"] = "session-of-nested"
     row = ask(routed, "/v1/messages", claude(), nested)
-    told = {
+    reported = {
         name: row[name]
         for name in ("client", "purpose", "purpose_word", "agent_name", "agent_id", "parent_agent_id")
     }
-    assert told == {
+    assert reported == {
         "client": "claude-code",
         "purpose": "subagent",
         "purpose_word": "subagent",

@@ -52,11 +52,11 @@ def test_a_provider_that_is_off_is_named_and_never_replaced_by_another():
     on = settings(catalogued("kimi"), catalogued("openrouter"))
     with pytest.raises(Unroutable) as off:
         route(on, "ollama/kimi-k3", "anthropic")
-    told = str(off.value)
-    assert "ollama is off" in told
-    assert "[providers.ollama]" in told
-    assert "kimi/kimi-k3" in told, "who is on and knows the model"
-    assert "set " not in told, "it needs no key"
+    reported = str(off.value)
+    assert "ollama is off" in reported
+    assert "[providers.ollama]" in reported
+    assert "kimi/kimi-k3" in reported, "who is on and knows the model"
+    assert "set " not in reported, "it needs no key"
     with pytest.raises(Unroutable, match=r"gemini is off.*GEMINI_API_KEY.*\[providers\.gemini\]"):
         route(on, "gemini/gemini-2.5-flash", "anthropic")
     switched_off = settings(catalogued("kimi"), off={"mine": "MY_KEY"})
@@ -67,7 +67,7 @@ def test_a_provider_that_is_off_is_named_and_never_replaced_by_another():
 
 
 @pytest.mark.parametrize("name", ["kimmi/kimi-k3", "KIMI/kimi-k3", "kimi_/kimi-k3"])
-def test_a_misspelt_provider_is_told_with_the_one_that_was_meant(name: str) -> None:
+def test_a_misspelt_provider_is_reported_with_the_one_that_was_meant(name: str) -> None:
     """[M2]"""
     with pytest.raises(Unroutable, match=r"no provider .* did you mean kimi/kimi-k3\?"):
         route(settings(catalogued("kimi"), catalogued("gemini")), name, "anthropic")

@@ -1,4 +1,4 @@
-"""A place for recordings that takes none: clients notice nothing, and it is told."""
+"""A place for recordings that takes none: clients notice nothing, and it is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows on their way to a fleet's store and back: bounded, counted, told again, and never a caller's own trouble."""
+"""Rows on their way to a fleet's store and back: bounded, counted, reported again, and never a caller's own trouble."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Away:
         return self.documents
 
 
-def _untold(level: str, event: str, **fields: Any) -> None:
+def _unreported(level: str, event: str, **fields: Any) -> None:
     raise AssertionError(f"{event}: {fields}")
 
 
@@ -53,7 +53,7 @@ class Process:
         self.store = store
         log = DocumentLog(store)
         self.own = ExchangeRows(name)
-        member = FleetMember(log, sealer, _untold, machine=name, worker=name)
+        member = FleetMember(log, sealer, _unreported, machine=name, worker=name)
         self.sender = RowSender(member, self.own, lambda row: row, most)
         self.now = time.time()
         self.seen = FleetRows(member, wall=lambda: self.now, fresh_seconds=0, pause_seconds=0)
@@ -83,7 +83,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-def test_a_row_is_told_while_it_runs_and_again_when_it_is_over() -> None:
+def test_a_row_is_reported_while_it_runs_and_again_when_it_is_over() -> None:
     async def trial() -> None:
         store = Away()
         one, two = Process(store, "one"), Process(store, "two")
@@ -154,7 +154,7 @@ def test_words_of_an_error_are_sealed_in_the_store_and_a_row_comes_without_them_
     run(trial())
 
 
-def test_whoever_begins_to_look_late_sees_the_newest_and_an_entry_of_another_version_is_left_out() -> None:
+def test_anyone_who_begins_to_look_late_sees_the_newest_and_an_entry_of_another_version_is_left_out() -> None:
     async def trial() -> None:
         store = Away()
         one = Process(store, "one")

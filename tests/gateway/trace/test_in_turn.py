@@ -11,7 +11,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.trace.search import Limiter
 
 
-def test_long_looks_take_turns_and_too_many_are_told_to_come_back() -> None:
+def test_long_looks_take_turns_and_too_many_are_asked_to_come_back() -> None:
     inside: list[int] = []
     most: list[int] = []
     go_on = threading.Event()
@@ -30,12 +30,12 @@ def test_long_looks_take_turns_and_too_many_are_told_to_come_back() -> None:
         go_on.set()
         return await asyncio.gather(*looks, return_exceptions=True)
 
-    told = asyncio.run(run())
+    reported = asyncio.run(run())
     assert max(most) == 1
-    assert told.count(None) == len(most) == 9
+    assert reported.count(None) == len(most) == 9
 
 
-def test_whoever_leaves_gives_the_turn_on_only_when_the_work_is_over() -> None:
+def test_anyone_who_leaves_gives_the_turn_on_only_when_the_work_is_over() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def look() -> str:

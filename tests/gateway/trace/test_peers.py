@@ -323,9 +323,9 @@ def test_why_a_body_of_another_machine_cannot_be_shown(tmp_path: Path) -> None:
         async def why(**settings: Any) -> str:
             made = Settings(**{"server": SHARED, **settings})
             async with process(tmp_path / "two", DocumentLog(store), settings=made) as two:
-                trace, told = await two.traces.opened(row)
+                trace, reported = await two.traces.opened(row)
                 assert trace is None
-                return str(told)
+                return str(reported)
 
         locked = (
             "recorded by one/1, and sealed with another secret: set server.secret, the same on every machine"

@@ -124,7 +124,7 @@ def test_an_order_from_before_counts_only_where_it_lasts_longer() -> None:
     assert not policy.active
 
 
-def test_whoever_starts_the_gateway_hears_what_is_recorded() -> None:
+def test_anyone_who_starts_the_gateway_hears_what_is_recorded() -> None:
     policy = RecordingPolicy(TraceSettings())
     assert policy.announcement() == ""
     policy.adopt(TraceSettings(mode="all"))
@@ -142,7 +142,7 @@ def test_whoever_starts_the_gateway_hears_what_is_recorded() -> None:
 # Bounds.
 
 
-def untold(level: str, event: str, **fields: Any) -> None:
+def unreported(level: str, event: str, **fields: Any) -> None:
     raise AssertionError(f"{event}: {fields}")
 
 
@@ -166,7 +166,7 @@ def test_a_writer_that_is_full_drops_what_comes_then() -> None:
         begun.set()
         assert go.wait(DEADLINE_SECONDS)
 
-    traces._writer = Writer(write, lambda recording: None, untold, most=2)
+    traces._writer = Writer(write, lambda recording: None, unreported, most=2)
     try:
         made = []
         for number in range(4):
@@ -183,20 +183,20 @@ def test_a_writer_that_is_full_drops_what_comes_then() -> None:
         traces._writer.close(DEADLINE_SECONDS)
 
 
-def test_what_cannot_be_written_is_counted_and_told_once() -> None:
-    told: list[str] = []
+def test_what_cannot_be_written_is_counted_and_reported_once() -> None:
+    reported: list[str] = []
     through: list[Recording] = []
 
     def write(recording: Recording) -> None:
         raise OSError(28, "No space left on device")
 
-    writer = Writer(write, through.append, lambda level, event, **fields: told.append(fields["detail"]))
+    writer = Writer(write, through.append, lambda level, event, **fields: reported.append(fields["detail"]))
     for _ in range(3):
         writer.take(recording(Room(1 << 20)))
     assert writer.flush(DEADLINE_SECONDS)
     assert writer.failed == 3
     assert len(through) == 3
-    assert told == ["OSError: [Errno 28] No space left on device"]
+    assert reported == ["OSError: [Errno 28] No space left on device"]
     writer.close(DEADLINE_SECONDS)
 
 
@@ -205,7 +205,7 @@ def kept(id: str, at: float) -> Trace:
 
 
 def test_not_one_recording_more_than_there_may_be_is_kept(tmp_path: Path) -> None:
-    shelf = TraceShelf(tmp_path, Sealer(b"s" * 32), untold)
+    shelf = TraceShelf(tmp_path, Sealer(b"s" * 32), unreported)
     sizes = [shelf.put(kept(f"req_{number}", 1_800_000_000.0 + number)) for number in range(3)]
     settings = TraceSettings(keep_bytes=sizes[1] + sizes[2])
     now = 1_800_000_000.0 + 10
@@ -218,7 +218,7 @@ def test_not_one_recording_more_than_there_may_be_is_kept(tmp_path: Path) -> Non
 
 
 def test_a_shelf_without_a_folder_makes_one_and_takes_it_away_again() -> None:
-    shelf = TraceShelf(None, Sealer(b"s" * 32), untold)
+    shelf = TraceShelf(None, Sealer(b"s" * 32), unreported)
     assert shelf.listed() == []
     assert shelf.sweep(TraceSettings()) == shelf.bytes == 0
     shelf.put(kept("req_1", 1_800_000_000.0))
@@ -231,7 +231,7 @@ def test_a_shelf_without_a_folder_makes_one_and_takes_it_away_again() -> None:
 
 
 def test_a_shelf_with_a_folder_leaves_it(tmp_path: Path) -> None:
-    shelf = TraceShelf(tmp_path, Sealer(b"s" * 32), untold)
+    shelf = TraceShelf(tmp_path, Sealer(b"s" * 32), unreported)
     shelf.put(kept("req_1", 1_800_000_000.0))
     shelf.close()
     assert [each.id for each in shelf.listed()] == ["req_1"]
@@ -315,15 +315,15 @@ def test_a_search_looks_into_the_words_of_a_row() -> None:
 
 
 def test_a_conversation_is_the_sum_of_its_turns() -> None:
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     turns = (
         replace(ROW, at=1002.0, cost=3, tokens=Tokens(input=10, output=4), asked="newest"),
         replace(ROW, at=1001.0, state="done", losses=None),
         replace(ROW, at=1003.0, state="done", cost=5, tokens=Tokens(input=1, output=2)),
     )
     for row in turns:
-        add_turn(told, row)
-    assert told == {
+        add_turn(reported, row)
+    assert reported == {
         "session": "s1", "key": "ada", "client": "codex", "model": "newest", "turns": 3, "first_at": 1001.0,
         "last_at": 1003.0, "tokens": {"input": 11, "output": 6}, "cost": 8, "losses": 6, "serious": 0, "degraded": 4,
         "harmless": 2, "failed": 1,

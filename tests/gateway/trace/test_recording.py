@@ -83,24 +83,24 @@ def test_an_array_is_linked_piece_by_piece(all_bodies: Stage) -> None:
     for upstream in FOUR:
         answer = post(all_bodies.gateway.port, path.format(f"{upstream}-up%2Fm1"), encode(body))
         assert answer.body.startswith(b"[")
-        told = all_bodies.look.trace(id_of(answer))["answer"]
-        assert told["caused_by"] == "events"
-        assert any(frame.get("causes") for frame in told["frames"])
+        reported = all_bodies.look.trace(id_of(answer))["answer"]
+        assert reported["caused_by"] == "events"
+        assert any(frame.get("causes") for frame in reported["frames"])
 
 
-def test_bodies_are_told_at_once_and_their_links_after_them(all_bodies: Stage) -> None:
+def test_bodies_are_reported_at_once_and_their_links_after_them(all_bodies: Stage) -> None:
     id = id_of(ask(all_bodies.gateway, A, "openai-chat-up/m1", "What becomes of this?", stream=True))
     whole = all_bodies.look.trace(id)
     recorded = all_bodies.look.get(f"exchanges/{id}?only=recorded")
-    told = all_bodies.look.get(f"exchanges/{id}?only=told")
+    reported = all_bodies.look.get(f"exchanges/{id}?only=told")
     assert recorded["request"] == whole["request"]
     assert text_of(recorded["answer"]) == text_of(whole["answer"])
     assert "links" not in recorded["attempts"][0]
-    assert told["attempts"][0]["links"] == whole["attempts"][0]["links"] != []
-    assert told["answer"]["folded"] == whole["answer"]["folded"]
-    assert len(told["answer"]["frames"]) == len(whole["answer"]["frames"])
-    assert "What becomes of this?" not in str(told["request"])
-    assert text_of(told["answer"]) == ""
+    assert reported["attempts"][0]["links"] == whole["attempts"][0]["links"] != []
+    assert reported["answer"]["folded"] == whole["answer"]["folded"]
+    assert len(reported["answer"]["frames"]) == len(whole["answer"]["frames"])
+    assert "What becomes of this?" not in str(reported["request"])
+    assert text_of(reported["answer"]) == ""
 
 
 def test_a_wait_between_attempts_is_a_step_of_its_own() -> None:
@@ -214,7 +214,7 @@ def test_a_body_that_is_no_json_is_recorded_as_it_came(all_bodies: Stage) -> Non
     assert trace["row"]["status"] == 400
 
 
-def test_losses_are_told_with_their_places(all_bodies: Stage) -> None:
+def test_losses_are_reported_with_their_places(all_bodies: Stage) -> None:
     answer = ask(all_bodies.gateway, A, "openai-chat-up/m1", top_k=5)
     trace = all_bodies.look.trace(id_of(answer))
     (loss,) = [each for each in trace["losses"] if each["feature"] == "sampling.top_k"]
@@ -305,17 +305,17 @@ def test_a_search_of_many_bodies_goes_on_from_where_it_ended(
 
 
 def test_what_a_stream_says_in_many_events_is_found_and_so_are_quotes(all_bodies: Stage) -> None:
-    prompt = 'She said "a sentence of many words, told bit by bit".'
-    id = id_of(ask(all_bodies.gateway, A, "openai-chat-up/told", prompt, stream=True))
+    prompt = 'She said "a sentence of many words, reported bit by bit".'
+    id = id_of(ask(all_bodies.gateway, A, "openai-chat-up/reported", prompt, stream=True))
     answer = all_bodies.look.trace(id)["answer"]
     said = "".join(frame["data"] for frame in answer["frames"])
     words = answer["folded"]
     phrase = re.findall(r'"text":"([^"\\]{24,})', words)[0][:24].lower()
     assert phrase not in said.lower()
-    found = all_bodies.look.rows(f"q={quote(phrase)}&model=openai-chat-up/told")
+    found = all_bodies.look.rows(f"q={quote(phrase)}&model=openai-chat-up/reported")
     assert [row["id"] for row in found] == [id]
     quoted = quote('said "a sentence')
-    assert [row["id"] for row in all_bodies.look.rows(f"q={quoted}&model=openai-chat-up/told")] == [id]
+    assert [row["id"] for row in all_bodies.look.rows(f"q={quoted}&model=openai-chat-up/reported")] == [id]
 
 
 def test_without_recording_there_is_no_file_and_no_trace() -> None:
@@ -366,9 +366,9 @@ def test_all_bodies_are_recorded_for_so_many_minutes_and_then_no_more() -> None:
     with stage('mode = "off"') as made:
         assert made.look.get("recording")["mode"] == "off"
         assert not recorded(made, "gemini-up/m1")
-        told = made.look.post("recording", {"minutes": 5})
-        assert told["mode"] == "all"
-        assert told["until"] > 0
+        reported = made.look.post("recording", {"minutes": 5})
+        assert reported["mode"] == "all"
+        assert reported["until"] > 0
         assert recorded(made, "gemini-up/m1")
         assert made.look.post("recording", {"minutes": 0})["mode"] == "off"
         assert not recorded(made, "gemini-up/m1")

@@ -33,9 +33,9 @@ def recorded(made: Stage, name: str, **more: Any) -> str:
 
 
 def again(made: Stage, id: str, **more: Any) -> Document:
-    told = made.look.post("replay", {"id": id, **more})
-    assert told["status"] == 200, told
-    return made.look.trace(told["id"])
+    reported = made.look.post("replay", {"id": id, **more})
+    assert reported["status"] == 200, reported
+    return made.look.trace(reported["id"])
 
 
 @rows("stream", [False, True])
@@ -73,15 +73,15 @@ def test_a_replay_goes_on_with_no_conversation_and_never_in_the_background(made:
     assert not decode(trace["request"]["body"]).keys() & state.keys()
 
 
-def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> None:
+def test_what_it_may_cost_is_reported_before_and_nothing_is_asked(made: Stage) -> None:
     id = recorded(made, "anthropic")
     before = len(made.upstream.requests)
-    told = made.look.post("replay", {"id": id, "to": "gemini-up/m1", "dry": True})
-    assert (told["provider"], told["model"]) == ("gemini-up", "m1")
-    assert told["pays"] == "config"
-    assert told["estimate"]["input"] > 0
-    assert told["estimate"]["max_output"] == 4096
-    assert told["estimate"]["cost"] is None
+    reported = made.look.post("replay", {"id": id, "to": "gemini-up/m1", "dry": True})
+    assert (reported["provider"], reported["model"]) == ("gemini-up", "m1")
+    assert reported["pays"] == "config"
+    assert reported["estimate"]["input"] > 0
+    assert reported["estimate"]["max_output"] == 4096
+    assert reported["estimate"]["cost"] is None
     assert len(made.upstream.requests) == before
 
 
@@ -101,7 +101,7 @@ def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> No
         ({"id": "", "body": {}}, 400),
     ],
 )
-def test_what_cannot_be_asked_is_told(made: Stage, more: Document, status: int) -> None:
+def test_what_cannot_be_asked_is_reported(made: Stage, more: Document, status: int) -> None:
     id = recorded(made, "anthropic")
     assert made.look.raw("replay", "POST", {"id": id, "to": "gemini-up/m1", **more}).status == status
 
@@ -113,7 +113,7 @@ def test_a_change_without_the_token_is_refused(made: Stage) -> None:
     connection.close()
 
 
-def test_a_key_is_told_no_price_of_what_it_may_not_ask() -> None:
+def test_a_key_is_given_no_price_of_what_it_may_not_ask() -> None:
     key = "alice-key-0123456789abcdef"
     digest = hashlib.sha256(key.encode()).hexdigest()
     table = f'[keys.alice]\nhash = "sha256:{digest}"\nmodels = ["openai-chat-up/*"]\n'
@@ -133,8 +133,8 @@ def test_a_provider_that_is_named_is_asked_whatever_the_patterns_of_the_models_s
     with stage(more=lambda _: '[models]\n"*" = "openai-chat-up/caught"\n') as made:
         id = id_of(ask(made.gateway, A, "anything", "Say it again."))
         made.look.trace(id)
-        told = made.look.post("replay", {"id": id, "to": "gemini-up/m1", "dry": True})
-        assert (told["provider"], told["model"]) == ("gemini-up", "m1")
+        reported = made.look.post("replay", {"id": id, "to": "gemini-up/m1", "dry": True})
+        assert (reported["provider"], reported["model"]) == ("gemini-up", "m1")
         trace = again(made, id, to="gemini-up/m1")
         assert (trace["row"]["provider"], trace["row"]["model"]) == ("gemini-up", "m1")
         assert again(made, id, to="a-name")["row"]["model"] == "caught"

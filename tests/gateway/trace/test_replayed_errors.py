@@ -44,27 +44,27 @@ def replayed(made: Stage, id: str) -> Replayed:
 
 @rows("status", STATUSES)
 @rows(("name", "upstream"), PAIRS)
-def test_an_error_of_the_upstream_is_told_again(
+def test_an_error_of_the_upstream_is_reported_again(
     failing: Stage, name: str, upstream: str, status: int
 ) -> None:
     failing.upstream.next(Behaviour(error=status))
     answer = ask(failing.gateway, BY_NAME[name], f"{upstream}-{status}/m1")
     assert answer.status >= 400
     again = replayed(failing, id_of(answer))
-    assert again.told() == ""
+    assert again.report() == ""
     assert again.compared == ["request", "answer"]
     assert again.is_same
 
 
 @rows("fault", ["reset-midstream", "no-terminal", "error-midstream"])
 @rows(("name", "upstream"), PAIRS[:3])
-def test_a_stream_that_ended_in_an_error_is_told_again(
+def test_a_stream_that_ended_in_an_error_is_reported_again(
     failing: Stage, name: str, upstream: str, fault: Fault
 ) -> None:
     failing.upstream.next(Behaviour(fault=fault))
     answer = ask(failing.gateway, BY_NAME[name], f"{upstream}-once/m1", stream=True)
     again = replayed(failing, id_of(answer))
-    assert again.told() == ""
+    assert again.report() == ""
     assert "answer" in again.compared
 
 
@@ -77,8 +77,8 @@ def test_a_request_that_was_refused_is_refused_again(failing: Stage) -> None:
     assert again.is_same
     assert again.compared == ["answer"]
     trace = exported(failing, id)
-    mended = trace.request.body.replace('{"type":7}', '{"type":"text","text":"x"}')
-    now = replay(replace(trace, request=replace(trace.request, body=mended)))
+    repaired = trace.request.body.replace('{"type":7}', '{"type":"text","text":"x"}')
+    now = replay(replace(trace, request=replace(trace.request, body=repaired)))
     assert not now.is_same
     assert "not because of how the request is written" in now.notes[-1]
 
@@ -91,7 +91,7 @@ def test_an_upstream_that_was_not_there_leaves_the_request_to_compare(failing: S
     assert again.notes[-1] == "the answer was not compared: no answer of the upstream was recorded"
 
 
-def test_another_error_than_was_told_is_a_difference(failing: Stage) -> None:
+def test_another_error_than_was_reported_is_a_difference(failing: Stage) -> None:
     failing.upstream.next(Behaviour(error=400))
     trace = exported(failing, id_of(ask(failing.gateway, BY_NAME["anthropic"], "openai-chat-once/m1")))
     body = trace.answer.body.replace("invalid_request_error", "not_found_error").replace("scripted", "other")

@@ -72,7 +72,7 @@ def test_a_refused_request_is_a_row_with_its_error(plain: Stage) -> None:
     assert "JSON" in row["error"]
 
 
-def test_a_client_that_leaves_is_told_so(plain: Stage) -> None:
+def test_a_client_that_leaves_is_informed(plain: Stage) -> None:
     gate = threading.Event()
     plain.upstream.next(Behaviour(gate=gate, after=4))
     call = start(plain.gateway, A, "anthropic-up/left", stream=True)
@@ -118,13 +118,13 @@ def test_rows_are_filtered_and_come_in_pages(plain: Stage) -> None:
     assert plain.look.raw("exchanges?before=req_unknown").status == 400
 
 
-def test_losses_are_counted_and_told_without_any_body(plain: Stage) -> None:
+def test_losses_are_counted_and_reported_without_any_body(plain: Stage) -> None:
     answer = ask(plain.gateway, A, "openai-chat-up/lossy", top_k=5, metadata={"user_id": "u"})
     row = plain.look.over(id_of(answer))
     assert "sampling.top_k" in row["features"]
     assert sum(row["losses"].values()) >= 1
-    told = plain.look.get(f"exchanges/{row['id']}")
-    assert {"sampling.top_k"} <= {loss["feature"] for loss in told["losses"]}
+    reported = plain.look.get(f"exchanges/{row['id']}")
+    assert {"sampling.top_k"} <= {loss["feature"] for loss in reported["losses"]}
     assert row["id"] in [each["id"] for each in plain.look.rows("loss=sampling.top_k")]
     assert row["id"] in [each["id"] for each in plain.look.rows("loss=any")]
     assert row["id"] not in [each["id"] for each in plain.look.rows("loss=image")]
@@ -145,10 +145,10 @@ def test_turns_without_a_session_are_a_conversation_by_how_it_begins(plain: Stag
     alone = turn("What of tulips?")
     rows = [plain.look.over(id) for id in (first, second, alone)]
     assert rows[0]["session"] == rows[1]["session"] != rows[2]["session"]
-    told = {each["session"]: each for each in plain.look.get("conversations")["conversations"]}
-    found = told[rows[0]["session"]]
+    reported = {each["session"]: each for each in plain.look.get("conversations")["conversations"]}
+    found = reported[rows[0]["session"]]
     assert (found["turns"], found["client"]) == (2, "gemini-cli")
-    assert rows[2]["session"] not in told
+    assert rows[2]["session"] not in reported
     assert {row["id"] for row in plain.look.rows(f"session={rows[0]['session']}")} == {first, second}
 
 
@@ -161,8 +161,8 @@ def test_turns_of_one_session_are_a_conversation(plain: Stage) -> None:
     ids = [id_of(ask(plain.gateway, A, target, headers=headers, top_k=5)) for target in targets]
     for id in ids:
         plain.look.over(id)
-    told = plain.look.get("conversations")["conversations"]
-    (found,) = [each for each in told if each["session"] == "a-session-of-three"]
+    reported = plain.look.get("conversations")["conversations"]
+    (found,) = [each for each in reported if each["session"] == "a-session-of-three"]
     assert (found["turns"], found["client"]) == (3, "claude-code")
     assert found["tokens"]["output"] > 0
     assert found["first_at"] <= found["last_at"]

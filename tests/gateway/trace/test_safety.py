@@ -55,10 +55,10 @@ def test_no_planted_secret_is_in_a_trace(stream: bool) -> None:
         path += ("&" if "?" in path else "?") + "key=planted-in-query-0815"
         answer = Call(made.gateway.port, path, body, headers).rest()
         assert answer.status == 200
-        told = everything(made, id_of(answer))
-        assert "my keys are" in told
+        reported = everything(made, id_of(answer))
+        assert "my keys are" in reported
         for secret in PLANTED:
-            assert secret not in told
+            assert secret not in reported
 
 
 def test_no_secret_is_in_the_trace_of_an_upstreams_error() -> None:
@@ -67,10 +67,10 @@ def test_no_secret_is_in_the_trace_of_an_upstreams_error() -> None:
         made.upstream.next(
             Behaviour(status=401, body=encode(error), headers=(("set-cookie", COOKIE), ("x-echo", KEY)))
         )
-        told = everything(made, id_of(ask(made.gateway, C, "anthropic-up/m1")))
-        assert "is wrong" in told
-        assert KEY not in told
-        assert COOKIE not in told
+        reported = everything(made, id_of(ask(made.gateway, C, "anthropic-up/m1")))
+        assert "is wrong" in reported
+        assert KEY not in reported
+        assert COOKIE not in reported
 
 
 def test_a_secret_that_two_events_of_a_stream_share_is_gone() -> None:
@@ -122,7 +122,7 @@ def test_what_waits_to_be_written_is_written_before_the_end(tmp_path: Path) -> N
     assert all(any(id in name for name in names) for id in ids)
 
 
-def test_a_damaged_or_foreign_file_is_told_and_everything_else_is_shown() -> None:
+def test_a_damaged_or_foreign_file_is_reported_and_everything_else_is_shown() -> None:
     with stage() as made:
         ids = [id_of(ask(made.gateway, A, "gemini-up/m1")) for _ in range(3)]
         for id in ids:
@@ -267,7 +267,7 @@ def test_all_workers_of_a_machine_are_in_the_list_and_are_recorded(tmp_path: Pat
             return len({row["worker"] for row in rows}) == 2 and len(rows) == len(ids)
 
         wait_until(both)
-        for _ in range(4):  # whoever is asked
+        for _ in range(4):  # anyone who is asked
             rows = {row["id"]: row for row in look.rows("limit=1000")}
             assert set(ids) <= set(rows)
             assert all(rows[id]["recorded"] for id in ids)
@@ -285,7 +285,7 @@ def test_serve_with_trace_records_from_the_first_request(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mode", ["errors", "all"])
-def test_whoever_starts_it_is_told_that_it_records(tmp_path: Path, mode: str) -> None:
+def test_anyone_who_starts_it_is_informed_that_it_records(tmp_path: Path, mode: str) -> None:
     more = f'[trace]\nmode = "{mode}"\n'
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path, more=more) as served:
         wait_until(lambda: f"trace.mode = {mode}".encode() in served.log.read_bytes())

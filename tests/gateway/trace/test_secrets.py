@@ -191,11 +191,11 @@ def test_a_credential_in_the_url_of_a_header_is_hidden_there_and_wherever_else_i
     whole = json.dumps(trace)
     assert TOKEN not in whole
     assert "Kd83hHs9Zq1" not in whole
-    told = dict(trace["request"]["headers"])
-    assert told["referer"] == "https://[redacted]@app.example/a?b=c"
-    assert told["x-callback"] == "wss://[redacted]@app.example/"
-    assert told["link"] == '<https://app.example/?page=2&access_token=[redacted]>; rel="next"'
-    assert told["x-mail"] == "someone@app.example"
+    reported = dict(trace["request"]["headers"])
+    assert reported["referer"] == "https://[redacted]@app.example/a?b=c"
+    assert reported["x-callback"] == "wss://[redacted]@app.example/"
+    assert reported["link"] == '<https://app.example/?page=2&access_token=[redacted]>; rel="next"'
+    assert reported["x-mail"] == "someone@app.example"
     assert "Why does [redacted] not open it?" in trace["request"]["body"]
 
 

@@ -16,7 +16,7 @@ from wireglot.traces.trace import Row
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="several workers are Unix's")
 
 
-def test_what_ran_in_a_worker_that_has_gone_is_told_as_failed(tmp_path: Path) -> None:
+def test_what_ran_in_a_worker_that_has_gone_is_reported_as_failed(tmp_path: Path) -> None:
     asyncio.run(_one_goes(tmp_path))
 
 
@@ -44,7 +44,7 @@ async def _one_goes(folder: Path) -> None:
         ]
         theirs.tell(Row(id="over", at=3.0, state="done"))
         assert [(row.id, row.state) for row in await heard.heard(DEADLINE_SECONDS)] == [("over", "done")]
-        await other.close()  # as the kernel closes the sockets of whoever is killed
+        await other.close()  # as the kernel closes the sockets of the one that is killed
         ended = await heard.heard(DEADLINE_SECONDS)
         assert {(row.id, row.state) for row in ended} == {("before", "failed"), ("since", "failed")}
         assert all("has gone" in row.error for row in ended)

@@ -1,6 +1,6 @@
 """Bodies of nothing but parts: they are recorded, and neither recording nor looking takes them apart.
 
-Work is counted, not timed: whoever reads such a body makes an object of each part, which takes many times its
+Work is counted, not timed: anyone who reads such a body makes an object of each part, which takes many times its
 size, and is one call that no other request can interrupt.
 """
 
@@ -22,7 +22,7 @@ from wireglot.gateway.trace.recording import Recording, Room
 from wireglot.http.application import Head
 from wireglot.http.redaction import Redactor
 from wireglot.traces import bodies
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
@@ -88,9 +88,9 @@ def test_looking_at_one_says_why_it_is_not_linked(name: str) -> None:
     )
     row = Row(id="req_1", at=1.0, dialect="anthropic")
     trace = Trace(row=row, request=message, answer=message, attempts=[attempt])
-    told, most = most_of(lambda: with_told(trace))
-    assert told.attempts[0].links == []
-    assert told.notes == [
+    reported, most = most_of(lambda: with_analysis(trace))
+    assert reported.attempts[0].links == []
+    assert reported.notes == [
         "no links: the client's request: too large to be linked (it has more than 5,000 parts)"
     ]
     assert most < 4 * len(body) + _BESIDE

@@ -33,8 +33,8 @@ class Look:
             body = json.dumps(document) if document is not None else None
             connection.request(method, f"/inspector/api/{path}", body, headers)
             answer = connection.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return Answered(answer.status, told, answer.read())
+            reported = {name.lower(): value for name, value in answer.getheaders()}
+            return Answered(answer.status, reported, answer.read())
         finally:
             connection.close()
 
@@ -47,8 +47,8 @@ class Look:
     def post(self, path: str, document: Any) -> Document:
         answer = self.raw(path, "POST", document)
         assert answer.status == 200, answer
-        told: Document = answer.json
-        return told
+        reported: Document = answer.json
+        return reported
 
     def rows(self, query: str = "") -> list[Document]:
         rows: list[Document] = self.get(f"exchanges?{query}")["rows"]

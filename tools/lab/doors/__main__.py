@@ -41,15 +41,15 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="make each n-th knock only")
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
-    told = parser.parse_args()
-    wanted = told.only.split(",")
+    arguments = parser.parse_args()
+    wanted = arguments.only.split(",")
     if unknown := set(wanted) - set(CLASSES):
         parser.error(f"no such class: {', '.join(sorted(unknown))}")
-    run = Run("doors", "smuggling, origins, keys, SSRF, TLS, isolation, envelopes", seed=told.seed)
+    run = Run("doors", "smuggling, origins, keys, SSRF, TLS, isolation, envelopes", seed=arguments.seed)
     problems: list[str] = []
     for name in wanted:
         title, trial = CLASSES[name]
-        book = Book(name, every=told.every, seed=told.seed)
+        book = Book(name, every=arguments.every, seed=arguments.seed)
         with tempfile.TemporaryDirectory(prefix="doors-") as work:
             asyncio.run(_tried(trial, book, Path(work)))
         problems += book.admitted + book.shut
@@ -70,7 +70,7 @@ def main() -> int:
         )
         print(f"{name}: {book.knocks} knocks, {len(book.admitted)} admitted", flush=True)
     run.tell(problems)
-    return run.write(told.out)
+    return run.write(arguments.out)
 
 
 async def _tried(trial: Callable[[Book, Path], Awaitable[None]], book: Book, folder: Path) -> None:

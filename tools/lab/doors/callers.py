@@ -1,6 +1,6 @@
 """Two callers: what the gateway remembers for one of them must not exist for the other.
 
-All that Ann says, and all that she is told, carries her marks; Bob knows every id of hers. Not one of her
+All that Ann says, and all that she is sent, carries her marks; Bob knows every id of hers. Not one of her
 marks may come to him, nor stand in what a provider is asked for him; and all of hers must stay.
 """
 
@@ -69,9 +69,9 @@ class Pair:
         said = await self.bob.ask(method, path, document, **headers)
         problem = ""
         if self.ann.sees(said.head + said.body):
-            problem = f"he is told of hers: {said.status} {said.body[:120]!r}"
+            problem = f"he is informed of hers: {said.status} {said.body[:120]!r}"
         elif any(self.ann.sees(each.body) and self.bob.sees(each.body) for each in self.stage.seen[before:]):
-            problem = "a provider was told of hers"
+            problem = "a provider was informed of hers"
         elif said.let_in and not may:
             problem = f"status {said.status}: {said.body[:120]!r}"
         self.book.counts[f"status {said.status}"] += 1
@@ -307,7 +307,7 @@ async def _vault(pair: Pair, speaker: DialectName) -> None:
     for text in (say["content"], f"Say {pair.bob.mark()}"):
         got = await replayed(pair.bob, text)
         pair.book.knocked(
-            f"her state for {speaker}, with {text[:12]!r}", "a provider was told it" if got else ""
+            f"her state for {speaker}, with {text[:12]!r}", "a provider was given it" if got else ""
         )
 
 

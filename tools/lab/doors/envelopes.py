@@ -1,5 +1,5 @@
 """Reasoning state that clients carry: forged, damaged, joined, or another's. It opens as it was sealed and
-for whom, or not at all; and then it is dropped and told, never sent to a provider."""
+for whom, or not at all; and then it is dropped and reported, never sent to a provider."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Carried(NamedTuple):
     brought: str = ANN
     state: str = ""
     is_anothers: bool = False
-    """It is whole, and another caller's: who brings it is told that it was dropped."""
+    """It is whole, and another caller's: who brings it is informed that it was dropped."""
 
 
 def context_of(caller: str, secret: str = _SECRET) -> Context:
@@ -58,8 +58,8 @@ def context_of(caller: str, secret: str = _SECRET) -> Context:
 
 
 def _state(owner: str, number: int) -> str:
-    told = base64.b64encode(f" {owner} {number:06d}".encode()).decode().rstrip("=")
-    return f"{_PLANTED}{told}"
+    reported = base64.b64encode(f" {owner} {number:06d}".encode()).decode().rstrip("=")
+    return f"{_PLANTED}{reported}"
 
 
 def _sealed(pair: tuple[DialectName, DialectName], owner: str, number: int, secret: str = _SECRET) -> str:
@@ -147,13 +147,13 @@ async def trial(book: Book, folder: Path) -> None:
             allowed = seen.replace(carried.state.encode(), b"") if carried.state else seen
             problem = ""
             if _PLANTED.encode() in allowed:
-                problem = f"a provider was told {allowed[allowed.index(_PLANTED.encode()) :][:60]!r}"
+                problem = f"a provider was reported {allowed[allowed.index(_PLANTED.encode()) :][:60]!r}"
             elif b'"' + PREFIX.encode() in allowed:
                 problem = "an envelope was sent for a signature"
             elif status != 200:
                 problem = f"refused with {status}, not dropped"
             if carried.is_anothers:
-                book.right(f"{pair}: {carried.name}, told of the loss", "reasoning" in losses, losses)
+                book.right(f"{pair}: {carried.name}, informed of the loss", "reasoning" in losses, losses)
             book.knocked(f"{pair[0]} to {pair[1]}: {carried.name}", problem)
 
         await at_once(book.some((pair, each) for pair in _PAIRS for each in _vectors(pair, chance)), one)
@@ -162,7 +162,7 @@ async def trial(book: Book, folder: Path) -> None:
 async def _brought(
     stage: Stage, pair: tuple[DialectName, DialectName], carried: Carried, number: int
 ) -> tuple[int, bytes, str]:
-    """The status, all that a provider was told for it, and the losses that the caller was told of."""
+    """The status, all that a provider was sent for it, and the losses that the caller was informed of."""
     client, speaker = pair
     body = carrying(client, carried.text)
     own = mark(1, number)
@@ -178,5 +178,5 @@ async def _brought(
     before = len(stage.seen)
     sent = msgspec.json.encode(body).replace(b"Hi.", own.encode())
     said = await asked(stage.port, "POST", path, sent, {"x-api-key": KEYS[carried.brought]})
-    told = b"".join(each.body for each in stage.saw(own, before))
-    return said.status, told, said.header("x-wireglot-losses")
+    reported = b"".join(each.body for each in stage.saw(own, before))
+    return said.status, reported, said.header("x-wireglot-losses")

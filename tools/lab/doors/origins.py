@@ -129,8 +129,8 @@ async def _right(book: Book, stage: Stage) -> None:
         book.right(f"Origin {origin}", said.status == 200, said)
     wanted = {"origin": _NAMED, "access-control-request-method": "POST", "sec-fetch-site": "cross-site"}
     said = await asked(stage.port, "OPTIONS", "/v1/messages", headers=wanted, host=own)
-    told = said.header("access-control-allow-origin")
-    book.right("preflight", said.status == 204 and told == _NAMED, said)
+    reported = said.header("access-control-allow-origin")
+    book.right("preflight", said.status == 204 and reported == _NAMED, said)
     for route in every_route():
         if route.path.endswith(("/completions", "/messages", "/v1/responses", "*:generateContent")):
             number = mark(2, book.opened)

@@ -1,4 +1,4 @@
-"""Answers of a provider that hold a second answer: nobody may get it, least of all whoever asks next."""
+"""Answers of a provider that hold a second answer: nobody may get it, least of all the one that asks next."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ def framings(given: Pieces) -> Iterator[Vector]:
     for form, rest in rests.items():
         sizes = {"the body's": len(given.body), "nothing's": 0, "all's": len(rest), "a chunk head's": 4}
         for coding in (*_LEGAL_CODINGS, *_ODD_CODINGS):
-            for told, size in sizes.items():
-                name = f"{coding!r}, length {told}, {form}"
+            for reported, size in sizes.items():
+                name = f"{coding!r}, length {reported}, {form}"
                 yield Vector(name, _head(given.path, _length(size), coding) + rest)
                 yield Vector(f"{name}, other order", _head(given.path, coding, _length(size)) + rest)
             if coding not in _LEGAL_CODINGS:
@@ -183,8 +183,8 @@ def chunks(given: Pieces) -> Iterator[Vector]:
         "data ends with CR": size + b"\r\n" + body + b"\r0\r\n\r\n",
         "data ends without": size + b"\r\n" + body + b"0\r\n\r\n",
         "data ends with others": size + b"\r\n" + body + b"XX0\r\n\r\n",
-        "data longer than told": size + b"\r\n" + body + b" " + end,
-        "data shorter than told": b"%x\r\n" % (len(body) + 3) + body + end,
+        "data longer than reported": size + b"\r\n" + body + b" " + end,
+        "data shorter than reported": b"%x\r\n" % (len(body) + 3) + body + end,
         "last chunk with LF": chunk(body, last=b"0\n\n"),
         "last chunk ends with LF": chunk(body, last=b"0\r\n\n"),
         "last chunk with CR": chunk(body, last=b"0\r\r"),

@@ -1,1 +1,1 @@
-"""`wireglot doctor`: looks at everything a gateway depends on, and says how to mend what is wrong."""
+"""`wireglot doctor`: looks at everything a gateway depends on, and says how to repair what is wrong."""

@@ -81,8 +81,8 @@ class DoctorCase:
             return None
         try:
             return look_at_file(path)
-        except (StoreDown, StoreUnusable) as told:
-            return told
+        except (StoreDown, StoreUnusable) as fault:
+            return fault
 
     @property
     def client_keys(self) -> int:

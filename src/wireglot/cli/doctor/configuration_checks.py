@@ -31,7 +31,7 @@ from wireglot.stores.open import sqlite_path
 from wireglot.stores.sqlite.file import require_version, sqlite_version
 from wireglot.wire.scan import IS_NATIVE
 
-_TOLD_ELSEWHERE: Final = re.compile(
+_REPORTED_ELSEWHERE: Final = re.compile(
     r"provider \S+ is (?:on|off):|only the embedded demo|no provider is on"
     r"|.* others on this machine can read it|.* is reached over http,"
 )
@@ -53,19 +53,19 @@ def look_at_configuration(case: DoctorCase) -> Iterator[DoctorFinding]:
     if case.path is None:
         yield note("no wireglot.toml: providers are enabled by API keys in the environment", "wireglot init")
     else:
-        told = [count(len(settings.providers), "provider")]
-        told += [count(len(settings.rules), "rule")] if settings.rules else []
-        told += [count(len(settings.keys), "client key")] if settings.keys else []
-        yield ok(f"{case.path}{_found_where(case)} loads: {', '.join(told)}")
+        reported = [count(len(settings.providers), "provider")]
+        reported += [count(len(settings.rules), "rule")] if settings.rules else []
+        reported += [count(len(settings.keys), "client key")] if settings.keys else []
+        yield ok(f"{case.path}{_found_where(case)} loads: {', '.join(reported)}")
     if not settings.providers:
         yield problem("no provider is on: every request is refused", f"[providers.demo] in {case.file}")
     for lack in lacking(settings.notes):
         yield note(
-            f"{lack.provider} is off: {lack.variable} is set, but {lack.told}",
+            f"{lack.provider} is off: {lack.variable} is set, but {lack.problem}",
             f"set {lack.wanted or lack.variable}, or [providers.{lack.provider}] in {case.file}",
         )
     for text in settings.notes:
-        if not _TOLD_ELSEWHERE.match(text):
+        if not _REPORTED_ELSEWHERE.match(text):
             yield _of_note(text)
 
 
@@ -308,8 +308,8 @@ def look_at_versions(case: DoctorCase) -> Iterator[DoctorFinding]:
     yield ok(f"{program}, Python {platform.python_version()}, SQLite {sqlite_version()}, {system}")
     try:
         require_version()
-    except StoreUnusable as told:
-        yield problem(str(told), "pip install -U apsw")
+    except StoreUnusable as fault:
+        yield problem(str(fault), "pip install -U apsw")
     if os.name != "posix":
         yield note(
             "`wireglot run` starts clients on POSIX systems only",

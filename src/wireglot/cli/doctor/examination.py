@@ -60,7 +60,7 @@ _COLOURS: Final = {"ok": "ok", "note": "emulated", "warning": "approximated", "p
 _GRADE_COLUMNS: Final = 7
 _INDENT: Final = " " * (_GRADE_COLUMNS + 4)
 _PIPE_COLUMNS: Final = 1000
-"""Whoever searches through lines wants them whole."""
+"""Anyone who searches through lines wants them whole."""
 
 
 class DoctorReport:
@@ -99,9 +99,9 @@ class DoctorReport:
         if self._unseen:
             self._wrapped(f"Not looked at until the configuration loads: {', '.join(self._unseen)}.", "")
         counts = Counter(finding.grade for finding in found)
-        told = [count(counts[grade], grade) for grade in GRADES if grade != "ok" and counts[grade]]
+        reported = [count(counts[grade], grade) for grade in GRADES if grade != "ok" and counts[grade]]
         worst: Grade = next((grade for grade in GRADES if counts[grade]), "ok")
-        self._print(self._paint(", ".join(told) if told else "All is well.", _COLOURS[worst]))
+        self._print(self._paint(", ".join(reported) if reported else "All is well.", _COLOURS[worst]))
         fixed = sum(finding.fixed for finding in found)
         can_be = sum(finding.repair is not None for finding in found)
         if fixed:
@@ -146,7 +146,7 @@ def _at_home(text: str) -> str:
 
 
 def _line(title: str, finding: DoctorFinding) -> str:
-    told = {
+    reported = {
         "check": title,
         "grade": finding.grade,
         "text": finding.text,
@@ -157,7 +157,7 @@ def _line(title: str, finding: DoctorFinding) -> str:
         "mended": finding.fixed,
         "mendable": finding.repair is not None,
     }
-    return msgspec.json.encode(told).decode()
+    return msgspec.json.encode(reported).decode()
 
 
 def run(arguments: argparse.Namespace) -> int:

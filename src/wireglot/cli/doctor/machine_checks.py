@@ -39,16 +39,16 @@ def look_at_disk(case: DoctorCase) -> Iterator[DoctorFinding]:
     except OSError:
         return
     wanted = store.journal * case.loaded.server.workers
-    told = (
+    text = (
         f"{_disk_size(free)} are free for {store.folder}, of which the journal reserves {_disk_size(wanted)}"
     )
     where = f"make room, or [store] in {case.file}: folder = another disk, or a smaller journal"
     if free < wanted:
-        yield problem(told, where)
+        yield problem(text, where)
     elif free < wanted + _COMFORTABLE_BYTES:
-        yield warning(told, where)
+        yield warning(text, where)
     else:
-        yield ok(told)
+        yield ok(text)
 
 
 def _disk_size(number: int) -> str:
@@ -155,10 +155,10 @@ def _in_use(case: DoctorCase, place: str) -> DoctorFinding:
 
 
 def _mine(running: RunningGateway) -> DoctorFinding:
-    told = f"your gateway runs at {running.url} (process {running.pid})"
+    text = f"your gateway runs at {running.url} (process {running.pid})"
     if running.version != __version__:
-        return note(f"{told} with version {running.version}, and this is {__version__}", "start it again")
-    return ok(told)
+        return note(f"{text} with version {running.version}, and this is {__version__}", "start it again")
+    return ok(text)
 
 
 def _is_gateway(host: str, port: int) -> bool:
@@ -253,9 +253,9 @@ def _of_postgres(case: DoctorCase, url: str) -> DoctorFinding:
         return problem("store.url: PostgreSQL needs an extra", "pip install 'wireglot[fleet]'")
     try:
         seen = asyncio.run(look_at_database(url))
-    except (StoreUnusable, StoreDown) as told:
+    except (StoreUnusable, StoreDown) as fault:
         return problem(
-            str(told), f"see whether the database runs and lets this machine in; [store] in {case.file}: url"
+            str(fault), f"see whether the database runs and lets this machine in; [store] in {case.file}: url"
         )
     if seen.read_only:
         return problem(
@@ -279,8 +279,8 @@ def _of_redis(case: DoctorCase, url: str) -> DoctorFinding:
 
     try:
         asyncio.run(meet())
-    except (StoreUnusable, StoreDown) as told:
+    except (StoreUnusable, StoreDown) as fault:
         return problem(
-            str(told), f"see whether Redis runs and lets this machine in; [store] in {case.file}: shared"
+            str(fault), f"see whether Redis runs and lets this machine in; [store] in {case.file}: shared"
         )
     return ok("Redis answers, and is new enough")

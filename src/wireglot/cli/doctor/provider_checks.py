@@ -19,7 +19,7 @@ from wireglot.cli.trust import trust_command
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import MONEY
 from wireglot.gateway.config.prices import price_ages, stale_prices
-from wireglot.gateway.config.providers import DEMO, told_keys
+from wireglot.gateway.config.providers import DEMO, format_keys
 from wireglot.gateway.config.urls import is_local, is_loopback
 from wireglot.gateway.settings import Provider
 from wireglot.logins.web import Unreachable, ask
@@ -36,7 +36,7 @@ def look_at_keys(case: DoctorCase) -> Iterator[DoctorFinding]:
         )
     if case.offline:
         for provider in with_keys:
-            yield ok(f"{provider.name}: {told_keys(provider.credentials)}, not tried (--offline)")
+            yield ok(f"{provider.name}: {format_keys(provider.credentials)}, not tried (--offline)")
     else:
         keyed = {provider.name: provider for provider in with_keys}
         for answered in case.answers:
@@ -188,24 +188,24 @@ _FIX: Final = "set it from the network: sudo timedatectl set-ntp true (macOS: su
 def look_at_clock(case: DoctorCase) -> Iterator[DoctorFinding]:
     skews = [answered.skew for answered in case.answers if answered.skew is not None]
     if not skews:
-        return  # nobody has told the time
+        return  # nobody has reported the time
     skew = median(skews)
     if abs(skew) <= _TOLERATED_SECONDS:
         yield ok(f"it agrees with {count(len(skews), 'provider')} within {max(1, round(abs(skew)))} s")
         return
-    told = f"this machine's clock is {_told(abs(skew))} {'behind' if skew > 0 else 'ahead'}"
+    text = f"this machine's clock is {_reported(abs(skew))} {'behind' if skew > 0 else 'ahead'}"
     signs_in = any(
         credential.login is not None
         for provider in case.loaded.providers.values()
         for credential in provider.credentials
     )
     if signs_in and abs(skew) > _REFUSED_SECONDS:
-        yield problem(f"{told}: logins and signatures are refused", _FIX)
+        yield problem(f"{text}: logins and signatures are refused", _FIX)
     else:
-        yield warning(f"{told}: budgets, expiries and logs are off by as much", _FIX)
+        yield warning(f"{text}: budgets, expiries and logs are off by as much", _FIX)
 
 
-def _told(seconds: float) -> str:
+def _reported(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
@@ -286,16 +286,16 @@ def _urls(file: Path) -> list[str]:
     return list(dict.fromkeys(_NAMED_URL.findall("\n".join(lines))))
 
 
-def _pointed(case: DoctorCase, told: str, url: str, fix: str) -> DoctorFinding:
-    """Of a URL only the host is told: the rest may hold a key."""
+def _pointed(case: DoctorCase, reported: str, url: str, fix: str) -> DoctorFinding:
+    """Of a URL only the host is reported: the rest may hold a key."""
     host = host_of(url) or "another place"
     port = _port(url)
     if is_loopback(host.partition(":")[0]) and port:
         if any(running.url.endswith(f":{port}") for running in case.running):
-            return ok(f"{told} {host}: your gateway, which runs")
+            return ok(f"{reported} {host}: your gateway, which runs")
         if case.settings is not None and port == case.settings.server.port:
-            return warning(f"{told} {host}: your gateway, which does not run", "wireglot serve")
-    return note(f"{told} {host}", fix)
+            return warning(f"{reported} {host}: your gateway, which does not run", "wireglot serve")
+    return note(f"{reported} {host}", fix)
 
 
 def _port(url: str) -> int:

@@ -111,7 +111,7 @@ class Providers:
             return ""
         usual = key_name(name, fields.get("catalog", ""))
         found = secret(node, self._draft.secrets, usual)
-        self._report.carried(node, self._draft.secrets.told(found))
+        self._report.carried(node, self._draft.secrets.describe(found))
         return found
 
     def _models(self, node: SourceNode) -> list[str]:

@@ -176,8 +176,8 @@ def places(nodes: Iterable[SourceNode]) -> str:
 
 def _of_file(file: str, lines: list[int]) -> str:
     *most, last = map(str, lines)
-    told = f"lines {', '.join(most)} and {last}" if most else f"line {last}"
-    return f"{file}, {told}" if file else told
+    text = f"lines {', '.join(most)} and {last}" if most else f"line {last}"
+    return f"{file}, {text}" if file else text
 
 
 @cache
@@ -240,13 +240,13 @@ def written(draft: Draft, report: ImportReport, command: str) -> str:
 
 def _head(draft: Draft, report: ImportReport, command: str) -> Iterator[str]:
     yield from _comment(f"Made by `{one_line(command)}`.")
-    yield from _comment(told_counts(report))
+    yield from _comment(format_counts(report))
     if draft.secrets.needed:
         yield from _comment(f"Variables that it takes: {', '.join(draft.secrets.needed)}")
     yield from _comment("All settings: docs/configuration.md. Check it: wireglot config check FILE")
 
 
-def told_counts(report: ImportReport) -> str:
+def format_counts(report: ImportReport) -> str:
     """How many settings have which fate."""
     carried, default, left = (len(report.of(fate)) for fate in ("carried", "default", "left"))
     return (
@@ -287,13 +287,13 @@ def _provider(provider: DraftProvider) -> Iterator[str]:
 
 def _models(draft: Draft) -> Iterator[str]:
     yield "[models]"
-    told: list[str] = []
+    reported: list[str] = []
     for match, rules in draft.rules.items():
         about = list(dict.fromkeys(rule.about for rule in rules))
-        if about != told:
+        if about != reported:
             for each in about:
                 yield from _comment(each)
-        told = about
+        reported = about
         if len(rules) == 1 and not rules[0].conditions():
             yield f"{key(match)} = {value(_targets(rules[0]))}"
             continue
@@ -313,7 +313,7 @@ def _report(report: ImportReport) -> Iterator[str]:
         if groups:
             lines = [f"# {head} ".ljust(_COLUMNS, "-")]
             for (name, said), findings in groups.items():
-                lines.extend(_comment(_told(name, findings), tail="    "))
+                lines.extend(_comment(_reported(name, findings), tail="    "))
                 lines.extend(_comment(said, indent="    "))
             yield "\n".join(lines)
 
@@ -326,7 +326,7 @@ def _groups(findings: Iterable[ImportFinding]) -> dict[tuple[str, str], list[Imp
     return groups
 
 
-def _told(name: str, findings: Sequence[ImportFinding]) -> str:
+def _reported(name: str, findings: Sequence[ImportFinding]) -> str:
     nodes: list[SourceNode] = list(dict.fromkeys(finding.at for finding in findings))
     inner = f"; {count(len(findings), 'setting')}" if len(findings) > len(nodes) else ""
     return f"{one_line(name)} ({places(nodes)}{inner})"

@@ -82,7 +82,7 @@ def based(url: str, dialect: str) -> str:
 
 
 def label(base: str) -> str:
-    """A short name for whoever lives at a base URL."""
+    """A short name for the one that lives at a base URL."""
     parts = split(base)
     host = (parts.hostname or "") if parts is not None else ""
     if is_loopback(host) or re.fullmatch(r"[0-9.:]*", host):
@@ -178,7 +178,7 @@ class Secrets:
         self.needed.setdefault(name)
         return f"env:{name}"
 
-    def told(self, reference: str) -> str:
+    def describe(self, reference: str) -> str:
         """What a key became, in words."""
         if not reference.startswith("env:"):
             return "api_key: a placeholder, no secret"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from wireglot.cli.import_.ccr import convert as convert_ccr
-from wireglot.cli.import_.draft import Draft, ImportReport, told_counts, written
+from wireglot.cli.import_.draft import Draft, ImportReport, format_counts, written
 from wireglot.cli.import_.litellm import convert as convert_litellm
 from wireglot.cli.import_.litellm import with_included
 from wireglot.cli.import_.source import UnreadableSource, read_json5, read_yaml
@@ -48,7 +48,7 @@ def run(wanted: argparse.Namespace) -> int:
         raise Unusable(f"{one_line(wanted.source)}: {one_line(str(fault))}") from None
     for warning in report.warnings:
         _say(f"{wanted.source}: {warning}")
-    _say(told_counts(report))
+    _say(format_counts(report))
     _tell_variables(draft, kept, known)
     return _tell_whether_it_loads(draft, text, wanted.output)
 

@@ -98,12 +98,12 @@ class LitellmRoutes:
 
     @staticmethod
     def _tell_name(about: list[str], group: str) -> None:
-        told = about[0].removeprefix("For ").split(", ") if about else []
-        if len(told) < _SHOWN_NAMES and group not in told:
-            told.append(one_line(group))
-        elif group not in told and told[-1] != "...":
-            told.append("...")
-        about[:] = [f"For {', '.join(told)}"]
+        reported = about[0].removeprefix("For ").split(", ") if about else []
+        if len(reported) < _SHOWN_NAMES and group not in reported:
+            reported.append(one_line(group))
+        elif group not in reported and reported[-1] != "...":
+            reported.append("...")
+        about[:] = [f"For {', '.join(reported)}"]
 
     def _all(self, name: str, trail: tuple[str, ...]) -> Iterator[str]:
         """Its own targets, then those of its fallbacks and of theirs. Nobody is asked twice."""

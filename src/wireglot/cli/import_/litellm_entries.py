@@ -453,7 +453,7 @@ class Entries:
         key = ""
         if key_node is not None:
             key = secret(key_node, self._secrets, key_name(address.wish, address.fields.get("catalog", "")))
-            self._report.carried(key_node, self._secrets.told(key))
+            self._report.carried(key_node, self._secrets.describe(key))
         elif address.variables and address.takes_key and not address.keyless:
             known = (name for name in address.variables if self._secrets.value(name))
             key = self._secrets.variable(next(known, address.variables[0]))
@@ -517,7 +517,7 @@ class Entries:
         if number is None and variable_of(node):
             try:
                 number = float(plain(node, self._secrets))
-            except ValueError:  # of values, too: told as not carried over
+            except ValueError:  # of values, too: reported as not carried over
                 return 0
         if number is None or number < 0:
             return 0

@@ -64,7 +64,7 @@ _GEMINI_BESIDE: Final = (".agents", ".env")
 
 
 class Door(msgspec.Struct, frozen=True):
-    """A gateway, as a client is told of it."""
+    """A gateway, as it is described to a client."""
 
     url: str
     key: str
@@ -122,10 +122,10 @@ class Client(msgspec.Struct, frozen=True):
     install: str
     point: Callable[[Door, Mapping[str, str]], Pointing]
     own_model: str = ""
-    """A name that it asks for by itself; empty: it must be told one."""
+    """A name that it asks for by itself; empty: it must be given one."""
     has_statusline: bool = False
     own_models: str = ""
-    """A pattern of those that it asks for whatever it is told."""
+    """A pattern of those that it asks for whatever it is given."""
 
 
 def _is_given(option: tuple[str, ...], own: tuple[str, ...]) -> bool:

@@ -103,7 +103,7 @@ class Own(msgspec.Struct, frozen=True):
     log: str | None = None
 
 
-class _Told(msgspec.Struct):
+class _Reported(msgspec.Struct):
     url: str = ""
     problem: str = ""
 
@@ -112,18 +112,18 @@ def start_gateway(own: Own, folder: ClientFolder | None) -> str:
     """Its URL. It ends when this process does, or the program that this process turns into."""
     client = _Client()
     kept = (client.descriptor, folder.descriptor if folder is not None else -1)
-    told = _in_background(lambda tell: _serve(own, client, folder, tell), kept)
-    if not told.url:
-        raise DidNotStart(told.problem or "its gateway ended at once")
-    return told.url
+    reported = _in_background(lambda tell: _serve(own, client, folder, tell), kept)
+    if not reported.url:
+        raise DidNotStart(reported.problem or "its gateway ended at once")
+    return reported.url
 
 
 def remove_afterwards(folder: ClientFolder) -> None:
     """The folder goes when this process ends, or the program that this process turns into."""
     client = _Client()
 
-    def work(tell: Callable[[_Told], None]) -> None:
-        tell(_Told())
+    def work(tell: Callable[[_Reported], None]) -> None:
+        tell(_Reported())
         client.wait_for_end()
         folder.remove()
 
@@ -153,7 +153,7 @@ class _Client:
                 time.sleep(_LOOK_SECONDS)
 
 
-def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callable[[_Told], None]) -> None:
+def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callable[[_Reported], None]) -> None:
     log = -1
     ends = _Ends(client, folder)
     try:
@@ -184,15 +184,15 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, ended.set)
             ends.tell(loop, ended)
-            tell(_Told(process.url))
+            tell(_Reported(process.url))
             await ended.wait()
             await process.close()
 
         run_loop(work())
     except (config.ConfigError, StoreUnusable, StoreDown) as problem:
-        tell(_Told(problem=str(problem)))
+        tell(_Reported(problem=str(problem)))
     except OSError as fault:
-        tell(_Told(problem=f"{own.log or 'its gateway'}: {fault.strerror or fault}"))
+        tell(_Reported(problem=f"{own.log or 'its gateway'}: {fault.strerror or fault}"))
     finally:
         if folder is not None:
             folder.remove()
@@ -230,7 +230,7 @@ class _Ends:
         os._exit(1)
 
 
-def _in_background(work: Callable[[Callable[[_Told], None]], None], kept: Collection[int]) -> _Told:
+def _in_background(work: Callable[[Callable[[_Reported], None]], None], kept: Collection[int]) -> _Reported:
     """Run it in a process of its own, and wait for the first that it tells. `kept`: descriptors for it."""
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -251,7 +251,7 @@ def _in_background(work: Callable[[Callable[[_Told], None]], None], kept: Collec
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as pipe:
         said = pipe.read()
-    return msgspec.json.decode(said, type=_Told) if said else _Told()
+    return msgspec.json.decode(said, type=_Reported) if said else _Reported()
 
 
 def _let_go_of_descriptors(kept: Collection[int]) -> None:
@@ -272,10 +272,10 @@ class _Teller:
     def __init__(self, writing: int) -> None:
         self._writing = writing
 
-    def __call__(self, told: _Told) -> None:
+    def __call__(self, reported: _Reported) -> None:
         writing, self._writing = self._writing, -1
         if writing < 0:
             return
         with contextlib.suppress(OSError):  # no server to hear it
-            os.write(writing, msgspec.json.encode(told))
+            os.write(writing, msgspec.json.encode(reported))
         os.close(writing)

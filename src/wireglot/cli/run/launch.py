@@ -90,7 +90,8 @@ class Chooser:
         self._ask_key = ask_key
 
     def choose(self, wanted: str, dialect: str, own_model: str) -> Choice:
-        """Raises Unusable, or a ConfigError. `own_model`: one that the client asks for if it is told none."""
+        """Raises Unusable, or a ConfigError. `own_model`: one that the client asks for if it is given
+        none."""
         settings = self._load({})
         if wanted.partition("/")[0] == DEMO:
             return self._demo(wanted, settings)
@@ -201,7 +202,7 @@ class Joined:
     def __init__(self, address: GatewayAddress, key: str = ANY_KEY) -> None:
         self.address = address
         self.key = key
-        self._told: dict[str, GatewayAnswer] = {}
+        self._reported: dict[str, GatewayAnswer] = {}
         """What it said of a model: each question is a line in its log."""
 
     @property
@@ -224,8 +225,8 @@ class Joined:
     def context(self, model: str) -> int:
         """Tokens that a model takes; 0 where nobody knows."""
         answer = self._model(model)
-        told = answer.document().get("max_input_tokens") if answer.status == 200 else None
-        return told if type(told) is int else 0
+        reported = answer.document().get("max_input_tokens") if answer.status == 200 else None
+        return reported if type(reported) is int else 0
 
     def models(self) -> tuple[str, ...]:
         answer = self._get("/v1/models")
@@ -235,10 +236,10 @@ class Joined:
         return tuple(str(each["id"]) for each in listed if isinstance(each, dict) and "id" in each)
 
     def _model(self, model: str) -> GatewayAnswer:
-        if model not in self._told:
+        if model not in self._reported:
             path = f"/v1/models/{quote(model, safe='/', errors='replace')}"
-            self._told[model] = self._get(path, **{"anthropic-version": _VERSION})
-        return self._told[model]
+            self._reported[model] = self._get(path, **{"anthropic-version": _VERSION})
+        return self._reported[model]
 
     def _get(self, path: str, **headers: str) -> GatewayAnswer:
         return ask(self.address, "GET", path, key=self.key, headers=headers, seconds=_ANSWER_SECONDS)
@@ -414,13 +415,13 @@ def _private(task: Launch, remark: str) -> _Found:
         overrides["models"] = {task.own_models: choice.model}
     return _Found(
         Door("", key, choice.model, choice.context(task.dialect), choice.names(task.dialect)),
-        f"its own, by {_told_place(file.path)}" if file.path is not None else "its own",
+        f"its own, by {_format_place(file.path)}" if file.path is not None else "its own",
         choice.remark or remark,
         Own(file, choice.environ, overrides, task.log),
     )
 
 
-def _told_place(path: Path) -> str:
+def _format_place(path: Path) -> str:
     """Of a configuration: one that lies in the folder is seldom looked for there."""
     return one_line(str(path) if path.is_absolute() else f"./{path}")
 
@@ -502,15 +503,15 @@ def _become(task: Launch, pointing: Pointing, environ: dict[str, str]) -> int:
 def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
     """What was set, in one line of the terminal."""
     model = one_line(door.model) or "the models it asks for"
-    told = f"{one_line(Path(task.program).name)} on {door.url} ({what}), {model}"
+    text = f"{one_line(Path(task.program).name)} on {door.url} ({what}), {model}"
     width = shutil.get_terminal_size().columns - len("wireglot: ") if sys.stderr.isatty() else 1000
     names = list(pointing.set)
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
-        line = f"{told}; set {', '.join(names[:shown])}{more}"
+        line = f"{text}; set {', '.join(names[:shown])}{more}"
         if len(line) <= width:
             return line
-    line = f"{told}; set {count(len(names), 'variable')}"
+    line = f"{text}; set {count(len(names), 'variable')}"
     return line if len(line) <= width else line.replace(f" ({what})", "", 1)
 
 
@@ -551,8 +552,8 @@ def _print_env(task: Launch, file: ConfigFile) -> int:
         print(f'export {name}="${KEY}"' if same and name != KEY else f"export {name}={shlex.quote(value)}")
     options = [option for option in pointing.options if not any(FOLDER in text for text in option)]
     if options:
-        told = shlex.join([task.program, *(text for option in options for text in option)])
-        complain(f"it also needs options: {told}")
+        reported = shlex.join([task.program, *(text for option in options for text in option)])
+        complain(f"it also needs options: {reported}")
     return OK
 
 

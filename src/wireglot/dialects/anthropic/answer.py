@@ -35,7 +35,7 @@ def call_id(identifier: str, response_id: str, context: Context) -> str:
 
 
 class AnswerBlocks:
-    """Renders toward a client. `native`: the answer came from this dialect and is told as it came."""
+    """Renders toward a client. `native`: the answer came from this dialect and is reported as it came."""
 
     __slots__ = ("_context", "losses", "native", "response_id")
 

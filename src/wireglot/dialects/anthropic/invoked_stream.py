@@ -77,8 +77,8 @@ def _event(message: StreamMessage) -> bytes:
     if kind == "exception":
         return _error(message.headers.get(":exception-type", ""), message.payload)
     if kind == "error":
-        told = message.headers.get(":error-message", "")
-        return _error(message.headers.get(":error-code", ""), encode({"message": told}))
+        reported = message.headers.get(":error-message", "")
+        return _error(message.headers.get(":error-code", ""), encode({"message": reported}))
     if message.headers.get(":event-type", "chunk") != "chunk":
         return b""  # what a later version may tell beside the answer
     try:
@@ -91,15 +91,15 @@ def _event(message: StreamMessage) -> bytes:
 
 def _error(name: str, payload: bytes) -> bytes:
     try:
-        told = _read_exception(payload)
+        reported = _read_exception(payload)
     except (msgspec.DecodeError, msgspec.ValidationError):
-        told = _Exception()
+        reported = _Exception()
     plain = name[:1].lower() + name[1:].removesuffix("Exception")
     document = {
         "type": "error",
         "error": {
             "type": _ERRORS.get(plain, "api_error"),
-            "message": told.original or told.message or name or "the stream ended in an error",
+            "message": reported.original or reported.message or name or "the stream ended in an error",
         },
     }
     return frame(encode(document), b"error")

@@ -61,8 +61,10 @@ def parse_server(toolset: dict[str, Any], servers: dict[str, dict[str, Any]]) ->
 
 def are_carried(servers: dict[str, dict[str, Any]], tools: tuple[AnyTool, ...], declared: Any) -> bool:
     """Whether the tools tell everything that is said of the servers."""
-    told = {tool.server.name for tool in tools if isinstance(tool, HostedTool) and tool.server is not None}
-    return bool(servers) and len(declared) == len(servers) and servers.keys() <= told
+    reported = {
+        tool.server.name for tool in tools if isinstance(tool, HostedTool) and tool.server is not None
+    }
+    return bool(servers) and len(declared) == len(servers) and servers.keys() <= reported
 
 
 def render_toolset(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:

@@ -40,7 +40,7 @@ def _check_numbers(counts: Numbers) -> list[str]:
     found = []
     if counts.get("reasoning", 0) > counts.get("output", 0):
         found.append(REASONING)
-    # A stream may tell the sum anew and not its parts, so parts that fall short mean nothing.
+    # A stream may tell the sum again and not its parts, so parts that fall short mean nothing.
     if "written" in counts and counts.get("short", 0) + counts.get("long", 0) > counts["written"]:
         found.append(WRITTEN)
     return found
@@ -70,7 +70,7 @@ USAGE_FIELDS = UsageFields(
 
 _AT_START_ONLY = ("cache_creation", "service_tier", "inference_geo")
 _NOWHERE = "not_available"
-"""Anthropic's word for a place (`inference_geo`) that is not told; it stands in most answers."""
+"""Anthropic's word for a place (`inference_geo`) that is not reported; it stands in most answers."""
 
 
 def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) -> Stop:
@@ -128,11 +128,11 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         cache_write_long=long,
         output=split_output(output, reasoning or 0),
         reasoning=reasoning,
-        raw=Extra(NAME, _untold(raw), raw),
+        raw=Extra(NAME, _unreported(raw), raw),
     )
 
 
-def _untold(raw: dict[str, Any]) -> dict[str, Any]:
+def _unreported(raw: dict[str, Any]) -> dict[str, Any]:
     if raw.keys() <= USAGE_FIELDS.counted.keys():
         return {}
     rest = uncounted(raw, USAGE_FIELDS.counted)
@@ -188,10 +188,10 @@ def overwrite_estimate(estimate: Usage, usage: dict[str, Any]) -> None:
     counted = estimate.cache_write or estimate.cache_write_long or estimate.reasoning
     if not counted and (raw is None or raw.dialect != NAME):
         return
-    told = render_usage(estimate, "$.usage", [])
-    if told.get("cache_creation") is not None and usage.get("cache_creation") is None:
+    reported = render_usage(estimate, "$.usage", [])
+    if reported.get("cache_creation") is not None and usage.get("cache_creation") is None:
         usage["cache_creation"] = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}
-    if told.get("output_tokens_details") is not None and usage.get("output_tokens_details") is None:
+    if reported.get("output_tokens_details") is not None and usage.get("output_tokens_details") is None:
         usage["output_tokens_details"] = {"thinking_tokens": 0}
 
 

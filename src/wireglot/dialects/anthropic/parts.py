@@ -156,11 +156,11 @@ class BlockParser:
         value = fields.dict_or_none("input")
         identifier = fields.text_or("id")
         if not identifier:
-            told = {None: (), "": (call_text(value or {}),)}.get(
+            reported = {None: (), "": (call_text(value or {}),)}.get(
                 self._response_id, (self._response_id or "",)
             )
             made = self._context.lasting_id if self._response_id is None else self._context.new_id
-            identifier = made(self._context.call_prefix, *told, str(self.calls), name)
+            identifier = made(self._context.call_prefix, *reported, str(self.calls), name)
         return ToolCall(
             identifier,
             name,
@@ -208,10 +208,12 @@ class BlockParser:
 
 
 def parse_other(fields: Fields, kind: str) -> Foreign:
-    told = _IN_WORDS.get(kind)
-    if told is None:
+    reported = _IN_WORDS.get(kind)
+    if reported is None:
         return Foreign(NAME, kind, fields.value)
-    return Foreign(NAME, kind, fields.value, told(fields.value), stands_elsewhere=_says_nothing(fields.value))
+    return Foreign(
+        NAME, kind, fields.value, reported(fields.value), stands_elsewhere=_says_nothing(fields.value)
+    )
 
 
 def _search_result(value: dict[str, Any]) -> str:
@@ -223,8 +225,8 @@ def _search_result(value: dict[str, Any]) -> str:
 
 
 def _reference(value: dict[str, Any]) -> str:
-    """What a tool search of the client's own found. Whoever has no deferred tools has it loaded: the model is
-    told that it may call it."""
+    """What a tool search of the client's own found. Anyone who has no deferred tools has it loaded: the model
+    is informed that it may call it."""
     name = value.get("tool_name")
     return f"The tool {name} can be called now." if type(name) is str else ""
 

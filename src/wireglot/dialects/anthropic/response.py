@@ -17,7 +17,7 @@ from wireglot.dialects.anthropic.outcome import (
 )
 from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.anthropic.safeguards import RESULTS, parse_results, render_results
-from wireglot.dialects.base import Context, Rendered, told_model
+from wireglot.dialects.base import Context, Rendered, reported_model
 from wireglot.dialects.common_losses import ONE_ANSWER
 from wireglot.dialects.fields import Fields, own_form, text_in
 from wireglot.ir.content import Extra, Part, Text, ToolCall
@@ -98,7 +98,7 @@ def render_response(
         "id": response.id if native and response.id else message_id(response.id, context),
         "type": "message",
         "role": "assistant",
-        "model": told_model(response.model, context, request),
+        "model": reported_model(response.model, context, request),
         "content": blocks.content(response.content, "$"),
         **render_stop(response.stop, "$.stop", losses),
         "usage": render_final_usage(response.usage, response.service_tier, losses),
@@ -120,7 +120,7 @@ def render_response(
 
 
 def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> dict[str, Any]:
-    rendered = render_usage(usage or Usage(), "$.usage", losses)  # zeros where the upstream told nothing
+    rendered = render_usage(usage or Usage(), "$.usage", losses)  # zeros where the upstream reported nothing
     render_tier_of_response(tier, rendered, losses)
     return rendered
 

@@ -111,8 +111,8 @@ class MessageReader(AnswerReader):
         self._sequence: Any = None
         self._details: dict[str, Any] = {}
         self._started = False
-        self._message = ""  # the id that message_start told
-        self._stopped = False  # message_delta told why it stops
+        self._message = ""  # the id that message_start reported
+        self._stopped = False  # message_delta reported why it stops
         self._events = {
             "message_start": self._message_start,
             "content_block_start": self._block_start,

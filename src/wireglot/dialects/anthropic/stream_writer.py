@@ -21,7 +21,7 @@ from wireglot.dialects.anthropic.response import malformed_call, render_final_us
 from wireglot.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_results
 from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.dialects.arguments import declare_arguments
-from wireglot.dialects.base import Context, told_model
+from wireglot.dialects.base import Context, reported_model
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
@@ -104,7 +104,7 @@ class MessageWriter(AnswerWriter):
             "id": start.id if native and start.id else message_id(start.id, self._context),
             "type": "message",
             "role": "assistant",
-            "model": told_model(start.model, self._context, self._request),
+            "model": reported_model(start.model, self._context, self._request),
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,

@@ -32,7 +32,7 @@ class Span:
     def on(self, text: str, before: int = 0) -> Citation:
         """The citation with its byte offsets made character offsets of `text`, which stands behind `before`
         bytes of other text. Servers count from the start of the answer, or of the part: what is quoted tells
-        which. A place that is not in `text` is not told."""
+        which. A place that is not in `text` is not reported."""
         cited = self.citation
         if self.end is None:
             return cited
@@ -84,7 +84,7 @@ def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
     return value
 
 
-def untold_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
+def unreported_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
     """What grounding says beside the sources of the text, by its path: queries, the search box to show,
     how sure it is, what was retrieved."""
     value = candidate.get("groundingMetadata")

@@ -142,19 +142,19 @@ def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str,
         )
     if stop.dialect == OWN and not stop.raw and own_form(stop.extra, OWN).get("finishReason") == "absent":
         return dict(kept)
-    own = stop.dialect == OWN and stop.reason in (_told(stop.raw, calls), _AFTER_WORDS.get(stop.raw))
+    own = stop.dialect == OWN and stop.reason in (_reported(stop.raw, calls), _AFTER_WORDS.get(stop.raw))
     raw = stop.raw if own else _FINISHES[stop.reason]
     if stop.reason == "paused" and calls and raw != stop.raw:
         raw = "STOP"  # the client goes on by running them
     stated = own_form(stop.extra, OWN).get("finishReason")
-    reason = stop.reason if own else _told(raw, calls)
+    reason = stop.reason if own else _reported(raw, calls)
     if reason != stop.reason:
         out.append(Loss(path, "stop_reason", "approximated", f"{stop.reason} becomes {raw}"))
     same = stated is not None and names.enum_name(stated, FINISH_NUMBERS) == raw
     return {"finishReason": stated if same else raw, **kept}
 
 
-def _told(raw: str, calls: bool) -> StopReason:
+def _reported(raw: str, calls: bool) -> StopReason:
     reason = _REASONS.get(raw, "other")
     return "tool_calls" if reason == "end" and calls else reason
 
@@ -171,11 +171,11 @@ def read_usage(raw: dict[str, Any]) -> Usage:
         tool_prompt=count(given.get("toolUsePromptTokenCount")),
         output=count(given.get("candidatesTokenCount")),
         reasoning=None if thoughts is None else count(thoughts),
-        raw=Extra(OWN, _untold(given), raw),
+        raw=Extra(OWN, _unreported(given), raw),
     )
 
 
-def _untold(given: dict[str, Any]) -> dict[str, Any]:
+def _unreported(given: dict[str, Any]) -> dict[str, Any]:
     if given.keys() <= _USAGE.counted.keys():
         return {}
     rest = uncounted(given, _USAGE.counted)

@@ -195,7 +195,7 @@ class PartRenderer:
         return put_back(self._bypassed(rendered, form), part.extra)
 
     def _hides_id(self, identifier: str, absent: bool) -> bool:
-        """An id we made up means nothing to Google; a client is told it, so that it can answer by it."""
+        """An id we made up means nothing to Google; a client is given it, so that it can answer by it."""
         return not identifier or (is_minted(identifier) and (absent or self.side == "upstream"))
 
     def result(self, part: ToolResult, path: str) -> dict[str, Any]:

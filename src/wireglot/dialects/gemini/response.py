@@ -16,7 +16,7 @@ from wireglot.dialects.gemini.citations import (
     grounding_metadata,
     read_logprobs,
     read_spans,
-    untold_grounding,
+    unreported_grounding,
     write_logprobs,
 )
 from wireglot.dialects.gemini.names import OWN
@@ -111,7 +111,7 @@ def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candid
         parts = _annotate(parts, spans, logprobs)
     known = _CANDIDATE
     if spans and not any(type(part) is Text for part in parts):
-        known -= SOURCES  # there is no text that they could be told with
+        known -= SOURCES  # there is no text that they could be reported with
         for key in SOURCES:
             form.pop(key, None)
     calls = any(type(part) is ToolCall for part in parts)
@@ -125,9 +125,9 @@ def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candid
         form["index"] = index
         known |= {"index"}
     extra = candidate.rest(known, OWN, form)
-    untold = untold_grounding(candidate.value) if "groundingMetadata" in form else {}
-    if untold and extra is not None:
-        extra = Extra(OWN, {**extra.fields, **untold}, extra.form)
+    unreported = unreported_grounding(candidate.value) if "groundingMetadata" in form else {}
+    if unreported and extra is not None:
+        extra = Extra(OWN, {**extra.fields, **unreported}, extra.form)
     return Candidate(tuple(parts), stop, extra)
 
 

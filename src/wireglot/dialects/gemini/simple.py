@@ -2,7 +2,7 @@
 
 Request: `model`, `input` (a string), `tools`, `tool_config`, `tool_results`, `conversation`, `stream`,
 `timeout` and sampling in both spellings. Answers and streams are Gemini's. Results
-name no call, so their ids are made up: whoever keeps the conversation pairs them by name.
+name no call, so their ids are made up: the one that keeps the conversation pairs them by name.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ SURFACE: Final = replace(
     upstream=None,
     model_field="model",
     sse_query="",
-    # Its clients bring no history: whoever keeps the conversation keeps its state.
+    # Its clients bring no history: the one that keeps the conversation keeps its state.
     reasoning=ReasoningState(returns="all", returns_pieces=True, signs_texts=True),
     counts=None,
 )

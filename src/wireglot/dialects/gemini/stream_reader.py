@@ -1,8 +1,8 @@
 """Gemini streams -> events.
 
 Every chunk is a whole response with more parts. Text of one kind stays one open part, unless the new piece is
-signed: a signature belongs to exactly the part that carries it. The end is told by `finishReason`, but parts
-and usage may still follow, so Finish waits for the end of the bytes.
+signed: a signature belongs to exactly the part that carries it. The end is reported by `finishReason`, but
+parts and usage may still follow, so Finish waits for the end of the bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.faults import TRUNCATED
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import citations, names
-from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans, untold_grounding
+from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans, unreported_grounding
 from wireglot.dialects.gemini.errors import parse_error, unsigned_error
 from wireglot.dialects.gemini.framing import Framing
 from wireglot.dialects.gemini.names import OWN
@@ -124,7 +124,7 @@ class GeminiReader(AnswerReader):
         self._parts = 0
         # A text that is signed takes no more; one with a tail is followed by a part that only signs.
         self._open: Literal["", "text", "thought", "signed", "tail"] = ""
-        self._told = 0  # bytes of the texts before it
+        self._reported = 0  # bytes of the texts before it
         self._tail: Text | None = None
         self._partial: PartialCall | None = None
         self._finish: Any = None  # the last finishReason, as it was written
@@ -147,8 +147,8 @@ class GeminiReader(AnswerReader):
         self._document(frame.data, out)
 
     def _take_usage(self) -> None:
-        """What the last of the chunks told that were not read in full."""
-        last = self._repeated.last_told()
+        """What the last of the chunks reported that were not read in full."""
+        last = self._repeated.last_reported()
         if last is not None and "usageMetadata" in last:
             self._chunk({"usageMetadata": last["usageMetadata"]}, [])
 
@@ -326,7 +326,7 @@ class GeminiReader(AnswerReader):
         if self._open:
             events.append(PartEnd(self._parts - 1, None, citations))
             self._open = ""
-            self._told += len("".join(self._texts).encode("utf-8", "replace"))
+            self._reported += len("".join(self._texts).encode("utf-8", "replace"))
             self._texts.clear()
         if self._tail is not None:
             events += (PartStart(self._parts, self._tail), PartEnd(self._parts))
@@ -427,11 +427,11 @@ class GeminiReader(AnswerReader):
             return
         spans: list[Span] = read_spans(self._candidate)
         text = "".join(self._texts)
-        said = bool(text or self._told)
+        said = bool(text or self._reported)
         if not self._parts and names.enum_name(self._finish, FINISH_NUMBERS) == UNSIGNED:
             self._fail(unsigned_error(self._candidate.get("finishMessage")), events)
             return
-        self._close(events, tuple(span.on(text, self._told) for span in spans) if text else ())
+        self._close(events, tuple(span.on(text, self._reported) for span in spans) if text else ())
         form = dict(self._form)
         if self._finish is not None:
             message = self._candidate.pop("finishMessage", None)
@@ -447,7 +447,7 @@ class GeminiReader(AnswerReader):
                 kept[FIRST + key] = value
         events += [self._other(number, self._others[number]) for number in sorted(self._others)]
         if "groundingMetadata" in form:
-            kept.update({FIRST + key: item for key, item in untold_grounding(self._candidate).items()})
+            kept.update({FIRST + key: item for key, item in unreported_grounding(self._candidate).items()})
         usage = read_usage(self._usage) if self._usage is not None else None
         extra = Extra(OWN, kept, form) if kept or form else None
         events.append(Finish(stop, usage, usage_tier(self._usage or {}), extra))

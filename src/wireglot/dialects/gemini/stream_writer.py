@@ -298,7 +298,7 @@ class GeminiWriter(AnswerWriter):
             out.append(self._array.close())
 
     def _declare_cited(self) -> None:
-        """Sources are told at the end, where only the last text is still at hand."""
+        """Sources are reported at the end, where only the last text is still at hand."""
         for index, _, _, path in self._cited:
             if index != self._head - 1 or self._tail is not Text:
                 detail = "sources come at the end of the stream"

@@ -39,8 +39,8 @@ class GeminiTap:
     def usage(self) -> Usage | None:
         if not self._last:
             return None
-        told = self._inner(object_of(self._last))
-        usage = told.get("usageMetadata", told.get("usage_metadata"))
+        reported = self._inner(object_of(self._last))
+        usage = reported.get("usageMetadata", reported.get("usage_metadata"))
         return read_usage(usage) if type(usage) is dict else None
 
     @property
@@ -120,15 +120,15 @@ _read_wrapper: Final = msgspec.json.Decoder(_Wrapper).decode
 
 
 def glance(body: bytes) -> AnswerGlance:
-    return _told(shaped(body, _read), body)
+    return _reported(shaped(body, _read), body)
 
 
 def wrapped_glance(body: bytes) -> AnswerGlance:
     wrapper = shaped(body, _read_wrapper)
-    return _told(wrapper.response if wrapper is not None else None, body)
+    return _reported(wrapper.response if wrapper is not None else None, body)
 
 
-def _told(answer: _Answer | None, body: bytes) -> AnswerGlance:
+def _reported(answer: _Answer | None, body: bytes) -> AnswerGlance:
     if answer is None:
         return AnswerGlance()
     usage = answer.usage_metadata

@@ -44,8 +44,8 @@ def _find(body: Any, status: int) -> dict[str, Any] | None:
     if type(body) is list:
         return _find(body[0], status) if body else _find(None, status)
     if type(body) is not dict:
-        told = failed or (type(body) is str and is_page(body))
-        return {"message": bare_message(body, status)} if told else None
+        reported = failed or (type(body) is str and is_page(body))
+        return {"message": bare_message(body, status)} if reported else None
     error = error_beside(body, "choices")
     if type(error) is str and error:
         return {**body, "message": error}

@@ -117,7 +117,7 @@ def render_tier(value: str, native: bool, path: str, losses: list[Loss]) -> str 
 
 
 def _count(value: Any) -> int:
-    """A number of tokens; what is absurd counts as not told."""
+    """A number of tokens; what is absurd counts as not reported."""
     if value is None:
         return 0
     if type(value) is float and value.is_integer():
@@ -187,7 +187,7 @@ def render_usage(usage: Usage, losses: list[Loss]) -> dict[str, Any]:
 
 
 def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
-    """The tokens of `logprobs.content`; None if they are not told in OpenAI's form."""
+    """The tokens of `logprobs.content`; None if they are not reported in OpenAI's form."""
     if type(value) is not list or not value:
         return None
     tokens = []

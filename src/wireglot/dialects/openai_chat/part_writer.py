@@ -65,7 +65,7 @@ class Chunks:
         return frame(encode(chunk))
 
     def plain(self, fields: dict[str, Any]) -> bytes:
-        """A chunk with other choices than the one that is being told."""
+        """A chunk with other choices than the one that is being reported."""
         return frame(encode({**self.envelope, **fields}))
 
 
@@ -262,8 +262,8 @@ class PartWriter:
         self.index, self.sink = index, sink
         if event.logprobs and sink.kind in ("text", "refusal"):
             field = "content" if sink.kind == "text" else "refusal"
-            told = {"content": None, "refusal": None, field: render_logprobs(event.logprobs)}
-            out.append(self._chunks.chunk({field: event.text}, logprobs=told))
+            reported = {"content": None, "refusal": None, field: render_logprobs(event.logprobs)}
+            out.append(self._chunks.chunk({field: event.text}, logprobs=reported))
         elif event.text:
             out += (sink.before, encode(event.text), sink.after)
 
@@ -351,7 +351,7 @@ class PartWriter:
             self._turn(index, sink)
         details = opaque_details(signature) if isinstance(sink.part, Reasoning) else None
         if details is not None:
-            details = self._untold(index, sink, details)
+            details = self._unreported(index, sink, details)
             numbered = [
                 {**item, "index": item["index"] if type(item.get("index")) is int else number}
                 for number, item in enumerate(details)
@@ -363,14 +363,14 @@ class PartWriter:
             out.append(self._chunks.chunk(self._state(sink.part, signature, sink.length)))
 
     def _detailed(self, sink: _Sink, text: str, out: list[bytes]) -> None:
-        """A fragment told in both fields, as OpenRouter does: its clients read the one or the other."""
+        """A fragment reported in both fields, as OpenRouter does: its clients read the one or the other."""
         assert sink.detail is not None
         sink.held.append(text)
         entry = {**sink.detail, text_key(sink.detail): text}
         entry.setdefault("index", 0)
         out.append(self._chunks.chunk({sink.field: text, DETAILS: [entry]}))
 
-    def _untold(self, index: int, sink: _Sink, details: list[Any]) -> list[Any]:
+    def _unreported(self, index: int, sink: _Sink, details: list[Any]) -> list[Any]:
         """The entries without the text that went out with the fragments."""
         if sink.detail is None or not sink.held:
             return details
@@ -415,6 +415,6 @@ def lose_late(
 ) -> None:
     """Declare what an end knows beyond its start."""
     if late is not None and late.dialect != NAME:
-        told = early.fields if early is not None else {}
-        fresh = {key: value for key, value in late.fields.items() if key not in told}
+        reported = early.fields if early is not None else {}
+        fresh = {key: value for key, value in late.fields.items() if key not in reported}
         losses_of_extra(Extra(late.dialect, fresh), NAME, path, losses, feature)

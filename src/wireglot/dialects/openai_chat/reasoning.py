@@ -161,12 +161,12 @@ def sign_text(message: dict[str, Any], parts: list[Part], taken: set[str], googl
     data = _google_data(carrier) if type(carrier) is dict else ""
     if type(carrier) is not dict or not data or data in PLACEHOLDERS or not carrier.keys() <= _CARRIED:
         return
-    told = {owner: carrier[owner] for owner in _GOOGLE if owner in carrier}
+    reported = {owner: carrier[owner] for owner in _GOOGLE if owner in carrier}
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
         if isinstance(part, Text) and not part.refusal:
             extra = part.extra or Extra(NAME)
-            extra = Extra(extra.dialect, extra.fields, {**extra.form, CARRIER: told})
+            extra = Extra(extra.dialect, extra.fields, {**extra.form, CARRIER: reported})
             parts[index] = replace(part, signature=Signature(data, google), extra=extra)
             taken.add(CARRIER)
             return
@@ -245,7 +245,7 @@ def carrier_of(states: dict[str, Any]) -> dict[str, Any]:
 
 
 def attach_states(parts: list[Part], states: list[Sealed]) -> None:
-    """Give each state back to the part that held it; a part that had nothing else is made anew.
+    """Give each state back to the part that held it; a part that had nothing else is made again.
 
     States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
     A message has one place for reasoning and one for text: where several became one text, it is cut again
@@ -315,14 +315,14 @@ def _piece(whole: Text | Reasoning, start: int, end: int) -> Text | Reasoning:
     return replace(whole, text=text, citations=cited)
 
 
-def _attach(parts: list[Part], kind: type[Any], signature: Signature, anew: Part | None) -> int:
+def _attach(parts: list[Part], kind: type[Any], signature: Signature, again: Part | None) -> int:
     for index, part in enumerate(parts):
         if isinstance(part, kind) and part.signature is None and not getattr(part, "redacted", False):
             parts[index] = replace(part, signature=signature)
             return index
     place = sum(isinstance(part, Reasoning) for part in parts)
-    if anew is not None:
-        parts.insert(place, replace(anew, signature=signature))
+    if again is not None:
+        parts.insert(place, replace(again, signature=signature))
     return place
 
 

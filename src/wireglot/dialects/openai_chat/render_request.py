@@ -111,8 +111,8 @@ def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> 
 def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:
     if request.stream is not None:
         out["stream"] = request.stream
-    # `stream_options` are refused without a stream: whoever turned streaming on or off since the request was
-    # read also changes them.
+    # `stream_options` are refused without a stream: anyone who turned streaming on or off since the request
+    # was read also changes them.
     turned = native and bool(request.stream) != ("stream" in form)
     if "stream_options" in form and not turned:
         out["stream_options"] = form["stream_options"]

@@ -28,7 +28,7 @@ _Fragment = tuple[_Key, str, tuple[int, int]]
 
 
 def is_repeated(said: Iterable[str], fragment: str) -> bool:
-    """Whether a fragment of arguments tells again, and whole, what the fragments before it told."""
+    """Whether a fragment of arguments tells again, and whole, what the fragments before it reported."""
     if fragment[:1] not in _OPENINGS:
         return False
     again = _object(fragment)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wireglot.dialects.arguments import with_mended_calls
-from wireglot.dialects.base import Context, Rendered, told_model
+from wireglot.dialects.arguments import with_repaired_calls
+from wireglot.dialects.base import Context, Rendered, reported_model
 from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot.dialects.openai_chat.citations import parse_citation
@@ -73,11 +73,11 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
         if usage:
             form["usage"] = "choice"
     tier = ""
-    if type(told := body.get("service_tier")) is str and told:
+    if type(reported := body.get("service_tier")) is str and reported:
         taken.add("service_tier")
-        tier = parse_tier(told)
-        if render_tier(tier, True, "", []) != told:
-            form["service_tier"] = told
+        tier = parse_tier(reported)
+        if render_tier(tier, True, "", []) != reported:
+            form["service_tier"] = reported
     identifier, model = head.get("id", ""), head.get("model", "")
     read = _ChoiceReader(context, identifier, model)
     first, *others = [read.choice(choice, index) for index, choice in enumerate(choices)] or [_NOTHING]
@@ -241,8 +241,8 @@ class _ChoiceReader:
             return
         transcript, data = audio.get("transcript"), audio.get("data")
         spoken = any(isinstance(part, Text) and part.text == transcript for part in parts)
-        told = type(transcript) is str and bool(transcript) and not spoken
-        if told:
+        reported = type(transcript) is str and bool(transcript) and not spoken
+        if reported:
             taken.add("audio")
             form = {
                 "field": "audio",
@@ -256,7 +256,7 @@ class _ChoiceReader:
             rest = {
                 key: item
                 for key, item in audio.items()
-                if key != "data" and not (told and key == "transcript")
+                if key != "data" and not (reported and key == "transcript")
             }
             parts.append(Media("audio", "", data, extra=Extra(NAME, {}, {"audio": rest})))
 
@@ -320,7 +320,7 @@ def render_response(
         ("id", response_id(response.id, native, context, response.model, str(response.created))),
         ("object", "chat.completion"),
         ("created", response.created if native else response.created or context.now),
-        ("model", told_model(response.model, context, request)),
+        ("model", reported_model(response.model, context, request)),
     ):
         if key not in absent and key not in odd:
             out[key] = value
@@ -367,7 +367,7 @@ def render_choice(
     fields = {**own_fields(extra, NAME), **form.get(HOLLOW, {})}
     native = bool(form.get("native"))
     rendered = Answer(form, fields, context, losses)
-    message = rendered.message(with_mended_calls(answer.content, f"{path}.content", losses), path)
+    message = rendered.message(with_repaired_calls(answer.content, f"{path}.content", losses), path)
     out: dict[str, Any] = {}
     if form.get("index") != "absent" and "choice.index" not in fields:
         out["index"] = index
@@ -399,8 +399,8 @@ def _logprobs(parts: tuple[Part, ...], form: dict[str, Any], native: bool) -> di
     refusal = tuple(token for part in texts if part.refusal for token in part.logprobs)
     raw = form.get("logprobs")
     if type(raw) is dict:
-        told = [parse_logprobs(raw.get(key)) or () for key in ("content", "refusal")]
-        if told == [content, refusal]:
+        reported = [parse_logprobs(raw.get(key)) or () for key in ("content", "refusal")]
+        if reported == [content, refusal]:
             return dict(raw)
     return {
         "content": render_logprobs(content) if content else None,

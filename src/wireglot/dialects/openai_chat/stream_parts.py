@@ -53,7 +53,7 @@ _LEGACY = -(1 << 40)  # stands for the one `function_call`; GLM counts real call
 
 
 class _Call:
-    """A call being told. It starts when its name is known, and its id or the first of its arguments."""
+    """A call being written. It starts when its name is known, and its id or the first of its arguments."""
 
     __slots__ = ("custom", "extra", "form", "id", "index", "name", "said", "sent", "signature", "waiting")
 
@@ -252,8 +252,10 @@ class Assembly:
             text = self._begun("reasoning", text)
         if text:
             if self._kind != "reasoning":
-                told = details[0] if type(details) is list and details else None
-                self._switch("reasoning", field, out, detail_template(told) if type(told) is dict else None)
+                reported = details[0] if type(details) is list and details else None
+                self._switch(
+                    "reasoning", field, out, detail_template(reported) if type(reported) is dict else None
+                )
             out.append(Delta(self._open, text))
 
     def _detail(self, details: list[Any]) -> None:

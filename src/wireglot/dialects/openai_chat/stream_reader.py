@@ -97,7 +97,7 @@ class ChatChunks(RepeatedChunks):
 
 
 def _call_place(calls: Any) -> Place | None:
-    """A piece of arguments that says nothing else of its call, whose name was told before."""
+    """A piece of arguments that says nothing else of its call, whose name was reported before."""
     if type(calls) is not list or len(calls) != 1 or type(calls[0]) is not dict:
         return None
     call = calls[0]
@@ -130,7 +130,7 @@ class ChatReader(AnswerReader):
         self._created = 0
         self._tier = ""
         self._fields: dict[str, Any] = {}
-        self._told: dict[str, Any] = {}  # the fields Start has told
+        self._reported: dict[str, Any] = {}  # the fields Start has reported
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
         self._others: dict[int, list[dict[str, Any]]] = {}  # fragments of further answers (`n`)
@@ -239,9 +239,9 @@ class ChatReader(AnswerReader):
         tier = chunk.get("service_tier")
         if type(tier) is str:
             self._tier = parse_tier(tier)
-        self._told = dict(self._fields)
+        self._reported = dict(self._fields)
         self._parts.begin(self._id, self._model)
-        extra = Extra(NAME, self._told, {"native": True})
+        extra = Extra(NAME, self._reported, {"native": True})
         out.append(Start(self._id, self._model, created=self._created, service_tier=self._tier, extra=extra))
 
     # Choices
@@ -306,7 +306,7 @@ class ChatReader(AnswerReader):
         stop = parse_stop(self._finish, self._parts.called, self._parts.refused)
         self._fields.update(self._parts.unknown)
         out += [self._other(number, self._others[number]) for number in sorted(self._others)]
-        extra = None if self._fields == self._told else Extra(NAME, self._fields, {"native": True})
+        extra = None if self._fields == self._reported else Extra(NAME, self._fields, {"native": True})
         out.append(Finish(stop, self._total(), self._tier, extra))
 
     def _other(self, number: int, fragments: list[dict[str, Any]]) -> OtherAnswer:

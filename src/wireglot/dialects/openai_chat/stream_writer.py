@@ -12,7 +12,7 @@ from typing import Any
 
 from wireglot.dialects.answer_writer import AnswerWriter
 from wireglot.dialects.argument_stream import MendedCalls
-from wireglot.dialects.base import Context, told_model
+from wireglot.dialects.base import Context, reported_model
 from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.errors import render_error
@@ -82,7 +82,7 @@ class ChatWriter(AnswerWriter):
                 "id": response_id(event.id, native, self._context, event.model, str(event.created)),
                 "object": "chat.completion.chunk",
                 "created": event.created or self._context.now,
-                "model": told_model(event.model, self._context, self._request),
+                "model": reported_model(event.model, self._context, self._request),
             },
             self._wants_usage,
         )
@@ -122,7 +122,7 @@ class ChatWriter(AnswerWriter):
         extra = event.extra
         assert self._start is not None
         first = self._start.extra
-        told = first.fields if first is not None else {}
+        reported = first.fields if first is not None else {}
         if event.safeguard_results:
             self.losses.append(NO_RESULTS)
         lose_late(extra, first, "$", self.losses, "response.extra")
@@ -135,13 +135,13 @@ class ChatWriter(AnswerWriter):
                 delta[tail] = value
             elif level == "choice" and dot:
                 choice[tail] = value
-            elif key not in told or told[key] != value:
+            elif key not in reported or reported[key] != value:
                 top[key] = value
         if event.service_tier:
             native = stop.dialect == NAME
             losses = (
                 [] if event.service_tier == self._start.service_tier else self.losses
-            )  # else told at the start
+            )  # else reported at the start
             tier = render_tier(event.service_tier, native, "$.service_tier", losses)
             if tier is not None:
                 top["service_tier"] = tier

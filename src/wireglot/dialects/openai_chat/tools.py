@@ -439,7 +439,7 @@ def call_body(part: ToolCall) -> dict[str, Any]:
     shape = own_form(part.extra, NAME).get("arguments")
     out: dict[str, Any] = {"name": part.name, key: part.arguments}
     if not part.arguments.strip() and not custom:
-        # Whoever reads this decodes it: nothing must still be an object. As it came, it may go back.
+        # Anyone who reads this decodes it: nothing must still be an object. As it came, it may go back.
         if shape == "absent":
             del out[key]
         elif shape != "blank":
@@ -454,7 +454,7 @@ def call_body(part: ToolCall) -> dict[str, Any]:
 
 def plain_call(part: ToolCall) -> dict[str, Any]:
     """A call that `is_plain`, as nearly all are."""
-    # Whoever reads them decodes them: no arguments are an empty object.
+    # Anyone who reads them decodes them: no arguments are an empty object.
     arguments = part.arguments if part.arguments and not part.arguments.isspace() else "{}"
     return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
 

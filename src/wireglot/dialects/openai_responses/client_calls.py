@@ -248,7 +248,7 @@ def begun(value: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-def told(value: dict[str, Any], position: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def reported(value: dict[str, Any], position: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """The events between the announcement of such an item and its end: a shell's commands, one by one."""
     action = value.get("action")
     if value["type"] != "shell_call" or type(action) is not dict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.openai_responses.output import TOLD
+from wireglot.dialects.openai_responses.output import REPORTED
 from wireglot.dialects.openai_responses.render_request import stated_tools
 from wireglot.dialects.openai_responses.settings import REQUEST_FIELDS, render_output
 from wireglot.dialects.openai_responses.spelling import NAME
@@ -60,8 +60,8 @@ _FORMAT: dict[str, Any] = {"description": None, "strict": False}
 """What a function and a JSON schema always have in an answer, said or not."""
 
 
-def told(request: Request | None) -> dict[str, Any]:
-    return own_form(request.extra, NAME).get(TOLD, {}) if request is not None else {}
+def reported(request: Request | None) -> dict[str, Any]:
+    return own_form(request.extra, NAME).get(REPORTED, {}) if request is not None else {}
 
 
 def echo(request: Request | None) -> dict[str, Any]:

@@ -13,7 +13,12 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_responses.client_calls import begun, is_client_run, item_of_client_tool, told
+from wireglot.dialects.openai_responses.client_calls import (
+    begun,
+    is_client_run,
+    item_of_client_tool,
+    reported,
+)
 from wireglot.dialects.openai_responses.output import (
     SEAM,
     ItemIds,
@@ -196,7 +201,7 @@ class ItemWriter:
         if logprobs and tail is _TEXT_TAIL:
             tail = b',"logprobs":%b}\n\n' % encode(render_logprobs(logprobs))
         elif logprobs and type(part.part) is not Text:
-            part.logprobs.clear()  # a refusal has none either, which is told at its end
+            part.logprobs.clear()  # a refusal has none either, which is reported at its end
         number = self.sequence
         self.sequence += 1
         self.out.append(b"%b%d%b%b%b" % (part.before, number, part.after, encode(text), tail))
@@ -377,7 +382,7 @@ class ItemWriter:
         if call.signature is not None:
             self._carry(call, call.signature)
         item = self._add(begun(value))
-        for kind, payload in told(value, item.position):
+        for kind, payload in reported(value, item.position):
             self.emit(kind, payload)
         item.value = value
         self._done(item)
@@ -527,8 +532,10 @@ def _as_streamed(reasoning: Reasoning, part: OpenPart) -> Reasoning:
     form = {key: value for key, value in extra.form.items() if key not in ("shown", "other", "without")}
     shown = extra.form.get("shown")
     if part.source:
-        told = type(shown) is list and len(shown) == len(part.sections) and texts_of(shown) == part.sections
-        form |= {"source": part.source, "shown": shown if told else _entries(part, part.sections)}
+        reported = (
+            type(shown) is list and len(shown) == len(part.sections) and texts_of(shown) == part.sections
+        )
+        form |= {"source": part.source, "shown": shown if reported else _entries(part, part.sections)}
     else:
         form["source"] = "summary"
     fields = {

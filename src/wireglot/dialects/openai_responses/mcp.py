@@ -111,10 +111,10 @@ def parse_made_call(item: Fields) -> tuple[ToolCall, ToolResult] | None:
         namespace=label,
         extra=Extra(NAME, fields, {VERBATIM: value}),
     )
-    told = output if type(output) is str else error if type(error) is str else encode_text(error)
+    reported = output if type(output) is str else error if type(error) is str else encode_text(error)
     failed = error is not None
     return call, ToolResult(
-        identifier, (Text(told),), is_error=failed, extra=Extra(NAME, form={_WITHIN: True})
+        identifier, (Text(reported),), is_error=failed, extra=Extra(NAME, form={_WITHIN: True})
     )
 
 

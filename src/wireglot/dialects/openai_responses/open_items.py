@@ -24,7 +24,7 @@ class OpenPart:
         self.sent: list[str] = []
         self.citations: list[Citation] = []
         self.final: Text | None = None
-        self.late_phase = False  # the phase of its item may yet be told
+        self.late_phase = False  # the phase of its item may yet be reported
 
     def is_begun_by(self, text: str) -> bool:
         """Whether what went out is the beginning of `text`."""
@@ -64,9 +64,9 @@ class OpenItem:
         return here
 
     def _is_named(self, value: dict[str, Any]) -> bool:
-        told = value.get("call_id")
-        if told and self.call_id:
-            return bool(told == self.call_id)
+        reported = value.get("call_id")
+        if reported and self.call_id:
+            return bool(reported == self.call_id)
         return not self.identity.isdisjoint(identity(value))
 
     def is_of(self, value: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
 ENCRYPTED = "reasoning.encrypted_content"
-TOLD = "told"
+REPORTED = "told"
 """Of a request's form: what its answer says of itself, from any upstream (its id, whether it is stored)."""
 
 PREFIXES = {
@@ -81,7 +81,7 @@ def hides_state(request: Request | None) -> bool:
     which stores its responses, keeps the state for it."""
     form = own_form(request.extra, NAME) if request is not None else {}
     asked = form.get("include")
-    return TOLD in form and not (type(asked) is list and ENCRYPTED in asked)
+    return REPORTED in form and not (type(asked) is list and ENCRYPTED in asked)
 
 
 def reasoning_id(part: Reasoning, signature: Signature | None) -> Any:

@@ -12,7 +12,7 @@ from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.client_calls import brings_tools
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
 from wireglot.dialects.openai_responses.mcp import is_within
-from wireglot.dialects.openai_responses.output import ENCRYPTED, TOLD, is_raw, same_message, without_ids
+from wireglot.dialects.openai_responses.output import ENCRYPTED, REPORTED, is_raw, same_message, without_ids
 from wireglot.dialects.openai_responses.parts import is_plain
 from wireglot.dialects.openai_responses.render_items import (
     declare_signature,
@@ -46,7 +46,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     own = request.extra is not None and request.extra.dialect == NAME
     body: dict[str, Any] = {"model": request.model}
     # What the gateway has stored, and what comes from another dialect, is not kept at the provider.
-    unstored = not own or TOLD in form
+    unstored = not own or REPORTED in form
     writer = _Input(request, context, losses, unstored=unstored)
     writer.write(body)
 

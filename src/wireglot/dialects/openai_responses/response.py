@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot.dialects.arguments import with_mended_calls
-from wireglot.dialects.base import Context, Rendered, told_model
+from wireglot.dialects.arguments import with_repaired_calls
+from wireglot.dialects.base import Context, Rendered, reported_model
 from wireglot.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_responses.client_calls import (
@@ -18,7 +18,7 @@ from wireglot.dialects.openai_responses.client_calls import (
     parse_client_call,
 )
 from wireglot.dialects.openai_responses.client_tools import client_run
-from wireglot.dialects.openai_responses.echo import ECHOED, echo, told
+from wireglot.dialects.openai_responses.echo import ECHOED, echo, reported
 from wireglot.dialects.openai_responses.items import (
     Carried,
     message_parts,
@@ -186,12 +186,12 @@ def render_response(
 ) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
     native = response.extra is not None and response.extra.dialect == NAME
-    said = told(request)
+    said = reported(request)
     identifier = said.get("id") or response_id(response.id, response.model, context, native)
     status, why = render_stop(response.stop, response.content, losses)
     run = client_run(request.tools) if request is not None else {}
     ids = ItemIds(identifier, context)
-    content = with_mended_calls(response.content, "$.content", losses)
+    content = with_repaired_calls(response.content, "$.content", losses)
     output = render_output_items(content, ids, context, losses, status, run, hides_state=hides_state(request))
     body = shell(response, identifier, context, request)
     finish_body(body, response, status, why, context)
@@ -224,10 +224,10 @@ def shell(response: Response, identifier: str, context: Context, request: Reques
         "completed_at": None,
         "error": None,
         "incomplete_details": None,
-        "model": told_model(response.model, context, request),
+        "model": reported_model(response.model, context, request),
         "output": [],
         **(form["body"] if "body" in form else echo(request)),
-        **told(request),
+        **reported(request),
         "usage": None,
     }
 

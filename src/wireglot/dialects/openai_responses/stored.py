@@ -14,7 +14,7 @@ from wireglot.dialects.capabilities import StateOptions, Stored
 from wireglot.dialects.context import Context
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses.compaction import COMPACTION
-from wireglot.dialects.openai_responses.output import TOLD, hides_state
+from wireglot.dialects.openai_responses.output import REPORTED, hides_state
 from wireglot.dialects.openai_responses.parse_request import InputReader, new_tools
 from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.openai_responses.response import render_response
@@ -84,9 +84,9 @@ def without_state(request: Request) -> Request:
     return replace(request, extra=replace(extra, fields=fields, form=form))
 
 
-def told(request: Request, says: dict[str, Any]) -> Request:
+def reported(request: Request, says: dict[str, Any]) -> Request:
     extra = request.extra or Extra(NAME)
-    return replace(request, extra=replace(extra, form={**extra.form, "store": False, TOLD: says}))
+    return replace(request, extra=replace(extra, form={**extra.form, "store": False, REPORTED: says}))
 
 
 def instructions(text: str) -> Message:
@@ -155,7 +155,8 @@ def _kind(part: Part, role: Role) -> str:
 
 
 def render_item(message: Message, id: str, context: Context) -> dict[str, Any]:
-    """Whoever brought it: an item of another dialect's client is shown as this dialect would have it."""
+    """No matter who brought it: an item of another dialect's client is shown as this dialect would have
+    it."""
     rendered = _rendered(message, context)
     shown = next((item for item in rendered[::-1] if item.get("type") != "reasoning"), None)
     if isinstance(message.content[0], Reasoning) and rendered:
@@ -196,7 +197,7 @@ STORED: Final = Stored(
     render_item=render_item,
     parse_items=parse_items,
     without_state=without_state,
-    told=told,
+    reported=reported,
     hides_state=hides_state,
     instructions=instructions,
     is_instructions=is_instructions,

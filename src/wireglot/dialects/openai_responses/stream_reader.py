@@ -88,7 +88,7 @@ _READERS: dict[str, Callable[[ItemReader, dict[str, Any]], None]] = {
 }
 _CREATED = "response.created"
 _LIFE = frozenset({_CREATED, "response.in_progress", "response.queued"})
-_TOLD_AGAIN = frozenset(
+_REPORTED_AGAIN = frozenset(
     {
         "response.reasoning_summary_part.added",
         "response.reasoning_summary_part.done",
@@ -166,7 +166,7 @@ class ResponsesReader(AnswerReader):
         elif kind in _LAST:
             self._start(event)
             self._finish(event, kind)
-        elif kind in _LIFE or kind in _TOLD_AGAIN:
+        elif kind in _LIFE or kind in _REPORTED_AGAIN:
             if kind == _CREATED and self._started:
                 if self._begins_another(event):
                     self._fail(broken("a second response begins inside the first"), self._items.out)

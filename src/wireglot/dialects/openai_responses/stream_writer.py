@@ -11,7 +11,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.client_tools import client_run
-from wireglot.dialects.openai_responses.echo import told
+from wireglot.dialects.openai_responses.echo import reported
 from wireglot.dialects.openai_responses.errors import error_object, failed_code
 from wireglot.dialects.openai_responses.item_writer import ItemWriter
 from wireglot.dialects.openai_responses.outcome import render_stop, render_usage
@@ -81,7 +81,7 @@ class ResponsesWriter(AnswerWriter):
     def _write_start(self, start: Start, out: list[bytes]) -> None:
         items = self._items
         native = start.extra is not None and start.extra.dialect == NAME
-        identifier = told(self._request).get("id") or response_id(
+        identifier = reported(self._request).get("id") or response_id(
             start.id, start.model, self._context, native
         )
         items.ids = ItemIds(identifier, self._context)
@@ -103,7 +103,7 @@ class ResponsesWriter(AnswerWriter):
         form = own_form(extra, NAME)
         if "body" in form:
             body.update(form["body"])
-        body.update(told(self._request))  # anew: whether it is stored has been found out since
+        body.update(reported(self._request))  # again: whether it is stored has been found out since
         whole = Response(
             self._start.id, self._start.model, (), finish.stop, created=self._start.created, extra=extra
         )
@@ -122,7 +122,7 @@ class ResponsesWriter(AnswerWriter):
         items = self._items
         items.cut()
         if not self._shell:
-            identifier = told(self._request).get("id") or response_id(
+            identifier = reported(self._request).get("id") or response_id(
                 "", self._context.model, self._context, False
             )
             whole = Response("", self._context.model, (), Stop("other"))

@@ -70,9 +70,9 @@ def _parse_namespace(tool: Fields, number: int, marks: dict[str, Any]) -> list[A
     group = {"number": number, "rest": said}
     tools = [_parse_tool(member, name, {**marks, "group": group}) for member in members]
     first = tools[0]
-    told = {f"{_GROUP}{key}": value for key, value in said.items() if value}
+    reported = {f"{_GROUP}{key}": value for key, value in said.items() if value}
     if isinstance(first, Tool):
-        tools[0] = _telling(first, told)
+        tools[0] = _telling(first, reported)
     return tools
 
 

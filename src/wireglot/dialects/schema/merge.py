@@ -76,7 +76,8 @@ _GROUPS = (("if", "then", "else"), ("contains", "minContains", "maxContains"), (
 
 
 def merge(inner: Node, outer: Node, place: Place) -> Node:
-    """`inner` and `outer` as one schema. The outer one's annotations win; what cannot be combined is told."""
+    """`inner` and `outer` as one schema. The outer one's annotations win; what cannot be combined is
+    reported."""
     outer = _without_rival_groups(inner, _values_alike(outer, inner), place)
     inner = _values_alike(inner, outer)
     _note_opened(inner, outer, place)

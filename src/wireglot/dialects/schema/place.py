@@ -81,7 +81,7 @@ class Place:
             self.note(keyword, "not supported; dropped")
 
     def describe(self, node: Node) -> Node:
-        """Write what was told into the description."""
+        """Write what was reported into the description."""
         if self.hints:
             text = "; ".join(f"{key}: {self.hints[key]}" for key in sorted(self.hints))
             before = node.get("description")

@@ -13,7 +13,7 @@ from .values import Node, Projected, SchemaNote, SchemaTarget
 from .walk import Rules, Walk
 
 _CACHED_SCHEMAS = 1024  # an agent sends the same few dozen tools every turn
-_CACHED_BYTES = 64 * 1024  # larger schemas are projected anew each time
+_CACHED_BYTES = 64 * 1024  # larger schemas are projected again each time
 
 
 def project(schema: dict[str, Any] | bool | None, target: SchemaTarget) -> Projected:

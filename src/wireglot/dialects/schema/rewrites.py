@@ -223,7 +223,7 @@ def _null_apart(node: Node, values: list[Any]) -> Node:
 
 
 def _without_enum(node: Node, place: Place) -> Node:
-    """The enum told in words, unless the type says as much."""
+    """The enum reported in words, unless the type says as much."""
     values = node["enum"]
     kinds = value_types(node)
     full = {"boolean": 2, "null": 1}

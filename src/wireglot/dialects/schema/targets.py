@@ -317,7 +317,7 @@ def _no_null_type(node: Node, place: Place) -> Node:
 
 
 def _example(node: Node, place: Place) -> Node:
-    """One example has a place; more are told."""
+    """One example has a place; more are reported."""
     if "example" not in node and len(node.get("examples", ())) == 1:
         node["example"] = node.pop("examples")[0]
     return node

@@ -79,7 +79,7 @@ def common_type(kinds: Sequence[str]) -> str | None:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON; a value too deep or too odd to encode is told as three dots."""
+    """Compact JSON; a value too deep or too odd to encode is reported as three dots."""
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):

@@ -137,7 +137,8 @@ def is_name(name: str) -> bool:
 
 
 def read_limits(table: Table, over: KeyQuotas = _UNLIMITED) -> KeyQuotas:
-    """The limits of a table laid over others. Money is told in units of the currency, kept in millionths."""
+    """The limits of a table laid over others. Money is reported in units of the currency, kept in
+    millionths."""
     changed: dict[str, int] = {}
     for name, quota in declared(KeyQuotas).items():
         value = table.raw(name)
@@ -193,7 +194,7 @@ def moment(value: object) -> int | None:
 
 
 def _digest(value: object, path: str, problems: Problems) -> str:
-    """What stands there may be the key itself, put there by mistake: it is told by its length."""
+    """What stands there may be the key itself, put there by mistake: it is reported by its length."""
     if type(value) is not str or not value.startswith("sha256:"):
         problems.add(path, _EXPECTED, kind(value))
         return ""

@@ -86,7 +86,7 @@ def read_login(
     return (Credential(Secret(fields.file_secret, f"login:{chosen}"), account, login=login),)
 
 
-def told_login(login: Login) -> str:
+def format_login(login: Login) -> str:
     """In words, without a secret."""
     named = f"signs in to {kind_of(login)}"
     match login:
@@ -178,7 +178,7 @@ class _Fields:
         Nothing goes there in the clear."""
         parts = split(login.authority)
         if parts is None or not parts.hostname:
-            return  # told already
+            return  # reported already
         host = parts.hostname
         if parts.scheme != "https" and not is_loopback(host):
             self._inner.wrong("authority", "a URL that starts with https://", "http://")

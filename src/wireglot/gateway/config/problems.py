@@ -34,8 +34,8 @@ class ConfigError(Exception):
         where = source or "configuration"
         if count == 1:
             place = self.problems[0].path
-            told = str(self.problems[0])
-            super().__init__(told if place == source else f"{where}: {told}")
+            reported = str(self.problems[0])
+            super().__init__(reported if place == source else f"{where}: {reported}")
         else:
             super().__init__("\n  ".join((f"{where}: {count} problems", *map(str, self.problems))))
 
@@ -79,7 +79,7 @@ def key_path(path: str, key: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a problem may tell it. Text that could be a key is told by its length."""
+    """A value as a problem may tell it. Text that could be a key is reported by its length."""
     match value:
         case bool():
             return "true" if value else "false"

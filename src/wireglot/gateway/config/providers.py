@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from wireglot.dialects.registry import surfaces
-from wireglot.gateway.config.logins import Surroundings, read_login, told_login
+from wireglot.gateway.config.logins import Surroundings, format_login, read_login
 from wireglot.gateway.config.problems import Problems, key_path, kind, one_of, shown
 from wireglot.gateway.config.provider_table import ProvidersTable, ProviderTable
 from wireglot.gateway.config.references import References, fingerprint
@@ -146,7 +146,8 @@ _PLACEHOLDER_VALUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def _regional(rule: dict[str, str], read: dict[str, str]) -> str | None:
-    """A default that follows from another variable; None where that one is missing, which is told already."""
+    """A default that follows from another variable; None where that one is missing, which is reported
+    already."""
     by = read.get(rule["by"])
     return None if by is None else rule.get(by, rule["*"]).replace("{}", by)
 
@@ -286,7 +287,7 @@ _USUAL_AUTH: Final = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
 
 def read_spec(name: str, table: Table) -> ProviderSpec | None:
     """None, with a problem noted, where nothing tells who it is and how it speaks. Every field is read all
-    the same: its problems are to be told in the same run."""
+    the same: its problems are to be reported in the same run."""
     entry = _entry(name, table)
     start = entry or ProviderSpec(name=name, title=name, dialects=(), base_url="", auth="none")
     where = read_dialects(table, start, known=entry is not None)
@@ -495,7 +496,7 @@ def _read_one(name: str, fields: object, references: References, notes: list[str
 
 
 def _remark(spec: ProviderSpec, credentials: tuple[Credential, ...], notes: list[str]) -> None:
-    notes.append(f"provider {spec.name} is on: {told_keys(credentials)}")
+    notes.append(f"provider {spec.name} is on: {format_keys(credentials)}")
     for url in dict.fromkeys((spec.base_url, *spec.base_urls.values())):
         parts = split(url)
         if parts is not None and parts.scheme == "http" and not is_local(parts.hostname or ""):
@@ -504,9 +505,9 @@ def _remark(spec: ProviderSpec, credentials: tuple[Credential, ...], notes: list
             )
 
 
-def told_keys(credentials: tuple[Credential, ...]) -> str:
+def format_keys(credentials: tuple[Credential, ...]) -> str:
     """Where the keys of a provider come from, and never the keys."""
-    logins = [told_login(credential.login) for credential in credentials if credential.login is not None]
+    logins = [format_login(credential.login) for credential in credentials if credential.login is not None]
     if logins:
         return ", ".join(logins)
     sources = ", ".join(dict.fromkeys(credential.secret.source for credential in credentials))

@@ -64,7 +64,7 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
 
 
 def _is_flat(document: dict[str, Any]) -> bool:
-    """Whether whoever walks it by recursion comes back. Dotted names nest without any brackets."""
+    """Whether walking it by recursion comes back. Dotted names nest without any brackets."""
     level: list[Any] = [document]
     for _ in range(_MAX_DEPTH):
         inner = [one.values() if isinstance(one, dict) else one for one in level]

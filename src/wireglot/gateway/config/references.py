@@ -83,10 +83,10 @@ class References:
         if not _VARIABLE.fullmatch(name):  # perhaps the secret itself: it is not repeated
             self.problems.add(path, '"env:NAME", the name of an environment variable', "something else")
             return None
-        told = "an empty one" if name in self.environ else "none"
+        text = "an empty one" if name in self.environ else "none"
         if name:
             self.unset[len(self.problems.found)] = name
-        self.problems.add(path, f"the environment variable {name or 'that is named'} to be set", told)
+        self.problems.add(path, f"the environment variable {name or 'that is named'} to be set", text)
         return None
 
     def _file(self, name: str, path: str) -> Secret | None:

@@ -107,7 +107,7 @@ def read_server(table: Table, references: References, home: Path | None, *, crea
 
 
 def refuse_open_door(server: ServerSettings, keys: int, table: Table) -> None:
-    """Whoever can reach it could spend the providers' keys."""
+    """Anyone who can reach it could spend the providers' keys."""
     if not keys and not server.require_key and not is_loopback(server.host):
         expected = "127.0.0.1, ::1 or localhost, a client key in [keys], or require_key = true"
         table.wrong("host", expected, f"{shown(server.host)} and no keys")

@@ -42,7 +42,7 @@ class Setting(Struct, frozen=True):
     unit: str = ""
     form: str = ""
     expected: str = ""
-    told_default: str = ""
+    reported_default: str = ""
 
     @property
     def is_table(self) -> bool:
@@ -89,7 +89,7 @@ def _declared(struct: type[Struct], field: msgspec.structs.FieldInfo) -> Setting
         unit=extra.get("unit", ""),
         form=extra.get("form", ""),
         expected=extra.get("expected", ""),
-        told_default=extra.get("default", ""),
+        reported_default=extra.get("default", ""),
     )
 
 

@@ -55,7 +55,7 @@ def _fault(text: str, dialect: str) -> tuple[str, str] | None:
 
 
 def proxy_fault(text: str) -> tuple[str, str] | None:
-    """A proxy may hold a user name and password, so nothing of it is ever told."""
+    """A proxy may hold a user name and password, so nothing of it is ever reported."""
     parts = split(text)
     if parts is None or parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
         return "the URL of a proxy, http://host:port", "another text"

@@ -1,4 +1,4 @@
-"""Looks for a changed configuration and loads it. A broken one changes nothing and is told once."""
+"""Looks for a changed configuration and loads it. A broken one changes nothing and is reported once."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Watcher:
 
     def _checked(self, path: Path) -> bool:
         """Whether there is a file to load. One in which nothing is set nobody means for a gateway that runs:
-        it was emptied to be written anew, or by mistake."""
+        it was emptied to be written again, or by mistake."""
         if self._content is None:
             read.document(path)  # says why it cannot be read
             return False  # or it is back by now, and the next looks will agree on it

@@ -42,7 +42,7 @@ class Caller(msgspec.Struct, frozen=True):
 LOCAL = Caller("local")
 ADMIN = Caller("admin")
 ADMIN_HEADER = "x-wireglot-admin"
-"""The admin secret beside a caller's key: whoever runs the gateway is told all of an error."""
+"""The admin secret beside a caller's key: the operator is shown all of an error."""
 
 
 class StoredKeys(Protocol):
@@ -121,7 +121,7 @@ class Gatekeeper:
                 # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
                 if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
                     return Caller(key.name, key)
-        # Whoever has a key gets in, also from an address (a proxy's) where others guess.
+        # Anyone who has a key gets in, also from an address (a proxy's) where others guess.
         self._count_failure(head.peer, settings.limits.auth_failures)
         raise RequestError("auth", "missing or unknown API key: send the key this gateway was given for you")
 
@@ -133,7 +133,7 @@ class Gatekeeper:
         ]
 
     def admin(self, head: Head, settings: Settings) -> Caller:
-        """Whoever has the admin secret. Without one there is no admin API."""
+        """Anyone who has the admin secret. Without one there is no admin API."""
         self._check_admin(head, self._offered(head), settings)
         return ADMIN
 
@@ -145,8 +145,8 @@ class Gatekeeper:
             raise RequestError(
                 "not_found", "the admin API is off: set server.admin_secret", code="unknown_url"
             )
-        # Whoever has it gets in, also from an address (a proxy's) where others guess: nobody can lock the
-        # owner out. It has 16 characters or more; those who guess are told to wait all the same.
+        # Anyone who has it gets in, also from an address (a proxy's) where others guess: nobody can lock the
+        # owner out. It has 16 characters or more; those who guess are asked to wait all the same.
         if _holds(secrets, [secret]):
             return
         peer = f"admin {head.peer}"  # counted apart: who has a wrong client key is no guesser of this one
@@ -158,7 +158,7 @@ class Gatekeeper:
         return bool(key) and _holds(secrets, [key])
 
     def metrics(self, head: Head, settings: Settings) -> Caller:
-        """Whoever may read the metrics: they tell of all callers, so no client's key opens them."""
+        """Anyone who may read the metrics: they cover all callers, so no client's key opens them."""
         server = settings.server
         if not server.metrics_key.value and not self.asks_for_keys(settings):
             return LOCAL
@@ -174,7 +174,7 @@ class Gatekeeper:
         )
 
     def secrets_in(self, head: Head) -> list[str]:
-        """Every secret and key that a head brings, for whoever takes both."""
+        """Every secret and key that a head brings, for anyone who takes both."""
         named = head.headers.get(ADMIN_HEADER)
         return [*([named] if named else []), *self._offered(head)]
 
@@ -289,7 +289,7 @@ class Sealing(msgspec.Struct, frozen=True):
     the caller alone.
 
     The caller is who its key stands for, so a rotated key keeps its state. Without client keys everyone is
-    one caller, and an envelope names no owner, as in older versions: what they sealed opens for whoever
+    one caller, and an envelope names no owner, as in older versions: what they sealed opens for anyone who
     brings it, until the secret goes.
     """
 

@@ -1,4 +1,4 @@
-"""How many requests are answered at once: those that must wait stand in a short queue, the rest are told to
+"""How many requests are answered at once: those that must wait stand in a short queue, the rest are asked to
 come back. Waiting longer than a client has patience for only makes an overload last (backpressure)."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Gate:
         return len(self._waiting)
 
     def adapt(self, limit: int, queue: int, seconds: float) -> None:
-        """New limits hold for whoever comes next."""
+        """New limits hold for the one that comes next."""
         self._limit, self._queue, self._seconds = limit, queue, seconds
 
     def try_enter(self) -> bool:
@@ -60,7 +60,7 @@ class Gate:
             raise shed("too many requests at once, and the queue does not move")
 
     def leave(self) -> None:
-        """Give the place to whoever has waited longest."""
+        """Give the place to the one that has waited longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -119,5 +119,5 @@ def no_room() -> RequestError:
 
 
 def shed_seconds() -> float:
-    """What whoever is turned away is told to wait."""
+    """What anyone who is turned away is asked to wait."""
     return 1 + 4 * random.random()

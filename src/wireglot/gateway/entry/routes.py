@@ -19,8 +19,8 @@ from wireglot.http.application import Head
 
 
 class OwnRoute(msgspec.Struct, frozen=True):
-    """A page of the gateway itself; `*` stands for an id. Those of its admin are told in the common dialect,
-    the others in that of whoever asks."""
+    """A page of the gateway itself; `*` stands for an id. Those of its admin are reported in the common
+    dialect, the others in that of the one that asks."""
 
     method: str
     path: str
@@ -187,7 +187,7 @@ SECOND_ROOT: Final = "/openai"
 
 _MAX_FIXED: Final = 256
 _MAX_PIECES: Final = 8
-_PATHS_ARE_TOLD: Final = "GET / lists the endpoints"
+_PATHS_ARE_LISTED: Final = "GET / lists the endpoints"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
 """SDKs write it where a model's name has a slash, a session may be named so; nobody needs it elsewhere."""
 
@@ -257,16 +257,16 @@ class Routes:
     def nowhere(self, head: Head, problem: NoRoute) -> RequestError:
         what = self._paths.unserved(head.path)
         if what:
-            told = (
+            text = (
                 f"{what} are not served by this gateway: ask the provider itself ({head.method} {head.path})"
             )
-            return RequestError("not_found", told, code="not_served")
+            return RequestError("not_found", text, code="not_served")
         if problem.allowed:
             allowed = ", ".join(problem.allowed)
             fault = RequestError("bad", f"{head.path} takes {allowed}", code="method_not_allowed")
             return fault.with_status(405)
-        told = f"there is nothing at {head.method} {head.path}: {problem.hint or _PATHS_ARE_TOLD}"
-        return RequestError("not_found", told, code="unknown_url")
+        text = f"there is nothing at {head.method} {head.path}: {problem.hint or _PATHS_ARE_LISTED}"
+        return RequestError("not_found", text, code="unknown_url")
 
     def _lost(self, head: Head) -> NoRoute:
         allowed = self._allowed(head.path)

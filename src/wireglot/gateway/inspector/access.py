@@ -1,4 +1,5 @@
-"""Who may look: whoever is on this machine while nobody needs a key, otherwise whoever brings a secret."""
+"""Who may look: anyone who is on this machine while nobody needs a key, otherwise anyone who brings a
+secret."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ class InspectorSessions:
 
     def csrf(self, session: InspectorSession | None, settings: Settings) -> str:
         """What a page of ours sends with every change, and no other page can know. Without a session it is
-        that of whoever may look without one."""
+        that of anyone who may look without one."""
         bound = session.nonce if session is not None else _OPEN
         return _print(settings, f"csrf {bound}")
 
@@ -176,7 +177,7 @@ class Access:
     def __init__(
         self, gatekeeper: Gatekeeper, sessions: InspectorSessions, settings: Callable[[], Settings]
     ) -> None:
-        """`settings`: those that hold now, for whoever has been looking for a while."""
+        """`settings`: those that hold now, for someone who has been looking for a while."""
         self._gatekeeper = gatekeeper
         self._sessions = sessions
         self._settings = settings

@@ -163,16 +163,16 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 """A spreadsheet takes a text that begins so for something to run: names of models and keys are anybody's."""
 
 
-def as_csv(told: dict[str, Any]) -> bytes:
-    by = told["by"]
-    columns = list(told["series"])
+def as_csv(reported: dict[str, Any]) -> bytes:
+    by = reported["by"]
+    columns = list(reported["series"])
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow(["time", by, *columns])
-    groups = [(group["name"] or "(none)", group["series"]) for group in told["groups"]]
-    lines = [("", told["series"]), *groups]
+    groups = [(group["name"] or "(none)", group["series"]) for group in reported["groups"]]
+    lines = [("", reported["series"]), *groups]
     for name, series in lines:
-        for place, at in enumerate(told["times"]):
+        for place, at in enumerate(reported["times"]):
             time = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
             writer.writerow([time, plain(name), *(_number(series[column][place]) for column in columns)])
     return out.getvalue().encode()
@@ -191,7 +191,7 @@ def _number(value: float | None) -> str:
 
 
 MAX_ROWS: Final = 20_000
-"""Newer ones first: percentiles need each value. What is left out is told."""
+"""Newer ones first: percentiles need each value. What is left out is reported."""
 _GROUPS_IN_CSV: Final = 1000
 _USUAL_FROM: Final = "1h"
 _AT_ONCE_ROWS: Final = 500
@@ -257,11 +257,11 @@ class DashboardPage:
         await self._gate.enter()
         try:
             most = _GROUPS_IN_CSV if form == "csv" else GROUPS_SHOWN
-            told = await self._told(page, viewer, span, by, most)
+            reported = await self._reported(page, viewer, span, by, most)
         finally:
             self._gate.leave()
         if form == "csv":
-            body = await aside(partial(as_csv, told))
+            body = await aside(partial(as_csv, reported))
             headers = [
                 ("content-type", "text/csv; charset=utf-8"),
                 ("content-disposition", 'attachment; filename="wireglot-dashboard.csv"'),
@@ -269,12 +269,12 @@ class DashboardPage:
             ]
             page.reply.send(200, headers, body)
             return
-        told["grades"] = await self._grades(span, viewer)
+        reported["grades"] = await self._grades(span, viewer)
         if viewer.sees_all:
-            told["health"] = await self._condition(page.settings)
-        page.send(told)
+            reported["health"] = await self._condition(page.settings)
+        page.send(reported)
 
-    async def _told(
+    async def _reported(
         self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, max_groups: int
     ) -> dict[str, Any]:
         query = query_of(page, span, viewer)

@@ -175,10 +175,11 @@ class SignInPages:
         self._note = note
 
     async def get(self, page: PageRequest, seen: SeenVisitor) -> None:
-        page.send(self._told(page, seen))
+        page.send(self._reported(page, seen))
 
     async def begin(self, page: PageRequest, seen: SeenVisitor) -> None:
-        """Whoever has no session yet has no token to send: the secret itself is what no other page knows."""
+        """Anyone who has no session yet has no token to send: the secret itself is what no other page
+        knows."""
         secret = page.document().get("secret")
         if type(secret) is not str or not secret.strip() or len(secret) > _MAX_SECRET_LETTERS:
             raise invalid_value("secret", "the admin secret or a client key")
@@ -194,7 +195,7 @@ class SignInPages:
         now = self._access.of(session, page.settings)
         host = page.head.headers.get("host", "")
         cookie = set_cookie(host, token, secure=is_behind_tls(page.head))
-        page.send(self._told(page, now), more=[cookie])
+        page.send(self._reported(page, now), more=[cookie])
 
     async def end(self, page: PageRequest, seen: SeenVisitor) -> None:
         if seen.viewer is not None:
@@ -202,17 +203,19 @@ class SignInPages:
         unreached = await self._ended(seen.session) if seen.session is not None else ""
         host = page.head.headers.get("host", "")
         gone = set_cookie(host, "", secure=is_behind_tls(page.head), seconds=0)
-        told = {"access": "none"}
+        reported = {"access": "none"}
         if unreached:
-            told["unreached"] = f"signed out on this machine; on others once the store is back: {unreached}"
-        page.send(told, more=[gone])
+            reported["unreached"] = (
+                f"signed out on this machine; on others once the store is back: {unreached}"
+            )
+        page.send(reported, more=[gone])
 
     async def _ended(self, session: InspectorSession) -> str:
         return await self._command(PeerCommand(time.time(), ended=session.nonce, ends=session.ends))
 
-    def _told(self, page: PageRequest, seen: SeenVisitor) -> dict[str, Any]:
+    def _reported(self, page: PageRequest, seen: SeenVisitor) -> dict[str, Any]:
         viewer = seen.viewer
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "access": viewer.access if viewer is not None else "none",
             "key": viewer.key if viewer is not None else "",
             "csrf": self._sessions.csrf(seen.session, page.settings) if viewer is not None else "",
@@ -224,8 +227,8 @@ class SignInPages:
             "provider": _provider(page.settings.login),
         }
         if viewer is None:
-            told["why"] = self._access.why_closed(page.settings)
-        return told
+            reported["why"] = self._access.why_closed(page.settings)
+        return reported
 
 
 def _provider(login: LoginSettings | None) -> str:
@@ -236,9 +239,9 @@ def _provider(login: LoginSettings | None) -> str:
 
 _MAX_BODY_BYTES: Final = 4 * MIB
 _MAX_STRANGERS_BODY_BYTES: Final = 16 * KIB
-"""Of whoever may not look yet: a secret is short."""
+"""Of anyone who may not look yet: a secret is short."""
 _OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "session.end"})
-"""What is answered to whoever may not look yet."""
+"""What is answered to anyone who may not look yet."""
 
 
 def max_body_bytes(asked: Asked) -> int:

@@ -27,7 +27,7 @@ Kind = Literal["request", "answer", "stream"]
 KINDS: Final[tuple[Kind, ...]] = ("request", "answer", "stream")
 _MAX_LOSSES: Final = 500
 _MAX_LINES: Final = 100
-"""Losses of a stream whose lines are looked for: each is looked at anew behind every event."""
+"""Losses of a stream whose lines are looked for: each is looked at again behind every event."""
 _END_OF_STREAM: Final = "[DONE]"
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """As editors count lines, and as server-sent events have them: no other sign ends one."""
@@ -73,12 +73,12 @@ def asked_of(document: dict[str, Any], max_letters: int) -> ToTranslate:
 
 def translated(asked: ToTranslate) -> dict[str, Any]:
     """`problem` is what is wrong with the document itself: then there is nothing in `dialects`."""
-    told: dict[str, Any] = {"dialect": asked.dialect, "kind": asked.kind, "problem": None, "dialects": {}}
+    reported: dict[str, Any] = {"dialect": asked.dialect, "kind": asked.kind, "problem": None, "dialects": {}}
     problem = _problem_of(asked)
     if problem is not None:
-        return told | {"problem": problem}
+        return reported | {"problem": problem}
     others = (name for name in names() if name != asked.dialect)
-    return told | {"dialects": {name: _in(name, asked) for name in others}}
+    return reported | {"dialects": {name: _in(name, asked) for name in others}}
 
 
 def _problem_of(asked: ToTranslate) -> dict[str, Any] | None:
@@ -93,11 +93,11 @@ def _problem_of(asked: ToTranslate) -> dict[str, Any] | None:
         if asked.kind == "answer":
             translate_response(asked.text, source=asked.dialect, target=asked.dialect)
         elif type(document) is not dict:
-            return _told_problem("expected a JSON object", "$")
+            return _format_problem("expected a JSON object", "$")
         else:
             spoken.parse_request(document, Context())
     except WireglotError as fault:
-        return _told_problem(fault.message, fault.path)
+        return _format_problem(fault.message, fault.path)
     return None
 
 
@@ -117,11 +117,11 @@ def _problem_of_stream(asked: ToTranslate) -> dict[str, Any] | None:
     try:
         events = [*reader.read(asked.text.encode("utf-8", "replace")), *reader.end()]
     except WireglotError as fault:
-        return _told_problem(fault.message, fault.path)
+        return _format_problem(fault.message, fault.path)
     if len(events) == 1 and type(events[0]) is Failure:
         if not any(line.startswith("data:") for line in asked.text.split("\n")):
-            return _told_problem("expected server-sent events: lines that begin with data:", "")
-        return _told_problem(events[0].error.message, "")
+            return _format_problem("expected server-sent events: lines that begin with data:", "")
+        return _format_problem(events[0].error.message, "")
     return None
 
 
@@ -137,9 +137,9 @@ def _in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
                 asked.text, source=asked.dialect, target=name, request=asked.request or None, model=model
             )
     except WireglotError as fault:
-        return {"text": "", "losses": [], "error": _told_problem(fault.message, fault.path)}
+        return {"text": "", "losses": [], "error": _format_problem(fault.message, fault.path)}
     text = msgspec.json.format(encode(rendered.value), indent=2)
-    return {"text": text.decode("utf-8", "replace"), **_told_losses(rendered.losses)}
+    return {"text": text.decode("utf-8", "replace"), **_reported_losses(rendered.losses)}
 
 
 def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
@@ -159,8 +159,8 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
     written += translator.close()
     for loss in translator.losses[:_MAX_LINES]:  # what is known at its end only
         lines.setdefault(loss, last)
-    told = {"text": written.decode("utf-8", "replace"), **_told_losses(translator.losses, lines)}
-    return {**told, "broken": True} if translator.failed else told
+    reported = {"text": written.decode("utf-8", "replace"), **_reported_losses(translator.losses, lines)}
+    return {**reported, "broken": True} if translator.failed else reported
 
 
 def _events(text: str) -> Iterator[tuple[int, str]]:
@@ -176,10 +176,10 @@ def _events(text: str) -> Iterator[tuple[int, str]]:
     yield data, piece
 
 
-def _told_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None) -> dict[str, Any]:
+def _reported_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None) -> dict[str, Any]:
     """`lines`: of a stream, where each was."""
     found = worst_first(losses)
-    told = [
+    reported = [
         {
             **loss.as_dict(),
             "pointer": pointer_of(loss.path),
@@ -188,22 +188,22 @@ def _told_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None
         }
         for loss in found[:_MAX_LOSSES]
     ]
-    more = len(found) - len(told)
-    return {"losses": told, "more_losses": more} if more else {"losses": told}
+    more = len(found) - len(reported)
+    return {"losses": reported, "more_losses": more} if more else {"losses": reported}
 
 
-def _told_problem(message: str, path: str) -> dict[str, Any]:
+def _format_problem(message: str, path: str) -> dict[str, Any]:
     return {"message": message, "path": path, "pointer": pointer_of(path)}
 
 
 def _at(text: str, bad: BadJson) -> dict[str, Any]:
     """Bad JSON with its line and column, both from 1, and its place in the text; all of them in letters."""
-    told = _told_problem(bad.reason, "$")
+    reported = _format_problem(bad.reason, "$")
     if bad.offset is None:
-        return told | {"line": 1, "column": 1, "offset": 0}
+        return reported | {"line": 1, "column": 1, "offset": 0}
     before = text.encode("utf-8", "surrogatepass")[: bad.offset].decode("utf-8", "replace")
     line = before.count("\n") + 1
-    return told | {"line": line, "column": len(before) - before.rfind("\n"), "offset": len(before)}
+    return reported | {"line": line, "column": len(before) - before.rfind("\n"), "offset": len(before)}
 
 
 MAX_LETTERS: Final = MIB

@@ -74,10 +74,10 @@ class AskPage:
         body = encode(dialect(COMMON).render_request(asked, Context()).value)
         reply = CollectedReply(_MAX_ERROR_BYTES)
         id = await self._submit(_asked_by_page(page), body, reply)
-        told: dict[str, Any] = {"id": id, "model": model, "status": reply.status}
+        reported: dict[str, Any] = {"id": id, "model": model, "status": reply.status}
         if reply.status >= 400:
-            told["error"] = {"message": _message(bytes(reply.body))}
-        page.send(told)
+            reported["error"] = {"message": _message(bytes(reply.body))}
+        page.send(reported)
 
 
 def _asked_by_page(page: PageRequest) -> Incoming:
@@ -155,8 +155,8 @@ class ReplayPage:
             raise RequestError("not_found", f"no exchange {id}", code="exchange_not_found")
         trace, _ = await self._traces.opened(row)
         if trace is None or trace.request.truncated:
-            told = f"the request of {id} was not recorded, or not to its end"
-            raise RequestError("not_found", told, code="not_recorded")
+            text = f"the request of {id} was not recorded, or not to its end"
+            raise RequestError("not_found", text, code="not_recorded")
         return trace
 
 
@@ -194,7 +194,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _leading_to(settings: Settings, model: str) -> Settings:
-    """Whoever names a provider means it: patterns of [models] are for the names that clients ask for."""
+    """Anyone who names a provider means it: patterns of [models] are for the names that clients ask for."""
     exact = any(rule.match == model for rule in settings.rules)
     if exact or model.partition("/")[0] not in settings.providers:
         return settings
@@ -210,7 +210,7 @@ def _replayed(
         document[known.model_field] = model
     for field in known.client.state_fields:
         document.pop(field, None)
-    # Where the path names the model, the routes are patterns: `asked` tells what it would have told.
+    # Where the path names the model, the routes are patterns: `asked` tells what it would have reported.
     path = next((each.path for each in known.client.routes if each.operation == "generate"), f"/{spoken}")
     head = _head(page, path, known.sse_query if stream else "")
     in_path = not known.model_field

@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.dialects.registry import COMMON
-from wireglot.gateway.config.providers import DEMO, told_keys
+from wireglot.gateway.config.providers import DEMO, format_keys
 from wireglot.gateway.inspector.access import is_behind_tls
 from wireglot.gateway.pages.models import models, permitted
 from wireglot.gateway.request.page_request import PageRequest
@@ -135,7 +135,7 @@ async def setup(page: PageRequest, viewer: Viewer) -> None:
     url = base_url(page)
     key = _NO_KEY_NEEDED if viewer.access == "open" else _YOUR_KEY
     first = named[0] if named else "MODEL"
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "base_url": url,
         "version": __version__,
         "needs_key": viewer.access != "open",
@@ -155,12 +155,12 @@ async def setup(page: PageRequest, viewer: Viewer) -> None:
         ],
     }
     if viewer.sees_all:
-        told |= {
+        reported |= {
             "config": settings.source,
             "providers": [*map(_on, settings.providers.values()), *_off(settings)],
             "rules": [{"match": rule.match, "to": list(rule.targets)} for rule in settings.rules],
         }
-    page.send(told)
+    page.send(reported)
 
 
 def base_url(page: PageRequest) -> str:
@@ -178,7 +178,7 @@ def _on(provider: Provider) -> dict[str, Any]:
         "name": provider.name,
         "title": spec.title,
         "on": True,
-        "why": told_keys(provider.credentials),
+        "why": format_keys(provider.credentials),
         "dialects": list(spec.dialects),
         "host": urlsplit(spec.base_url).hostname or spec.base_url.partition(":")[0],
         "models": sum(model.is_name and not model.retired for model in spec.models),

@@ -29,7 +29,7 @@ from wireglot.ir.errors import legible
 from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import KINDS
-from wireglot.wire.json import mend_text
+from wireglot.wire.json import repair_text
 
 Level = Literal["debug", "info", "warn", "error"]
 
@@ -47,21 +47,21 @@ TEXT_MAX: Final = 512
 _NAME_MAX: Final = 256
 _ITEMS_MAX: Final = 64
 MAX_LOSSES: Final = 24
-"""Told whole in one line; those of a request are kept elsewhere for an hour."""
+"""Reported whole in one line; those of a request are kept elsewhere for an hour."""
 _MAX_NAMES_KNOWN: Final = 1024
 _MAX_COMMON: Final = 512
 _COMMON_LETTERS: Final = 1024
-"""Longer names are cleaned for each line anew: clients choose them."""
+"""Longer names are cleaned for each line again: clients choose them."""
 _MAX_LOSSES_KNOWN: Final = 512
 _LOSSES_KNOWN_LETTERS: Final = 4096
 """Of all losses of one request: longer ones are not remembered."""
 
 _encode = msgspec.json.Encoder().encode
 
-_TOLD_FIRST: Final = sorted(KINDS, key=lambda kind: kind not in ("input", "output"))
+_REPORTED_FIRST: Final = sorted(KINDS, key=lambda kind: kind not in ("input", "output"))
 """Kinds of tokens: what everybody looks for comes first."""
-_told_first: Final[Callable[[tuple[int, ...]], tuple[int, ...]]] = itemgetter(
-    *map([*KINDS].index, _TOLD_FIRST)
+_reported_first: Final[Callable[[tuple[int, ...]], tuple[int, ...]]] = itemgetter(
+    *map([*KINDS].index, _REPORTED_FIRST)
 )
 
 _WIDE_COLUMNS: Final = 140
@@ -109,7 +109,7 @@ class Cleaner:
     def text(self, text: str, limit: int = TEXT_MAX) -> str:
         # Cut once before the work, with room for what the second cut, of the clean text, takes away.
         clean = self._redactor.text(text[: 2 * limit + 64])
-        return legible(clean if clean.isascii() else mend_text(clean), limit)
+        return legible(clean if clean.isascii() else repair_text(clean), limit)
 
     def value(self, value: Any) -> Any:
         """A field of a note, whatever it is."""
@@ -136,14 +136,14 @@ class JsonLines:
         self._second = -1
         self._prefix = ""
         self._commons: dict[tuple[str | int, ...], tuple[bytes, bytes]] = {}
-        self._losses_told: dict[tuple[Loss, ...], dict[str, Any]] = {}
+        self._reported_losses: dict[tuple[Loss, ...], dict[str, Any]] = {}
         """A client loses the same things with every request: as their line tells them."""
 
     def request(self, record: Record) -> bytes:
         # In pieces: what many requests have in common is written once.
         line: dict[str, Any] = {}
         if record.usage is not None:
-            line["tokens"] = dict(zip(_TOLD_FIRST, _told_first(record.kinds()), strict=True))
+            line["tokens"] = dict(zip(_REPORTED_FIRST, _reported_first(record.kinds()), strict=True))
             if record.usage_source != "provider":
                 line["tokens_source"] = record.usage_source
         # To the nearest tenth, as a difference of two readings may fall just short of one, in a third of the
@@ -156,7 +156,7 @@ class JsonLines:
         if record.flaws:
             line["flaws"] = record.flaws
         if record.losses:
-            line.update(self._told(tuple(record.grouped_losses())))
+            line.update(self._reported(tuple(record.grouped_losses())))
         # All foreign text in a good one has been cleaned, once for many requests.
         good = record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks
         if not good:
@@ -211,28 +211,29 @@ class JsonLines:
             self._commons[alike] = written
         return written
 
-    def _told(self, losses: tuple[Loss, ...]) -> dict[str, Any]:
-        """Their names for whoever counts, then the worst ones whole."""
-        told = self._losses_told.get(losses)
-        if told is not None:
-            return told
+    def _reported(self, losses: tuple[Loss, ...]) -> dict[str, Any]:
+        """Their names for anyone who counts, then the worst ones whole."""
+        reported = self._reported_losses.get(losses)
+        if reported is not None:
+            return reported
         name = self._clean.name
         worst = worst_first(losses)
         details = [
             {**loss.as_dict(), "path": name(loss.path, PATH_MAX), "detail": name(loss.detail)}
             for loss in worst[:MAX_LOSSES]
         ]
-        told = {
+        reported = {
             "losses": list(dict.fromkeys([loss.feature for loss in worst])),
             "loss_details": msgspec.Raw(_encode(details)),
         }
         if len(worst) > MAX_LOSSES:
-            told["losses_untold"] = sum_of(worst[MAX_LOSSES:])
+            # The second is the former name, for those who read it.
+            reported["losses_unreported"] = reported["losses_untold"] = sum_of(worst[MAX_LOSSES:])
         if sum(len(loss.path) + len(loss.detail) for loss in losses) <= _LOSSES_KNOWN_LETTERS:
-            if len(self._losses_told) >= _MAX_LOSSES_KNOWN:
-                self._losses_told.clear()
-            self._losses_told[losses] = told
-        return told
+            if len(self._reported_losses) >= _MAX_LOSSES_KNOWN:
+                self._reported_losses.clear()
+            self._reported_losses[losses] = reported
+        return reported
 
     def _tell_more(self, record: Record, line: dict[str, Any]) -> None:
         clean = self._clean.text
@@ -442,10 +443,10 @@ class Sink:
         self._fd = fd
         self._limit = limit
         self._pause = pause
-        self._begin_anew()
+        self._begin_again()
         _SINKS.add(self)
 
-    def _begin_anew(self) -> None:
+    def _begin_again(self) -> None:
         self._queue: deque[bytes] = deque()
         self._wake = threading.Event()
         self._ended = threading.Event()
@@ -498,7 +499,7 @@ class Sink:
         self._idle = False
         self._wake.clear()
         if not self._closing:
-            # A burst leaves in a few writes. `close` need not wait for it: the event is set anew by then.
+            # A burst leaves in a few writes. `close` need not wait for it: the event is set again by then.
             self._wake.wait(self._pause)
 
     def _flush(self) -> None:
@@ -551,7 +552,7 @@ def _close_all() -> None:
 def _after_fork() -> None:
     # The thread stayed in the parent, which writes what was queued.
     for sink in list(_SINKS):
-        sink._begin_anew()
+        sink._begin_again()
 
 
 # Runs after an uncaught exception too, so that the lines before a crash are not lost.

@@ -1,4 +1,4 @@
-"""Everything that is told about a request leaves through here, once: log line, metrics, telemetry."""
+"""Everything that is reported about a request leaves through here, once: log line, metrics, telemetry."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Observer:
         self._telemetry = telemetry
 
     def keep_losses_with(self, keep: Callable[[Record], None]) -> None:
-        """Have the losses of every request that has any kept for whoever asks for them later."""
+        """Have the losses of every request that has any kept for anyone who asks for them later."""
         self._keep_losses = keep
 
     def list_with(self, rows: RowSink) -> None:
@@ -138,7 +138,7 @@ class Observer:
         if record.losses and self._keep_losses is not None:
             try:
                 self._keep_losses(record)
-            except Exception:  # nothing that is told about a request may fail it (fault 109)
+            except Exception:  # nothing that is reported about a request may fail it (fault 109)
                 self.metrics.sink_failures.add(("losses",))
         if self._rows is not None:
             try:

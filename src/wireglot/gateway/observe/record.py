@@ -1,4 +1,4 @@
-"""What is known of one request: told by verbs as it goes on, read by every sink."""
+"""What is known of one request: reported by verbs as it goes on, read by every sink."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Record(msgspec.Struct):
     beginning: str = ""
     """A name made of how its conversation begins, where it has no other and was read."""
     path: str = ""
-    """Without its query; told where there is no operation, or for an error."""
+    """Without its query; reported where there is no operation, or for an error."""
     agent: str = ""
     """The client's User-Agent."""
     facts: RequestFacts = NO_FACTS
@@ -46,7 +46,7 @@ class Record(msgspec.Struct):
     traceparent: str = ""
     """The client's own, if it traces."""
     asked_as: str = ""
-    """The id that the client was told, where the work goes on under another."""
+    """The id that the client was given, where the work goes on under another."""
     within: str = ""
     """The id of the request for whose answer the gateway itself asks this."""
 
@@ -54,7 +54,7 @@ class Record(msgspec.Struct):
     upstream_model: str = ""
     upstream_dialect: str = ""
     upstream_url: str = ""
-    """Only its host and port are ever told."""
+    """Only its host and port are ever reported."""
     passthrough: bool = False
     account: str = ""
     attempts: int = 0
@@ -68,7 +68,7 @@ class Record(msgspec.Struct):
     error_code: str = ""
     error_message: str = ""
     error_fix: str = ""
-    """Where whoever runs the gateway should look."""
+    """Where the operator should look."""
     usage: Usage | None = None
     """With that of attempts whose answer was none: they were paid for."""
     usage_source: UsageSource = "none"
@@ -91,7 +91,7 @@ class Record(msgspec.Struct):
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
     recorded: bool = False
-    """Its bodies are kept for whoever looks (`gateway/trace`)."""
+    """Its bodies are kept for anyone who looks (`gateway/trace`)."""
     booked: bool = False
     """The ledger has it."""
     begun: bool = False
@@ -165,7 +165,7 @@ class Record(msgspec.Struct):
         self.losses, self.loss_groups = [*self.losses, *losses], None
 
     def grouped_losses(self) -> list[Loss]:
-        """As they are told: those that are alike as one."""
+        """As they are reported: those that are alike as one."""
         if self.loss_groups is None:
             self.loss_groups = grouped(self.losses)
         return self.loss_groups

@@ -83,7 +83,7 @@ def _running_in(home: Path, *, tidy: bool) -> list[RunningGateway]:
 
 
 def left_over(environ: Mapping[str, str]) -> list[Path]:
-    """Files of gateways that have gone, which whoever looks for running ones would remove."""
+    """Files of gateways that have gone, which anyone who looks for running ones would remove."""
     home = data_dir(environ)
     if home is None or fcntl is None:
         return []

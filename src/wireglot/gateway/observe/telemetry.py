@@ -1,9 +1,9 @@
 """Traces and metrics for OpenTelemetry, by its conventions for generative AI. An extra: `wireglot[otel]`.
 
 One span for each request that asks a model, and three client metrics. Where they go is said by the usual
-`OTEL_*` variables. Neither prompts nor answers nor error texts are told, only what was asked of whom, what it
-cost and how it ended. The conventions: github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai.
-"""
+`OTEL_*` variables. Neither prompts nor answers nor error texts are reported, only what was asked of whom,
+what it cost and how it ended. The conventions: github.com/open-telemetry/semantic-conventions-genai,
+docs/gen-ai."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PARTS: Final = {
     "cache_write": "gen_ai.usage.cache_creation.input_tokens",
     "reasoning": "gen_ai.usage.reasoning.output_tokens",
 }
-"""Kinds of tokens for which the conventions have a name; the others are told within the whole."""
+"""Kinds of tokens for which the conventions have a name; the others are reported within the whole."""
 
 _SDK_LOG: Final = logging.getLogger("opentelemetry")
 _TOKENS: Final = tuple(4**power for power in range(14))
@@ -131,19 +131,19 @@ class OpenTelemetry:
 
     def _common(self, record: Record) -> Attributes:
         """What span and metrics have in common: few values each, whatever clients send."""
-        told: Attributes = {
+        reported: Attributes = {
             "gen_ai.operation.name": _operation(record),
             "gen_ai.provider.name": _provider_name(record.provider) or "wireglot",
         }
         answered = record.outcome == "ok" and record.status < 400
         if model := self._models.label(record.upstream_model, answered):
-            told["gen_ai.request.model"] = model
+            reported["gen_ai.request.model"] = model
         if record.upstream_url:
             place = urlsplit(record.upstream_url)
             if place.hostname:
-                told["server.address"] = place.hostname
-                told["server.port"] = place.port or _PORTS.get(place.scheme, 443)
-        return told
+                reported["server.address"] = place.hostname
+                reported["server.port"] = place.port or _PORTS.get(place.scheme, 443)
+        return reported
 
     def _trace(self, record: Record, common: Attributes, parent: Context | None) -> None:
         name = self._cleaner.name
@@ -227,14 +227,14 @@ def _first(record: Record) -> float | None:
 
 def _usage(usage: Usage) -> Attributes:
     """Here the parts are included in the whole, unlike in our own account."""
-    told: Attributes = {
+    reported: Attributes = {
         "gen_ai.usage.input_tokens": usage.total_input,
         "gen_ai.usage.output_tokens": usage.total_output,
     }
     for kind, tokens in zip(KINDS, kinds_of(usage), strict=True):
         if kind in _PARTS and (kind != "reasoning" or usage.reasoning is not None):
-            told[_PARTS[kind]] = tokens
-    return told
+            reported[_PARTS[kind]] = tokens
+    return reported
 
 
 class _Notes(logging.Handler):

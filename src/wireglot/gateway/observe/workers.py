@@ -3,7 +3,7 @@
 Each worker counts for itself and serves its numbers on a socket in a directory only the supervisor's user may
 enter. Whichever worker is scraped asks the others and adds everything up: counters, histograms and gauges are
 sums, except for the few gauges of which the largest counts. A worker that does not answer in time is left out
-and told (`wireglot_workers{state="missing"}`); when one is restarted its counters begin at 0 again, which
+and reported (`wireglot_workers{state="missing"}`); when one is restarted its counters begin at 0 again, which
 Prometheus takes for what it is, a reset.
 """
 

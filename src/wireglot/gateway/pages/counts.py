@@ -70,7 +70,7 @@ class Counting:
         self._estimator.learn(*answered, exchange.conversation_key(), exchange.request(), usage.total_input)
 
     def expected_input(self, exchange: Exchange) -> int:
-        """What a provider has read that does not tell: what it once told of this conversation counts."""
+        """What a provider has read that does not tell: what it once reported of this conversation counts."""
         record = exchange.record
         self.estimated_for.add(record.provider)
         return self._estimator.estimate(

@@ -26,7 +26,7 @@ class Condition(msgspec.Struct, frozen=True):
 
     draining: bool = False
     trouble: str = ""
-    """Why some things are not remembered, or "". Told in the log, not to strangers."""
+    """Why some things are not remembered, or "". Reported in the log, not to strangers."""
     ledger_full: bool = False
     config_refused: bool = False
 
@@ -61,15 +61,15 @@ class HealthPages:
     def _ready(self, reply: Reply) -> None:
         now = self._condition()
         status = "draining" if now.draining else "degraded" if now.trouble else "ready"
-        told = {"status": status} | ({"store": "down"} if now.trouble else {})
+        reported = {"status": status} | ({"store": "down"} if now.trouble else {})
         if now.config_refused:  # the settings of before serve as well as ever
-            told["config"] = "refused"
-        reply.send(503 if now.draining or now.ledger_full else 200, [JSON], encode(told))
+            reported["config"] = "refused"
+        reply.send(503 if now.draining or now.ledger_full else 200, [JSON], encode(reported))
 
 
 def publish(observer: Observer, gates: Gates, health: Health, at_providers: Callable[[], int]) -> None:
-    """Numbers that live in the gateway's parts, for whoever scrapes them. `at_providers`: requests that wait
-    for a place or a connection there."""
+    """Numbers that live in the gateway's parts, for anyone who scrapes them. `at_providers`: requests that
+    wait for a place or a connection there."""
     read = observer.metrics.read
     read("queue", "Requests waiting for their turn.", lambda: {(): gates.waiting + at_providers()})
     read(

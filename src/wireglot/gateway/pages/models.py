@@ -30,7 +30,7 @@ from wireglot.wire.json import BadJson, decode
 FRESH_SECONDS: Final = 60.0
 """For which a list is not asked for again. Somebody who loads a model at home looks for it at once."""
 KEPT_SECONDS: Final = 3600.0
-"""For which a list is told although its server is away."""
+"""For which a list is reported although its server is away."""
 RETRY_SECONDS: Final = 15.0
 WAIT_SECONDS: Final = 2.0
 """The most that a page waits; the answer that comes later is for the next one."""
@@ -40,7 +40,8 @@ _TIMEOUTS: Final = Timeouts(first_byte=5.0, total=10.0)
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """`models` by provider; `age` in seconds, of the oldest list; `silent`: who was asked and told none."""
+    """`models` by provider; `age` in seconds, of the oldest list; `silent`: who was asked and reported
+    none."""
 
     models: Mapping[str, tuple[UpstreamModel, ...]] = {}
     age: int = 0
@@ -70,7 +71,7 @@ class UpstreamLists:
         self._sign_ins = sign_ins or SignIns()
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
-        self._told: dict[str, tuple[UpstreamModel, ...]] = {}
+        self._reported: dict[str, tuple[UpstreamModel, ...]] = {}
 
     async def of(self, providers: Iterable[Provider]) -> Listed:
         now = self._clock or asyncio.get_running_loop().time
@@ -88,11 +89,11 @@ class UpstreamLists:
             for entry in entries
             if entry.models is not None and at - entry.at <= KEPT_SECONDS
         }
-        if known != self._told:
-            self._told = known  # the same object while nothing changes: what was made of it holds
+        if known != self._reported:
+            self._reported = known  # the same object while nothing changes: what was made of it holds
         ages = [at - entry.at for entry in entries if entry.provider.name in known]
         silent = tuple(entry.provider.name for entry in entries if entry.provider.name not in known)
-        return Listed(self._told, round(max(ages, default=0.0)), silent)
+        return Listed(self._reported, round(max(ages, default=0.0)), silent)
 
     def _entry(self, provider: Provider) -> _Entry:
         entry = self._entries.get(provider.name)
@@ -116,7 +117,7 @@ class UpstreamLists:
             if found is not None:
                 entry.models, entry.at = found, now
         except (TransportFault, AttemptFailed):
-            pass  # it is away, or does not let us in: what it told before holds for a while
+            pass  # it is away, or does not let us in: what it reported before holds for a while
         finally:
             entry.asking = None
 
@@ -248,9 +249,9 @@ def _unlisted(page: PageRequest, spoken: Surface) -> dict[str, Any]:
 def models(
     settings: Settings, dialect: str, theirs: Mapping[str, Sequence[UpstreamModel]] = {}
 ) -> tuple[ListedModel, ...]:
-    """Names of rules first, then what each provider knows, bare and as `provider/model`. Each name is told
-    with the route that a request for it in this dialect takes; one that leads nowhere is not listed. `theirs`
-    are models that providers list themselves: a bare name of those would lead nowhere."""
+    """Names of rules first, then what each provider knows, bare and as `provider/model`. Each name is
+    reported with the route that a request for it in this dialect takes; one that leads nowhere is not listed.
+    `theirs` are models that providers list themselves: a bare name of those would lead nowhere."""
     names = [rule.match for rule in settings.rules if "*" not in rule.match]
     for provider in settings.providers.values():
         for entry in provider.spec.models:
@@ -260,20 +261,20 @@ def models(
                 if not slash or prefix not in settings.providers:
                     names.append(entry.match)
                 names.append(f"{provider.name}/{entry.match}")
-    told = {f"{name}/{model.id}": model for name, found in theirs.items() for model in found}
-    listing = (listed(settings, name, dialect) for name in dict.fromkeys((*names, *told)))
-    return tuple(_with_figures(model, told.get(model.id)) for model in listing if model is not None)
+    reported = {f"{name}/{model.id}": model for name, found in theirs.items() for model in found}
+    listing = (listed(settings, name, dialect) for name in dict.fromkeys((*names, *reported)))
+    return tuple(_with_figures(model, reported.get(model.id)) for model in listing if model is not None)
 
 
-def _with_figures(model: ListedModel, told: UpstreamModel | None) -> ListedModel:
+def _with_figures(model: ListedModel, reported: UpstreamModel | None) -> ListedModel:
     """What its own server says of a model, where the catalog does not know."""
-    if told is None:
+    if reported is None:
         return model
     return msgspec.structs.replace(
         model,
-        title=model.title if model.title != model.id or not told.title else told.title,
-        context=model.context or told.context,
-        output=model.output or told.output,
+        title=model.title if model.title != model.id or not reported.title else reported.title,
+        context=model.context or reported.context,
+        output=model.output or reported.output,
     )
 
 

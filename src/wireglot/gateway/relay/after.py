@@ -50,7 +50,7 @@ def after(
             return After(at_once, rest=_QUOTA_SECONDS)
         case "rate":
             rest = failed.wait if failed.wait is not None else _RATE_UNADVISED_SECONDS
-            # The client is told no more: it must not come back to a key that we still refuse to use.
+            # The client is given no more: it must not come back to a key that we still refuse to use.
             rest = min(rest, RETRY_AFTER_MAX)
             if provider.retry.schedule is not None:
                 rest = 0.0  # the schedule says when, and nothing else

@@ -15,14 +15,14 @@ from wireglot.dialects.base import (
     answer_located,
     has_no_answer,
     is_doubtful,
-    with_mended_calls,
+    with_repaired_calls,
 )
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.judge import Judge
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON
-from wireglot.gateway.request.token_weight import ESTIMATED, is_untold, parts_weight, tells_usage
+from wireglot.gateway.request.token_weight import ESTIMATED, is_unreported, parts_weight, tells_usage
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
 from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, unasked
@@ -83,10 +83,10 @@ class Delivery:
         large = size > LARGE_BYTES
         if prepared.raw:
             looking = partial(self._looked_at, exchange, target, prepared, body)
-            seen, mended = await aside(looking) if large else looking()
-            if mended is not None:
+            seen, repaired = await aside(looking) if large else looking()
+            if repaired is not None:
                 del body, looking  # what is written takes its place
-                await self._render(exchange, prepared, mended, keeps=keeps, size=size)
+                await self._render(exchange, prepared, repaired, keeps=keeps, size=size)
                 return
             record.used(seen.usage)
             record.stopped(seen.stop)
@@ -117,7 +117,7 @@ class Delivery:
     def _looked_at(
         self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes
     ) -> tuple[AnswerGlance, Accepted | None]:
-        """What an answer that passes tells of itself; and what goes out instead, where it needs mending."""
+        """What an answer that passes tells of itself; and what goes out instead, where it needs repair."""
         if body.find(b'"error"', 0, _OPENING_BYTES) >= 0:
             self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
         try:
@@ -138,7 +138,7 @@ class Delivery:
             response = self._parsed(target, prepared, body)
             accepted = _judged(response, exchange, prepared)
             content = accepted.response.content
-            if accepted.response is not response or with_mended_calls(content, "$", []) is not content:
+            if accepted.response is not response or with_repaired_calls(content, "$", []) is not content:
                 return seen, accepted
         return seen, None
 
@@ -209,7 +209,7 @@ class Delivery:
             response = msgspec.structs.replace(response, model=exchange.job.model)
         headers: Headers = []
         record.used(response.usage)
-        if tells_usage(client.surface.client, prepared.request) and is_untold(response.usage):
+        if tells_usage(client.surface.client, prepared.request) and is_unreported(response.usage):
             usage = exchange.estimated_usage(parts_weight(response.content))
             response = msgspec.structs.replace(response, usage=usage)
             record.used(usage, "estimated")
@@ -325,7 +325,7 @@ class Delivery:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._keeping.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waited for it has heard; if nobody did, nobody need
+            task.exception()  # the one that waited for it has heard; if nobody did, nobody need
 
 
 def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:

@@ -1,6 +1,6 @@
 """A failure at a provider in words that people can act on: who failed, what it said itself, what to do.
 
-Where it was asked, with whose key and which line of the configuration says so is for whoever runs the
+Where it was asked, with whose key and which line of the configuration says so is for anyone who runs the
 gateway: it goes to the log and the trace, and to callers on the same machine that need no key.
 """
 
@@ -65,26 +65,26 @@ def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
     said = own_words(failed.error)
     says = f" (it says: {said})" if said else ""
     if failed.error.code == SIGN_IN_FAILED:
-        told = f"this gateway cannot sign in to {name}{says}: its operator must fix that"
+        text = f"this gateway cannot sign in to {name}{says}: its operator must fix that"
     elif failed.error.kind == "permission":
-        told = f"{name} does not let this gateway's key do that{says}: its operator can change that"
+        text = f"{name} does not let this gateway's key do that{says}: its operator can change that"
     else:
-        told = f"{name} does not accept this gateway's key{says}: its operator must set a valid one"
-    message = legible(f"upstream credential rejected: {told}")
+        text = f"{name} does not accept this gateway's key{says}: its operator must set a valid one"
+    message = legible(f"upstream credential rejected: {text}")
     return AttemptFailed(ApiError("server", message, status=502, code="upstream_auth_failed"), "credential")
 
 
 def own_words(error: ApiError) -> str:
-    """What a provider says, as it may be told: one line, and nothing of a key."""
+    """What a provider says, as it may be reported: one line, and nothing of a key."""
     return _MASKED_KEY.sub("[redacted]", legible(error.message, _MAX_SAID_LETTERS))
 
 
 def _key_of(provider: Provider) -> str:
     sources = dict.fromkeys(credential.secret.source for credential in provider.credentials)
-    told = [source.removeprefix("env:") for source in sources if source != "config"]
+    reported = [source.removeprefix("env:") for source in sources if source != "config"]
     signs_in = any(credential.login is not None for credential in provider.credentials)
     where = f"{_place_of(provider)}, {'login' if signs_in else 'api_key'}"
-    return f"key from {', '.join(told)} ({where})" if told else f"key of {where}"
+    return f"key from {', '.join(reported)} ({where})" if reported else f"key of {where}"
 
 
 def _place_of(provider: Provider) -> str:

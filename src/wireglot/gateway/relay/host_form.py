@@ -26,18 +26,20 @@ def in_form(form: Form | None, headers: Headers, body: bytes) -> tuple[Headers, 
     """Headers that belong into the body are there; fields that the path tells are not."""
     if form is None:
         return headers, body
-    told = {name: value for name, value in headers if name in form.from_headers}
+    reported = {name: value for name, value in headers if name in form.from_headers}
     for field in form.without:
         body = without(body, field)
-    if told:
+    if reported:
         present = Outline(body)
         values = {
             into.field: encode(found)
             for name, into in form.from_headers.items()
-            if name in told and into.field not in present.members and (found := _value(into, told[name]))
+            if name in reported
+            and into.field not in present.members
+            and (found := _value(into, reported[name]))
         }
         body = splice(body, values) if values else body
-        headers = [header for header in headers if header[0] not in told]
+        headers = [header for header in headers if header[0] not in reported]
     return headers, body
 
 

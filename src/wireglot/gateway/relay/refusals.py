@@ -49,8 +49,8 @@ _PASSES: Final = re.compile(
 
 
 def goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
-    """Whether the upstream refused the reasoning of earlier turns, and can be asked again without it. Whoever
-    wants no losses gets the refusal."""
+    """Whether the upstream refused the reasoning of earlier turns, and can be asked again without it. Anyone
+    who wants no losses gets the refusal."""
     if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
         return False
     if exchange.job.thread or exchange.policy in ("strict", "as-is"):
@@ -100,9 +100,11 @@ def judged(failed: AttemptFailed) -> AttemptFailed:
         return AttemptFailed(error, "refused", body=failed.body, status=failed.status)
     if _SAYS_SO.search(error.message) is None or _PASSES.search(error.message) is not None:
         return failed
-    told = msgspec.structs.replace(error, kind="invalid_request", status=400, code="unsupported", extra=None)
+    reported = msgspec.structs.replace(
+        error, kind="invalid_request", status=400, code="unsupported", extra=None
+    )
     # In its own dialect it goes on as it came.
-    return AttemptFailed(told, "refused", body=failed.body, status=failed.status)
+    return AttemptFailed(reported, "refused", body=failed.body, status=failed.status)
 
 
 def is_internal(failed: AttemptFailed) -> bool:

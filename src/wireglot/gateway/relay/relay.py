@@ -42,7 +42,7 @@ _UNBUDGETED: Final = frozenset({"credential", "answer"})
 """Trying again loads no upstream that is failing."""
 
 CountError = Callable[[str, str], None]
-"""Told the provider and the kind of each attempt that failed."""
+"""Reported the provider and the kind of each attempt that failed."""
 
 
 class Relay:
@@ -72,7 +72,7 @@ class Relay:
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
         self._returned = (_RETURNED_BY_MANY, *returned)
         """Beginnings of the names of headers that go on to the client. Hosts sell the models of others, and
-        send the headers of those too: whoever answers may send any."""
+        send the headers of those too: the one that answers may send any."""
         quotas = dict.fromkeys(name for side in sides for name in side.quota_headers)
         self._returned_without_key = (*self._returned, *quotas)
         self._request_ids = tuple(dict.fromkeys(name for side in sides for name in side.request_id_headers))
@@ -183,8 +183,8 @@ class Relay:
                             pass
                         elif failed.blame in failures.COUNTED:
                             breaker.failed(policy, now, caller, probe=probe)
-                            if failed.told_wait is None and failed.is_outage:
-                                failed.told_wait = breaker.advice(now, chance=random.random())
+                            if failed.reported_wait is None and failed.is_outage:
+                                failed.reported_wait = breaker.advice(now, chance=random.random())
                         else:
                             breaker.succeeded(policy, now, caller)
                         raise
@@ -279,7 +279,7 @@ class Relay:
         return chosen if chosen.login is None else await self._sign_ins.ready(chosen)
 
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
-        """Ask once. False: the answer broke off after it had begun, and the client has been told."""
+        """Ask once. False: the answer broke off after it had begun, and the client has been informed."""
         job, record = exchange.job, exchange.record
         preparing = partial(prepare_best, exchange, target, credential)
         target, prepared = await aside(preparing) if exchange.is_large else preparing()
@@ -384,7 +384,7 @@ class Relay:
 def _unsent(fault: TransportFault) -> AttemptFailed:
     failed = failures.of_transport(fault)
     if fault.problem == "busy":
-        failed.told_wait = shed_seconds()  # many are told at once: not all at the same time again
+        failed.reported_wait = shed_seconds()  # many are reported at once: not all at the same time again
     return failed
 
 

@@ -21,10 +21,10 @@ _MAX_LOGINS: Final = 1000
 """Each reload may bring others."""
 
 Note = Callable[[str, LoginFailed | None], None]
-"""Told the account of a login, and None or why it failed."""
+"""Reported the account of a login, and None or why it failed."""
 
 Hide = Callable[[str, str], None]
-"""Told the account, and a secret of it that no sink may show. Called in a thread."""
+"""Reported the account, and a secret of it that no sink may show. Called in a thread."""
 
 
 class SignIns:
@@ -44,7 +44,7 @@ class SignIns:
         self._entries: dict[str, _Entry] = {}
 
     def begin(self, settings: Settings) -> None:
-        """Sign in, so that the first request need not wait and what is wrong is told at once."""
+        """Sign in, so that the first request need not wait and what is wrong is reported at once."""
         for credential in _with_login(settings):
             self._entry(credential).renewal.grant()
 
@@ -72,9 +72,9 @@ class SignIns:
             assert credential.login is not None, "only a login is signed in with"
             if len(self._entries) >= _MAX_LOGINS:
                 self._entries.clear()
-            told = partial(self._tell, credential.account)
+            reported = partial(self._tell, credential.account)
             work = partial(self._obtained, credential.account, credential.login)
-            renewal = Renewal(work, told, self._clock)
+            renewal = Renewal(work, reported, self._clock)
             entry = self._entries[credential.account] = _Entry(renewal)
         return entry
 
@@ -127,6 +127,6 @@ def _ready(credential: Credential, grant: Grant) -> Credential:
 
 
 def _failure(failed: LoginFailed) -> AttemptFailed:
-    told = AttemptFailed(ApiError("auth", failed.message, code=SIGN_IN_FAILED), "credential")
-    told.fix = failed.fix
-    return told
+    reported = AttemptFailed(ApiError("auth", failed.message, code=SIGN_IN_FAILED), "credential")
+    reported.fix = failed.fix
+    return reported

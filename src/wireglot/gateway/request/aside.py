@@ -1,6 +1,6 @@
 """Large bodies beside the loop: while one is read, fitted or written, everybody else is served.
 
-A few threads are enough for it, although only one runs Python at a time: whoever waits for the interpreter
+A few threads are enough for it, although only one runs Python at a time: anyone who waits for the interpreter
 gets it within a millisecond, whatever the others do. Only single calls into C keep it longer (decision 16).
 """
 
@@ -55,7 +55,7 @@ _threads: Final = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=THREAD_NAM
 async def aside(work: Callable[[], T]) -> T:
     """What `work` gives, or raises. It may change nothing that anybody else looks at meanwhile.
 
-    Whoever is cancelled leaves at once: work that waits is dropped, and what comes of work that runs too.
+    Anyone who is cancelled leaves at once: work that waits is dropped, and what comes of work that runs too.
     """
     if sys.getswitchinterval() > _SWITCH_SECONDS:
         sys.setswitchinterval(_SWITCH_SECONDS)

@@ -124,7 +124,8 @@ def _glance(content: ClientBody, asked: Asked, client: ClientSide) -> RequestGla
 
 
 def _check_repeated(outline: Outline, spoken: Surface) -> None:
-    """Whoever checks the first of two equal keys and sends the second is fooled: such a body is refused."""
+    """Anyone who checks the first of two equal keys and sends the second is fooled: such a body is
+    refused."""
     thread = spoken.client.thread
     decisive = {spoken.model_field or "model", "stream", thread.field if thread is not None else "stream"}
     for key in outline.repeated:

@@ -80,7 +80,7 @@ class ClientBody:
             try:
                 return outline.document(depth, memory, self._turns)
             except BadJson:
-                pass  # told with its place in the whole body
+                pass  # reported with its place in the whole body
         value = read_json(self.body, depth)
         if not isinstance(value, dict):
             raise RequestError("bad", "expected a JSON object", code="invalid_type")
@@ -99,7 +99,7 @@ def bad_json(problem: BadJson, body: bytes = b"") -> RequestError:
 
 
 class _ClientOutline(Outline):
-    """Whoever reads a single member of it, its caller is told what is wrong with that one."""
+    """Whatever reads a single member of it, its caller is shown what is wrong with that one."""
 
     __slots__ = ()
 

@@ -18,7 +18,7 @@ _HEADERS: Final[Headers] = [("cache-control", "no-cache"), ("x-accel-buffering",
 
 
 class Teller(Protocol):
-    """Whoever writes an answer that has begun, and can end it with an error."""
+    """The one that writes an answer that has begun, and can end it with an error."""
 
     def fail(self, error: ApiError) -> None: ...
 

@@ -41,7 +41,8 @@ class Meter(Protocol):
         ...
 
     def estimate(self) -> None:
-        """Put down what was heard, where the provider has not told. A client that asks at once finds it."""
+        """Put down what was heard, where the provider has not reported. A client that asks at once finds
+        it."""
         ...
 
 
@@ -91,7 +92,7 @@ class Ending:
         self.completed = False
         """Whether its account is."""
         self.listener: Callable[[bytes], None] | None = None
-        """Who is told each piece of an answer before it goes out, where anybody counts."""
+        """Who is reported each piece of an answer before it goes out, where anybody counts."""
 
     # Arranged by the steps around the relay.
 
@@ -105,7 +106,7 @@ class Ending:
     def keep_with(self, keeper: Keeper) -> None:
         self._keepers.append(keeper)
 
-    # Followed by the relay and by whoever writes to the client.
+    # Followed by the relay and by the one that writes to the client.
 
     def before_asking(self) -> Awaitable[None] | None:
         """What must be waited for, None where nothing must. Once: further attempts are part of the same
@@ -116,8 +117,8 @@ class Ending:
         return self._account.before_asking()
 
     def before_answering(self) -> Awaitable[None] | None:
-        """What must be waited for, None where nothing must. Asked by every attempt, and by whoever would keep
-        the client's connection alive meanwhile."""
+        """What must be waited for, None where nothing must. Asked by every attempt, and by anyone who would
+        keep the client's connection alive meanwhile."""
         return self._account.before_answering() if self._account is not None else None
 
     @property

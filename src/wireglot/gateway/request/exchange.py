@@ -45,7 +45,7 @@ _OPENING_BYTES: Final = 1024
 _MESSAGE_BYTES: Final = 200
 """Of a stored history only its messages are counted: the shortest ones are the most work for their size."""
 
-MAX_LOSSES_TOLD: Final = 128
+MAX_REPORTED_LOSSES: Final = 128
 """Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
 
 
@@ -171,7 +171,7 @@ class Exchange(msgspec.Struct, eq=False):
         places = self._own_places() if losses else None
         if places is None:
             return losses
-        if len(losses) > MAX_LOSSES_TOLD:
+        if len(losses) > MAX_REPORTED_LOSSES:
             losses = _some_of_each(losses)
         return places.located(losses, asked)
 
@@ -201,7 +201,7 @@ class Exchange(msgspec.Struct, eq=False):
         return self._conversation
 
     def expected_input(self) -> int:
-        """How many tokens whoever answers has read, as far as can be known from here."""
+        """How many tokens the one that answers has read, as far as can be known from here."""
         if self.estimates is not None:
             return self.estimates(self)
         return -(-token_weight(self.request()) // TOKEN)
@@ -346,7 +346,7 @@ def _some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
     """The worst of very many, and one at least of everything that happened."""
     worst = worst_first(losses)
     firsts = {(loss.feature, loss.action): loss for loss in reversed(worst)}.values()
-    return tuple(dict.fromkeys([*reversed(firsts), *worst]))[:MAX_LOSSES_TOLD]
+    return tuple(dict.fromkeys([*reversed(firsts), *worst]))[:MAX_REPORTED_LOSSES]
 
 
 class Answerer(Protocol):
@@ -359,7 +359,7 @@ class Answerer(Protocol):
 
 
 class Tap(Protocol):
-    """What whoever records an exchange is told on its way. One that nobody records has no tap."""
+    """What a recorder of an exchange is given on its way. One that nobody records has no tap."""
 
     def passed(self, stretch: str) -> None:
         """A stretch of the way lies behind it, which began where the one before ended."""
@@ -389,7 +389,7 @@ class TapBeside(Tap, Protocol):
         ...
 
     def over(self) -> None:
-        """Its record is complete, and its row not told yet. Where it has none, nothing is kept."""
+        """Its record is complete, and its row not reported yet. Where it has none, nothing is kept."""
         ...
 
     def keep(self) -> None:

@@ -81,7 +81,7 @@ def names(losses: Sequence[Loss]) -> str:
 def whole(losses: Sequence[Loss]) -> str:
     """A JSON array in ASCII; `{"untold": 3}` at its end: so many more have no room."""
     room = DETAILS_BYTES - _ROOM_FOR_MARK
-    told: list[str] = []
+    reported: list[str] = []
     for loss in losses:
         fields = loss.as_dict()
         if len(fields["detail"]) > _DETAIL_LONGEST:
@@ -89,10 +89,10 @@ def whole(losses: Sequence[Loss]) -> str:
         text = _ascii(encode(fields).decode("utf-8", "replace"))
         room -= len(text) + 1
         if room < 0:
-            told.append(f'{{"untold":{sum_of(losses[len(told) :])}}}')
+            reported.append(f'{{"untold":{sum_of(losses[len(reported) :])}}}')
             break
-        told.append(text)
-    return f"[{','.join(told)}]"
+        reported.append(text)
+    return f"[{','.join(reported)}]"
 
 
 def _ascii(text: str) -> str:

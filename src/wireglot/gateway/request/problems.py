@@ -1,4 +1,4 @@
-"""Whatever a request ends with, as the error that its caller is told."""
+"""Whatever a request ends with, as the error that is reported to its caller."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from wireglot.wire.json import BadJson, decode, encode_text
 
 
 def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note) -> ApiError:
-    """Ours as it is, an upstream's without our secrets; anything else is a bug, told in the log alone."""
+    """Ours as it is, an upstream's without our secrets; anything else is a bug, reported in the log alone."""
     if isinstance(problem, RequestError):
         return problem.error
     if isinstance(problem, AttemptFailed):
-        wait = problem.told_wait if problem.told_wait is not None else problem.error.retry_after
+        wait = problem.reported_wait if problem.reported_wait is not None else problem.error.retry_after
         return msgspec.structs.replace(cleaned(problem.error, redactor.text), retry_after=wait)
     note_bug(problem, request_id, note)
     return RequestError("internal", "an internal error; it has been logged").error
 
 
 def is_final(problem: Exception) -> bool:
-    """Whether the caller's SDK is told not to try again: only where repeating cannot help. Never in an
+    """Whether the caller's SDK is asked not to try again: only where repeating cannot help. Never in an
     outage, however long: agents would end that survive it without a gateway."""
     if isinstance(problem, RequestError):
         return problem.final
@@ -91,5 +91,5 @@ def redacted(body: bytes, redactor: Redactor) -> bytes:
         text = encode_text(decode(body))
     except BadJson:
         return redactor.data(body)
-    told = redactor.text(text)
-    return redactor.data(body) if told == text else told.encode()
+    reported = redactor.text(text)
+    return redactor.data(body) if reported == text else reported.encode()

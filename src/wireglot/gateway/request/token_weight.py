@@ -133,7 +133,7 @@ def tells_usage(client: ClientSide, request: Request | None) -> bool:
     return client.tells_usage is not None and (request is None or client.tells_usage(request))
 
 
-def is_untold(usage: Usage | None) -> bool:
+def is_unreported(usage: Usage | None) -> bool:
     """No request costs nothing: zeros are what a server prints that does not count."""
     return usage is None or not usage.total
 

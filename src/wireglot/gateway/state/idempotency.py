@@ -247,8 +247,8 @@ def _digest(job: Job) -> bytes:
 def _replay(exchange: Exchange, record: _Record) -> None:
     exchange.record.answered(record.status)
     exchange.record.noted("answered before: sent again")
-    told = exchange.headers()
-    headers = [("content-type", record.content_type), ("idempotent-replayed", "true"), *told]
+    reported = exchange.headers()
+    headers = [("content-type", record.content_type), ("idempotent-replayed", "true"), *reported]
     if record.content_type.startswith("text/event-stream"):
         headers += [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
     exchange.reply.send(record.status, headers, record.body)

@@ -129,7 +129,7 @@ class BudgetPages:
 
 
 class LossPages:
-    """`GET /v1/requests/{id}/losses`: what could not cross of a request, told to whoever sent it."""
+    """`GET /v1/requests/{id}/losses`: what could not cross of a request, reported to the one that sent it."""
 
     def __init__(self, shelf: LossShelf) -> None:
         self._shelf = shelf

@@ -1,4 +1,4 @@
-"""Cool-downs of providers' keys, told to and heard from all processes that share the counters."""
+"""Cool-downs of providers' keys, reported to and heard from all processes that share the counters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Sharing:
         self._clock: Callable[[], float] = clock or (lambda: asyncio.get_running_loop().time())
         self._hear_seconds = hear_seconds
         self._health: Health | None = None
-        self._untold: dict[str, float] = {}
+        self._unreported: dict[str, float] = {}
         self._wake = asyncio.Event()
         self.down = False
         """Whether the counters did not answer when they were last asked."""
@@ -80,7 +80,7 @@ class Sharing:
         self._add(_GAP.join((_REJECTED, provider, account)), until)
 
     def _add(self, name: str, until: float) -> None:
-        self._untold[name] = max(until, self._untold.get(name, 0.0))
+        self._unreported[name] = max(until, self._unreported.get(name, 0.0))
         self._wake.set()
 
     async def _tell(self) -> None:
@@ -89,23 +89,27 @@ class Sharing:
         await self._safely(self.push)
 
     async def push(self) -> None:
-        untold, self._untold = self._untold, {}
+        unreported, self._unreported = self._unreported, {}
         now = self._clock()
-        entries = {name: until - now for name, until in untold.items() if until - now > _LEFT_SECONDS_LEAST}
+        entries = {
+            name: until - now for name, until in unreported.items() if until - now > _LEFT_SECONDS_LEAST
+        }
         if not entries:
             return
         try:
             await self._counters.cool(entries)
         except BaseException:
-            for name in entries:  # told when they are heard again; what was found out since may last longer
-                self._untold[name] = max(untold[name], self._untold.get(name, 0.0))
+            for (
+                name
+            ) in entries:  # reported when they are heard again; what was found out since may last longer
+                self._unreported[name] = max(unreported[name], self._unreported.get(name, 0.0))
             raise
 
     # What others found out comes in by and by.
 
     async def _hear(self) -> None:
         await self._safely(self._exchange)
-        if self._untold and not self.down:
+        if self._unreported and not self.down:
             self._wake.set()
 
     async def exchange(self) -> None:

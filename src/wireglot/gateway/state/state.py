@@ -109,7 +109,7 @@ class State:
         self._watch: asyncio.Task[None] | None = None
         self._budget_watch: asyncio.Task[None] | None = None
         self._counters_trouble = ""
-        self._told = False
+        self._reported = False
         """Whether the log says that the store is down."""
 
     @classmethod
@@ -134,7 +134,7 @@ class State:
             shared = DeferredShared(url, str(down))
         state = cls(settings, engine, shared, observer, pace=pace or Pace())
         state.store_health.trouble = away
-        state._told = bool(away)
+        state._reported = bool(away)
         return state
 
     async def start(self, health: Health) -> None:
@@ -201,7 +201,7 @@ class State:
         return self.store_health.trouble or self._counters_trouble or next(filter(None, opened), "")
 
     def health(self) -> dict[str, Any]:
-        """For whoever asks about the store: its trouble, and how many processes share it."""
+        """For anyone who asks about the store: its trouble, and how many processes share it."""
         return {"trouble": self.trouble or None, "processes": self.sharing.peers}
 
     async def _look(self) -> None:
@@ -216,11 +216,11 @@ class State:
             # Apart: what must be kept can be kept without them.
             self._counters_trouble = await _trouble(self.counters)
         trouble = self.trouble
-        if bool(trouble) != self._told:
+        if bool(trouble) != self._reported:
             level: Level = "error" if trouble else "info"
             event, fields = ("store down", {"detail": trouble}) if trouble else ("store is back", {})
             self.note(level, event, **fields)
-            self._told = bool(trouble)
+            self._reported = bool(trouble)
 
     def publish(self, metrics: Metrics) -> None:
         self.quotas.budgets.publish(metrics)

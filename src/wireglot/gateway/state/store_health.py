@@ -36,8 +36,8 @@ T = TypeVar("T")
 
 
 class StoreHealth:
-    """A store that can be read need not take writes (a full disk, a lock): whoever is about to spend money on
-    an answer that must be kept asks here first."""
+    """A store that can be read need not take writes (a full disk, a lock): anyone who is about to spend money
+    on an answer that must be kept asks here first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.trouble = ""

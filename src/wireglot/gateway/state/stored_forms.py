@@ -28,7 +28,7 @@ IDEMPOTENT: Final = "idempotent"
 LOSSES: Final = "losses"
 """What could not cross of one request, by the request's id: JSON, as its page tells it."""
 HISTORY: Final = (RESPONSE, CONVERSATION, ITEM)
-"""What a conversation is made of: where one of these cannot be read, it is not told without it."""
+"""What a conversation is made of: where one of these cannot be read, it is not reported without it."""
 
 _MAX_KEY: Final = 200
 

@@ -1,4 +1,4 @@
-"""Work that goes on beside the requests: an error in it is told, and does not end it."""
+"""Work that goes on beside the requests: an error in it is reported, and does not end it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Guarded:
-    """Runs one kind of work again and again. The same trouble is told once, until it has gone well again."""
+    """Runs one kind of work again and again. The same trouble is reported once, until it has gone well
+    again."""
 
     def __init__(self, note: Note, where: str) -> None:
         """`where`: what the log calls the work."""
         self._note = note
         self._where = where
         self.last_bug = ""
-        """The kind of bug that was told last, "" where it has gone well since."""
+        """The kind of bug that was reported last, "" where it has gone well since."""
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether it went well."""
@@ -52,7 +53,7 @@ class Guarded:
             await work()
         except StoreDown:
             return False  # State looks at the store, and tells
-        except Exception as bug:  # nobody waits for this work: a bug in it is told, and it goes on
+        except Exception as bug:  # nobody waits for this work: a bug in it is reported, and it goes on
             self.failed(bug)
             return False
         self.last_bug = ""

@@ -18,7 +18,7 @@ class Collection:
     def __init__(
         self, upstream: Dialect, prepared: Prepared, limit: int, held: Callable[[int], None]
     ) -> None:
-        """`held` is told of all that comes."""
+        """`held` is informed of all that comes."""
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False

@@ -3,7 +3,7 @@ pump that feeds them.
 
 A feeder is called from the socket's own read, so it never waits. Until its answer has begun a failure is
 raised (`StreamRefused`, or `NoAnswer` for what ends and is none): another attempt may follow. After that a
-failure is told in the stream.
+failure is reported in the stream.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Feeder(Protocol):
     failure: ApiError | None
     """Why the stream ended too early, where it did."""
     moved: bool
-    """Set by everything but keep-alives; whoever watches clears it."""
+    """Set by everything but keep-alives; anyone who watches clears it."""
 
     def feed(self, data: bytes) -> None: ...
 
     def finish(self) -> None:
-        """The upstream's end: a stream that is not complete is told as broken."""
+        """The upstream's end: a stream that is not complete is reported as broken."""
         ...
 
     def fail(self, error: ApiError) -> None:
@@ -134,8 +134,8 @@ def unasked(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> Unasked |
 def signed(error: ApiError, exchange: Exchange) -> ApiError:
     """With our request id, which the log has too, and without our secrets, which the upstream knows, and
     what the caller may not know of the operator's account."""
-    told = shown(cleaned(error, exchange.redactor.text), exchange)
-    return msgspec.structs.replace(told, request_id=exchange.record.id)
+    reported = shown(cleaned(error, exchange.redactor.text), exchange)
+    return msgspec.structs.replace(reported, request_id=exchange.record.id)
 
 
 def usage_source(usage: Usage | None, complete: bool) -> UsageSource:

@@ -111,11 +111,11 @@ class Passthrough:
         # The words in which frames may differ are those of the dialects with marks.
         self._repeated = RepeatedFrames(limit if surface.marks is not None else 0)
         self._unheard = b""
-        """The last frames that the tap was not told, as it would learn nothing but their numbers."""
+        """The last frames that were not shown to the tap, as it would learn nothing but their numbers."""
 
     def feed(self, data: bytes) -> None:
         if self._repeated.shape is not None and self._repeated.hold(data):
-            # They tell what others told, in other words: nobody here need look at them.
+            # They tell what others reported, in other words: nobody here need look at them.
             self.moved = True
             self._unheard = data
             if self._kept is not None:

@@ -11,7 +11,7 @@ from wireglot.gateway.request.token_weight import (
     ESTIMATED,
     LETTER,
     events_weight,
-    is_untold,
+    is_unreported,
     tells_usage,
     text_weight,
 )
@@ -77,8 +77,8 @@ class Translation:
         )
         self._tells_usage = tells_usage(client_side, self._request)
         self._usage_first = self._tells_usage and client_side.usage_first
-        self._untold = self._tells_usage
-        """Whether nobody has told yet what the answer comes to, and somebody must."""
+        self._unreported = self._tells_usage
+        """Whether nobody has reported yet what the answer comes to, and somebody must."""
         self._weight = 0
         """Of the answer so far, while it is so."""
         self._estimate: Usage | None = None
@@ -101,7 +101,7 @@ class Translation:
             self._flowing = self._flows(delta)
             return
         # One more piece of a text, as most of a stream is: what `_take` comes to for it.
-        if self._untold:
+        if self._unreported:
             text = delta.text
             self._weight += len(text) * LETTER if text.isascii() else text_weight(text)
         if self._folding is not None:
@@ -141,10 +141,10 @@ class Translation:
         watch = self._watch
         came = events
         events = watch.pass_on(came)
-        self._untold = self._tells_usage and (watch.usage is None or is_untold(watch.usage))
+        self._unreported = self._tells_usage and (watch.usage is None or is_unreported(watch.usage))
         if not self._begun:
             if watch.verdict is not None:
-                events = self._mended(watch, came)
+                events = self._repaired(watch, came)
             self._buffer += events
             if not begins(events):
                 return
@@ -155,9 +155,9 @@ class Translation:
         if not events:
             return
         last = events[-1]
-        if self._untold:
+        if self._unreported:
             self._weight += events_weight(events)
-        if type(last) is Finish and self._untold:
+        if type(last) is Finish and self._unreported:
             self._estimate = self._exchange.estimated_usage(self._weight)
             last = msgspec.structs.replace(last, usage=self._estimate)
             events = [*events[:-1], last]
@@ -187,12 +187,12 @@ class Translation:
         many report that at the end only."""
         if self._exchange.job.surface.client.asked_model is not None:
             start = msgspec.structs.replace(start, model=self._exchange.job.model)
-        if self._usage_first and is_untold(start.usage):
+        if self._usage_first and is_unreported(start.usage):
             self._exchange.estimates_input = True
             start = msgspec.structs.replace(start, usage=Usage(input=self._exchange.expected_input()))
         return start
 
-    def _mended(self, watch: Watch, came: list[Event]) -> list[Event]:
+    def _repaired(self, watch: Watch, came: list[Event]) -> list[Event]:
         """An answer that has come to its end before anything of it went out: judged as a whole one."""
         assert watch.verdict is not None
         if watch.verdict not in INTERRUPTIONS:
@@ -220,7 +220,7 @@ class Translation:
 
     def release(self, error: ApiError | None = None) -> None:
         if self._pending is None:
-            return  # it did not come to its end, and that has been told
+            return  # it did not come to its end, and that has been reported
         last: Finish | Failure = self._pending
         if error is not None:
             last = Failure(signed(error, self._exchange))

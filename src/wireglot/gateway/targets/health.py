@@ -27,7 +27,7 @@ _MAX_RECENT: Final = 1000
 class Breaker:
     """Closed until requests fail; then open, with one probe at a time at growing intervals.
 
-    It opens for whoever's requests fail. What one caller asks for may be what fails, so for all it opens only
+    It opens for anyone's requests fail. What one caller asks for may be what fails, so for all it opens only
     where the requests of several do: nobody takes a model from the others.
     """
 
@@ -182,7 +182,8 @@ class Health:
         on_cool: Callable[[str, str, str, float], None],
         on_reject: Callable[[str, str, float], None],
     ) -> None:
-        """Be told what this process finds out, to tell others. What they tell us is not told back."""
+        """Be notified of what this process finds out, to tell others. What they tell us is not reported
+        back."""
         self._on_cool, self._on_reject = on_cool, on_reject
 
     def breaker(self, route: str) -> Breaker:
@@ -195,7 +196,7 @@ class Health:
         return found
 
     def open_breakers(self) -> list[str]:
-        """Which routes are given a rest."""
+        """Routes whose circuit breaker is open."""
         return [route for route, breaker in self._breakers.items() if breaker.is_open]
 
     def budget(self, provider: str) -> RetryBudget:
@@ -235,14 +236,14 @@ class Health:
         return max(now, cool, self._rejected.get((provider, account), 0.0))
 
     def last_words(self, provider: str, account: str) -> str:
-        """What the provider said when it rejected a key; "" where another process was told."""
+        """What the provider said when it rejected a key; "" where another process was reported."""
         return self._last_words.get((provider, account), "")
 
     def is_rejected(self, provider: str, account: str, now: float) -> bool:
         return self._rejected.get((provider, account), 0.0) > now
 
     def resting(self, now: float) -> list[Resting]:
-        """What is not used now, for whoever looks."""
+        """What is not used now, for anyone who looks."""
         cooling = [
             Resting(provider, account, model, until - now)
             for (provider, account, model), until in self._cool.items()

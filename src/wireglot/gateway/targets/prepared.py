@@ -25,7 +25,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     raw: bool
     context: Context
     as_is: bool = False
-    """Nothing is mended, neither of the request nor of its answer: whoever asked wants the provider's own."""
+    """Nothing is repaired, neither of the request nor of its answer: anyone who asked wants the provider's
+    own."""
     losses: tuple[Loss, ...] = ()
     request: Request | None = None
     aliases: Aliases = Aliases()

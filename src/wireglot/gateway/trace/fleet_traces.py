@@ -88,10 +88,10 @@ def read_rows(entries: Sequence[LogEntry], sealer: Sealer) -> list[tuple[str, Pa
     found = []
     for entry in entries:
         try:
-            told = _RowsDecoder.decode(_unpacked(entry.body))
+            reported = _RowsDecoder.decode(_unpacked(entry.body))
         except (ValueError, zlib.error, msgspec.MsgspecError):
             continue
-        found.append((entry.place, _with_errors(told, sealer)))
+        found.append((entry.place, _with_errors(reported, sealer)))
     return found
 
 
@@ -112,18 +112,19 @@ def _unpacked(body: bytes) -> bytes:
     return unpacked
 
 
-def _with_errors(told: PackedRows, sealer: Sealer) -> PackedRows:
-    if not told.errors:
-        return told
+def _with_errors(reported: PackedRows, sealer: Sealer) -> PackedRows:
+    if not reported.errors:
+        return reported
     try:
-        opened = sealer.open(_SEALED_FOR, _ERRORS, "", told.errors)
+        opened = sealer.open(_SEALED_FOR, _ERRORS, "", reported.errors)
         errors = msgspec.json.decode(opened, type=dict[str, str])
     except (Unreadable, ValueError, zlib.error, msgspec.MsgspecError):
-        return told  # sealed with another secret: the row is shown without its error
+        return reported  # sealed with another secret: the row is shown without its error
     rows = [
-        msgspec.structs.replace(row, error=errors[row.id]) if row.id in errors else row for row in told.rows
+        msgspec.structs.replace(row, error=errors[row.id]) if row.id in errors else row
+        for row in reported.rows
     ]
-    return msgspec.structs.replace(told, rows=rows)
+    return msgspec.structs.replace(reported, rows=rows)
 
 
 MAX_ROWS: Final = 20_000
@@ -131,7 +132,7 @@ _PAGE: Final = 250
 _FRESH_SECONDS: Final = 0.5
 _CALL_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 2.0
-"""After a failure, before the store is asked again: whoever looks does not wait for it each time."""
+"""After a failure, before the store is asked again: those who look do not wait for it each time."""
 _BEGIN_SECONDS: Final = 1.5
 """Reading what was, the newest first: what is not read by then stays unread."""
 _LATELY_SECONDS: Final = 900.0
@@ -237,31 +238,31 @@ class FleetRows:
             if len(entries) < _PAGE:
                 break
             before = entries[-1].place
-            told = await asyncio.to_thread(read_rows, entries, self._own.sealer)
-            count += sum(len(each.rows) for _, each in told)
+            reported = await asyncio.to_thread(read_rows, entries, self._own.sealer)
+            count += sum(len(each.rows) for _, each in reported)
         await self._took(found[::-1])
         self._is_begun = True
 
     async def _took(self, entries: list[LogEntry]) -> None:
         if not entries:
             return
-        told = await asyncio.to_thread(read_rows, entries, self._own.sealer)
+        reported = await asyncio.to_thread(read_rows, entries, self._own.sealer)
         self._place = entries[-1].place
-        for _, each in told:
+        for _, each in reported:
             self._take(each)
 
-    def _take(self, told: PackedRows) -> None:
-        if told.forgotten is not None:
-            self.forget(told.forgotten, told.at)
+    def _take(self, reported: PackedRows) -> None:
+        if reported.forgotten is not None:
+            self.forget(reported.forgotten, reported.at)
             return
-        self._heard[told.worker] = max(told.at, self._heard.get(told.worker, 0.0))
-        self._machines[told.machine] = self._heard[told.worker]
-        self._dropped[told.worker] = told.dropped
-        for row in told.rows:
+        self._heard[reported.worker] = max(reported.at, self._heard.get(reported.worker, 0.0))
+        self._machines[reported.machine] = self._heard[reported.worker]
+        self._dropped[reported.worker] = reported.dropped
+        for row in reported.rows:
             self._rows[row.id] = _pack(row)
             if len(self._rows) > MAX_ROWS:
                 self._rows.popitem(last=False)
-            if self._is_begun and told.machine != self._own.machine:  # its own workers tell one another
+            if self._is_begun and reported.machine != self._own.machine:  # its own workers tell one another
                 for tell in self._listeners:
                     tell(row)
 
@@ -289,8 +290,8 @@ class FleetRows:
         silent = self._wall() - self._heard.get(row.worker, row.at)
         if silent < _SILENT_SECONDS:
             return row
-        told = f"the gateway that answered it ({row.worker}) was not heard of since"
-        return msgspec.structs.replace(row, state="failed", error=told)
+        text = f"the gateway that answered it ({row.worker}) was not heard of since"
+        return msgspec.structs.replace(row, state="failed", error=text)
 
 
 MAX_WAITING_BODIES: Final = 1_000
@@ -351,7 +352,7 @@ class FleetBodies:
             except (StoreDown, TimeoutError):
                 await asyncio.sleep(_PAUSE_SECONDS)  # and then once more
                 continue
-            except Exception:  # a bug with this one, which is told, holds up no other
+            except Exception:  # a bug with this one, which is reported, holds up no other
                 self._waiting.pop(name, None)
                 self.dropped += 1
                 self._wake.set()
@@ -387,16 +388,16 @@ class RowSender:
         self,
         own: FleetMember,
         rows: ExchangeRows,
-        told: Callable[[Row], Row],
+        reported: Callable[[Row], Row],
         most: int = MAX_WAITING_ROWS,
     ) -> None:
-        """`told`: a row as others may see it."""
+        """`reported`: a row as others may see it."""
         self.dropped = 0
         """Rows that nobody else will hear of."""
         self.trouble = ""
         self._own = own
         self._rows = rows
-        self._told = told
+        self._reported = reported
         self._most = most
         self._over: deque[Facts] = deque()
         self._seen: dict[str, tuple[object, ...]] = {}
@@ -415,7 +416,7 @@ class RowSender:
                 await self.turn()
 
     def forget(self, key: str) -> None:
-        """What of a caller was not told yet."""
+        """What of a caller was not reported yet."""
         self._over = deque(each for each in self._over if each[CALLER] != key)
 
     def _take(self, facts: Facts) -> None:
@@ -439,7 +440,7 @@ class RowSender:
             for entry in entries:
                 await tell(self._own.log, entry)
         except BaseException:
-            # Told again with the next turn: the same row twice is one row.
+            # Reported again with the next turn: the same row twice is one row.
             for each in reversed(over):
                 if len(self._over) < self._most:
                     self._over.appendleft(each)
@@ -452,7 +453,7 @@ class RowSender:
 
     def _entries(self, running: list[Row], over: list[Facts]) -> list[PackedRows]:
         """In a thread."""
-        rows = [self._told(row) for row in (*running, *self._rows.formatted(over))]
+        rows = [self._reported(row) for row in (*running, *self._rows.formatted(over))]
         pages = [rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
         own, now = self._own, time.time()
         return [pack_rows(own.machine, own.worker, now, page, own.sealer, self.dropped) for page in pages]
@@ -470,11 +471,11 @@ class FleetTraces(Peers):
         self,
         own: FleetMember,
         rows: ExchangeRows,
-        told: Callable[[Row], Row],
+        reported: Callable[[Row], Row],
         shelf: TraceShelf,
         settings: Callable[[], Settings],
     ) -> None:
-        self._sender = RowSender(own, rows, told)
+        self._sender = RowSender(own, rows, reported)
         self._rows = FleetRows(own)
         self._bodies = FleetBodies(own, shelf, lambda: settings().trace)
         self._guard = Guarded(own.note, "fleet: orders")
@@ -588,15 +589,22 @@ class FleetTraces(Peers):
         self._rows.forget(key, until)
 
     async def _without(self, key: str, until: float, entries: list[LogEntry]) -> None:
-        """Told once more without the caller's rows, where there are any: an entry has those of many."""
-        for place, told in await asyncio.to_thread(read_rows, entries, self._own.sealer):
-            left = [row for row in told.rows if row.key != key or row.at > until]
-            if len(left) == len(told.rows):
+        """Reported once more without the caller's rows, where there are any: an entry has those of many."""
+        for place, reported in await asyncio.to_thread(read_rows, entries, self._own.sealer):
+            left = [row for row in reported.rows if row.key != key or row.at > until]
+            if len(left) == len(reported.rows):
                 continue
             if left:
                 await tell(
                     self._log,
-                    pack_rows(told.machine, told.worker, told.at, left, self._own.sealer, told.dropped),
+                    pack_rows(
+                        reported.machine,
+                        reported.worker,
+                        reported.at,
+                        left,
+                        self._own.sealer,
+                        reported.dropped,
+                    ),
                 )
             await self._log.remove(ROWS, [place])
 
@@ -617,8 +625,8 @@ class FleetTraces(Peers):
         alone = settings.server.secret.source.startswith(("file:", "random"))
         locked = f"{where}, and sealed with another secret: set server.secret, the same on every machine"
         if data is None:
-            told = f"{where}, and not in the fleet's store: it is on its way, was too large, or is gone"
-            return None, locked if alone else told
+            text = f"{where}, and not in the fleet's store: it is on its way, was too large, or is gone"
+            return None, locked if alone else text
         try:
             return await asyncio.to_thread(self._shelf.opened, data, row.key, row.id), ""
         except (Unreadable, ValueError, zlib.error, msgspec.MsgspecError):

@@ -15,7 +15,7 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.gateway.trace.recording import RecordedAttempt, RecordedSide, Recording
-from wireglot.gateway.trace.rows import facts_of, mended, redacted, redacted_losses, row_of
+from wireglot.gateway.trace.rows import facts_of, redacted, redacted_losses, repaired, row_of
 from wireglot.http.redaction import MASK, Redactor
 from wireglot.ir.stream import FLAWS
 from wireglot.traces.bodies import is_tangled
@@ -49,7 +49,7 @@ _SERVER_TOKEN: Final = re.compile(
 _SERVERS: Final = b'"mcp'
 _SERVER_KIND: Final = "mcp"
 _TELLING: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
-"""Headers for a tool server that are no secret, whoever names them."""
+"""Headers for a tool server that are no secret, no matter who names them."""
 
 
 class Scrubber:
@@ -59,10 +59,10 @@ class Scrubber:
     def __init__(
         self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str, body: bytes = b""
     ) -> None:
-        told = list(headers)
-        brought = {_SCHEME.sub("", value) for name, value in told if is_secret(name)}
+        reported = list(headers)
+        brought = {_SCHEME.sub("", value) for name, value in reported if is_secret(name)}
         brought |= {value for name, value in _fields(url) if _SECRET_FIELD.search(name)}
-        for name, value in told:
+        for name, value in reported:
             if not is_secret(name):
                 brought |= _in_urls(value)
         self.unsearched = False
@@ -327,7 +327,7 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
 
 
 def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
-    row = redacted(mended(row), redactor)
+    row = redacted(repaired(row), redactor)
     texts = {name: scrub.text(getattr(row, name)) for name in ("agent", "session", "asked", "path", "error")}
     return msgspec.structs.replace(row, **texts)
 
@@ -356,12 +356,12 @@ def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[s
     if asked.differing is None:
         return known
     whole = msgspec.json.encode(asked.differing)
-    if scrub.unsearched or is_tangled(whole):  # whoever looks at the trace must read it in one go
+    if scrub.unsearched or is_tangled(whole):  # anyone who looks at the trace must read it in one go
         notes.append(_UNKEPT)
         return known
     try:
         clean = msgspec.json.decode(scrub.data(whole), type=msgspec.Raw)  # its grammar alone is looked at
-    except msgspec.DecodeError:  # what was hidden was no part of a text: then none of it is told
+    except msgspec.DecodeError:  # what was hidden was no part of a text: then none of it is reported
         return known
     return {**known, "asked": clean}
 

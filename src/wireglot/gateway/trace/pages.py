@@ -23,7 +23,7 @@ from wireglot.gateway.trace.search import Limiter, Search, SearchResult
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.http.application import Headers
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.file import SUFFIX, write_trace
 from wireglot.traces.pointer import resolve
 from wireglot.traces.trace import Row, Trace, TraceMessage
@@ -34,7 +34,7 @@ PLACES: Final = 32
 _PLACES_OF_A_KEY: Final = 6
 _PLACES_OF_KEYS: Final = 28
 _PLACES_WITHOUT_KEY: Final = 24
-"""So that neither keys nor whoever looks after the gateway can keep the other from looking."""
+"""So that neither keys nor anyone who looks after the gateway can keep the other from looking."""
 _TURN_SECONDS: Final = 1.0
 """After which it is looked whether the gateway ends, or the viewer may look no more."""
 _PING_SECONDS: Final = 15.0
@@ -54,14 +54,14 @@ class Live:
         self._traces = traces
         self._is_draining = is_draining
         self._inside: Counter[str] = Counter()
-        """By client key; "": whoever looks with the admin secret, or needs none."""
+        """By client key; "": anyone who looks with the admin secret, or needs none."""
 
     def _enter(self, key: str) -> None:
         own, of_keys = self._inside[key], self._inside.total() - self._inside[""]
         if own >= (_PLACES_OF_A_KEY if key else _PLACES_WITHOUT_KEY):
             whose = "with this client key" if key else "with the admin secret"
-            told = f"{own} pages follow the live list {whose} already: close one of them"
-            raise RequestError("rate", told, code="too_many_listeners", retry_after=shed_seconds())
+            text = f"{own} pages follow the live list {whose} already: close one of them"
+            raise RequestError("rate", text, code="too_many_listeners", retry_after=shed_seconds())
         if self._inside.total() >= PLACES or (key and of_keys >= _PLACES_OF_KEYS):
             raise shed("too many look at the list at once")
         self._inside[key] += 1
@@ -232,12 +232,12 @@ class TracePages:
             rows = await self._traces.listed(wanted)
             found = SearchResult(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
         seen = [_as_seen(row, page, viewer) for row in found.rows]
-        told: dict[str, Any] = {"rows": seen, "next": found.next}
+        reported: dict[str, Any] = {"rows": seen, "next": found.next}
         if found.unread:
-            told["unread"] = found.unread
+            reported["unread"] = found.unread
         if (fleet := self._traces.fleet.status()) is not None:
-            told["fleet"] = fleet
-        page.send(told)
+            reported["fleet"] = fleet
+        page.send(reported)
 
     async def _before(self, page: PageRequest, viewer: Viewer) -> tuple[float, str] | None:
         id = page.query("before")
@@ -250,13 +250,13 @@ class TracePages:
 
     async def _conversations(self, page: PageRequest, viewer: Viewer) -> None:
         rows = await self._traces.listed(_seen_by(viewer, Wanted()))
-        told: dict[tuple[str, str], dict[str, Any]] = {}
+        reported: dict[tuple[str, str], dict[str, Any]] = {}
         for row in rows:
             if row.session and row.operation != "count":
-                add_turn(told.setdefault((row.key, row.session), {}), row)
+                add_turn(reported.setdefault((row.key, row.session), {}), row)
         # A lone request that names no session is no conversation.
         found = (
-            each for each in told.values() if each["turns"] > 1 or not each["session"].startswith(BEGINS)
+            each for each in reported.values() if each["turns"] > 1 or not each["session"].startswith(BEGINS)
         )
         newest = sorted(found, key=lambda each: each["last_at"], reverse=True)
         page.send({"conversations": newest[:_MAX_CONVERSATIONS]})
@@ -264,7 +264,7 @@ class TracePages:
     # One.
 
     async def _found(
-        self, page: PageRequest, viewer: Viewer, *, told: bool = True
+        self, page: PageRequest, viewer: Viewer, *, reported: bool = True
     ) -> tuple[Row, Trace | None, str]:
         """A row, what was recorded of it, and why that cannot be shown, where there is more to say. The same
         words for another key's: that there is one is nobody's business."""
@@ -276,22 +276,22 @@ class TracePages:
         if _as_seen(row, page, viewer) is not row:
             return row, None, "recorded for the operator: they name the provider's account"
         trace, why = await self._traces.opened(row) if row.recorded else (None, "")
-        if trace is not None and told:
+        if trace is not None and reported:
             recorded = trace
-            trace = await self._telling.do(lambda: with_told(recorded))
+            trace = await self._telling.do(lambda: with_analysis(recorded))
         return row, trace, why
 
     async def _recorded(self, page: PageRequest, viewer: Viewer) -> Trace:
         row, trace, why = await self._found(page, viewer)
         if trace is None:
-            told = f"the bodies of {row.id} " + (f"were {why}" if why else "were not recorded, or are gone")
-            raise RequestError("not_found", told, code="not_recorded")
+            text = f"the bodies of {row.id} " + (f"were {why}" if why else "were not recorded, or are gone")
+            raise RequestError("not_found", text, code="not_recorded")
         return trace
 
     async def _get(self, page: PageRequest, viewer: Viewer) -> None:
         # Links take as long as the translation: a page shows what was recorded first, and asks for them then.
         only = page.query("only")
-        row, trace, why = await self._found(page, viewer, told=only != "recorded")
+        row, trace, why = await self._found(page, viewer, reported=only != "recorded")
         if trace is not None:
             page.send(_without_bodies(trace) if only == "told" else trace)
             return
@@ -347,25 +347,25 @@ def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
     return msgspec.structs.replace(wanted, only_key=viewer.key, only_since=viewer.created / 1000)
 
 
-def add_turn(told: dict[str, Any], row: Row) -> None:
+def add_turn(reported: dict[str, Any], row: Row) -> None:
     """One more turn of a conversation. Rows come the newest first."""
-    if not told:
-        told.update(session=row.session, key=row.key, client=row.client, model=row.asked, turns=0,
+    if not reported:
+        reported.update(session=row.session, key=row.key, client=row.client, model=row.asked, turns=0,
                     first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None, losses=0,
                     serious=0, degraded=0, harmless=0, failed=0)  # fmt: skip
-    told["turns"] += 1
-    told["first_at"] = min(told["first_at"], row.at)
-    told["last_at"] = max(told["last_at"], row.at)
-    told["failed"] += row.state == "failed"
+    reported["turns"] += 1
+    reported["first_at"] = min(reported["first_at"], row.at)
+    reported["last_at"] = max(reported["last_at"], row.at)
+    reported["failed"] += row.state == "failed"
     if row.tokens is not None:
-        told["tokens"]["input"] += row.tokens.input
-        told["tokens"]["output"] += row.tokens.output
+        reported["tokens"]["input"] += row.tokens.input
+        reported["tokens"]["output"] += row.tokens.output
     if row.cost is not None:
-        told["cost"] = (told["cost"] or 0) + row.cost
+        reported["cost"] = (reported["cost"] or 0) + row.cost
     if row.losses is not None:
         for grade in ("serious", "degraded", "harmless"):
-            told[grade] += getattr(row.losses, grade)
-        told["losses"] += row.losses.serious + row.losses.degraded + row.losses.harmless
+            reported[grade] += getattr(row.losses, grade)
+        reported["losses"] += row.losses.serious + row.losses.degraded + row.losses.harmless
 
 
 def _without_bodies(trace: Trace) -> Trace:

@@ -78,7 +78,7 @@ class Peers:
         return []
 
     def listen(self, listener: Listener) -> None:
-        """Have it told what all others have to tell, until it is closed."""
+        """Have it receive what all others have to tell, until it is closed."""
 
     async def command(self, command: PeerCommand) -> str:
         """To all others. Why it was not given to them, "" where it was."""
@@ -177,8 +177,8 @@ class SiblingWorkers(Peers):
 
     async def _ask_all(self, question: PeerRequest) -> list[PeerResponse]:
         """What the others say, each that answers."""
-        told = await asyncio.gather(*(self._ask(path, question) for path in self._others()))
-        return [each for each in told if each is not None]
+        reported = await asyncio.gather(*(self._ask(path, question) for path in self._others()))
+        return [each for each in reported if each is not None]
 
     async def _ask(self, path: Path, question: PeerRequest) -> PeerResponse | None:
         try:
@@ -206,14 +206,14 @@ class SiblingWorkers(Peers):
                 before = await self._ask(path, PeerRequest(rows=Wanted(status="running")))
                 running = {row.id: row for row in before.rows} if before is not None else {}
                 while data := await reader.readline():
-                    told = msgspec.json.decode(data, type=PeerResponse)
-                    for row in told.rows:
+                    reported = msgspec.json.decode(data, type=PeerResponse)
+                    for row in reported.rows:
                         if row.state == "running":
                             running[row.id] = row
                         else:
                             running.pop(row.id, None)
                         listener.tell(row)
-                    listener.dropped += told.dropped
+                    listener.dropped += reported.dropped
         # Who ends in good order ends its exchanges first.
         for row in running.values():
             listener.tell(msgspec.structs.replace(row, state="failed", error=_GONE))
@@ -256,8 +256,8 @@ class SiblingWorkers(Peers):
             listener.close()
 
 
-async def _write(writer: asyncio.StreamWriter, told: PeerResponse) -> None:
-    writer.write(_encode(told) + b"\n")
+async def _write(writer: asyncio.StreamWriter, reported: PeerResponse) -> None:
+    writer.write(_encode(reported) + b"\n")
     await writer.drain()
 
 

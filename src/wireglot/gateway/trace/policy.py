@@ -61,7 +61,7 @@ class RecordingPolicy:
         return self._until if self._ends > time.monotonic() else 0.0
 
     def announcement(self) -> str:
-        """For whoever starts the gateway: what is said through it is kept for a while. "": it is not."""
+        """For anyone who starts the gateway: what is said through it is kept for a while. "": it is not."""
         minutes = round((self._until - time.time()) / 60)
         if minutes > 0:
             return f"all bodies are recorded for {minutes} minutes (--trace), without secrets, and sealed"

@@ -84,7 +84,7 @@ class RecordedSide:
             self.pieces.append((time.monotonic(), data))
 
     def withhold(self) -> None:
-        """How long it was is all that is told of it."""
+        """How long it was is all that is reported about it."""
         self.pieces = []
         self.truncated = True
 
@@ -177,7 +177,7 @@ class Recording:
         answers = [attempt.answer for attempt in self.attempts if attempt.answer is not None]
         return [self.request, self.answer, *(attempt.request for attempt in self.attempts), *answers]
 
-    # What it is told, as `Tap` says.
+    # What it is given, as `Tap` says.
 
     def passed(self, stretch: str) -> None:
         self.stretches.append((stretch, time.monotonic()))
@@ -213,7 +213,7 @@ class Recording:
     def over(self) -> None:
         if self._keeper is not None and self.record.begun:
             self._keeper.over(self)
-        else:  # it was refused, which its asker is told
+        else:  # it was refused, which is reported to its asker
             self.let_go()
 
     def keep(self) -> None:
@@ -241,11 +241,11 @@ class RecordedAnswer:
         side = self._side
         side.streamed = True
 
-        def told(data: bytes) -> None:
+        def reported(data: bytes) -> None:
             side.data(data)
             feed(data)
 
-        await self._behind.pump(told)
+        await self._behind.pump(reported)
 
     def pause(self) -> None:
         self._behind.pause()
@@ -286,7 +286,7 @@ _THREAD_NAME: Final = "traces"
 
 
 class Writer:
-    """`write` is called in its thread, `written` in the thread's too: it is told each recording that is
+    """`write` is called in its thread, `written` in the thread's too: it is given each recording that is
     through, however that went."""
 
     def __init__(

@@ -1,5 +1,5 @@
 """The last exchanges of this process, without bodies: those that run as their records, those that are over as
-what a row says of them. Rows are made of it when somebody looks. Whoever listens hears of each as it comes
+what a row says of them. Rows are made of it when somebody looks. Anyone who listens hears of each as it comes
 and ends; who is too slow misses some, counted.
 """
 
@@ -22,7 +22,7 @@ from wireglot.ir.errors import legible
 from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.ir.usage import KINDS
 from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, traced
-from wireglot.wire.json import mend_text
+from wireglot.wire.json import repair_text
 
 MAX_ROWS: Final = 10_000
 _MAX_UNHEARD: Final = 500
@@ -111,7 +111,7 @@ class ExchangeRows:
         """Each one that is over goes there."""
         self._over_to = take
 
-    # Told by the observer.
+    # Reported by the observer.
 
     def begin(self, record: Record) -> None:
         if record.operation in _UNLISTED_OPERATIONS or record.path.startswith(_UNLISTED_PATHS):
@@ -214,7 +214,7 @@ def _what_matters(record: Record) -> tuple[object, ...]:
 
 def facts_of(record: Record) -> Facts:
     """All that a row says of a request, as far as it has come, in the order in which `row_of` reads it. Texts
-    are cut, and else as the client or the provider wrote them: see `told`."""
+    are cut, and else as the client or the provider wrote them: see `reported`."""
     started = record.started
     return (
         round(time.time() - (time.monotonic() - started), 3),
@@ -297,7 +297,7 @@ def row_of(facts: Facts, worker: str) -> Row:
         "booked": booked,
     }
     row = Row(**fields)
-    return row if "".join((path, agent, session, asked, model, stop, error)).isascii() else mended(row)
+    return row if "".join((path, agent, session, asked, model, stop, error)).isascii() else repaired(row)
 
 
 def _state(outcome: str, status: int) -> State:
@@ -324,10 +324,10 @@ def _counted(losses: Sequence[Loss]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return grades, tuple(features)[:_MAX_FEATURES]
 
 
-def mended(row: Row) -> Row:
+def repaired(row: Row) -> Row:
     """Its texts without halves of characters, which cannot be written down."""
     texts = {name: value for name in _FREE_TEXTS if (value := getattr(row, name))}
-    return msgspec.structs.replace(row, **{name: mend_text(value) for name, value in texts.items()})
+    return msgspec.structs.replace(row, **{name: repair_text(value) for name, value in texts.items()})
 
 
 def redacted(row: Row, redactor: Redactor) -> Row:
@@ -348,7 +348,7 @@ def redacted_losses(losses: Sequence[Loss], redactor: Redactor) -> list[TracedLo
 
 
 def _clean(text: str, redactor: Redactor) -> str:
-    return legible(redactor.text(mend_text(text)))
+    return legible(redactor.text(repair_text(text)))
 
 
 _CLIENTS: Final[tuple[tuple[str, str], ...]] = (

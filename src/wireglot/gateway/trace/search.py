@@ -38,13 +38,13 @@ class Limiter:
         await self._gate.enter()
         task = asyncio.ensure_future(self._run(work))
         task.add_done_callback(self._done)
-        # Whoever leaves meanwhile does not end the work: the next one waits for it all the same.
+        # Anyone who leaves meanwhile does not end the work: the next one waits for it all the same.
         return await asyncio.shield(task)
 
     def _done(self, task: asyncio.Future[Any]) -> None:
         self._gate.leave()
         if not task.cancelled():
-            task.exception()  # told to whoever still waits, and to nobody else
+            task.exception()  # reported to anyone who still waits, and to nobody else
 
 
 _MAX_ROWS: Final = 2000

@@ -2,7 +2,7 @@
 
 A file's name tells when it was, whose (as a hash) and which: `1767225600000-9f86d081884c7d65-req_....trace`.
 In it lie a mark, the length of the sealed row, the sealed row and the sealed trace. It is written beside its
-place and then renamed, so that whoever finds it finds it whole. All workers of a machine, and the gateways
+place and then renamed, so that anyone who finds it finds it whole. All workers of a machine, and the gateways
 after them, read the same folder.
 """
 
@@ -38,7 +38,7 @@ _ROW_KIND: Final = "trace-row"
 _TRACE_KIND: Final = "trace"
 _MAX_ROW_BYTES: Final = 64 * 1024
 _MAX_ROWS_KNOWN: Final = 5_000
-_MAX_TOLD: Final = 100
+_MAX_REPORTED: Final = 100
 _UNREADABLE: Final = (OSError, Unreadable, ValueError, zlib.error, msgspec.MsgspecError)
 _DRAFT_SECONDS: Final = 3600.0
 """After which a file that was never finished is nobody's."""
@@ -74,7 +74,7 @@ class TraceShelf:
         self._note = note
         self._rows: OrderedDict[str, Row] = OrderedDict()
         self._lock = Lock()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def put(self, trace: Trace) -> int:
         """How many bytes it takes. Raises OSError."""
@@ -105,7 +105,7 @@ class TraceShelf:
         return sorted(self._files(), key=lambda kept: (kept.at, kept.id), reverse=True)
 
     def row(self, kept: Kept) -> Row | None:
-        """None where it cannot be read: that is told once."""
+        """None where it cannot be read: that is reported once."""
         with self._lock:
             known = self._rows.get(kept.name)
         if known is not None:
@@ -221,10 +221,14 @@ class TraceShelf:
                 self._rows.popitem(last=False)
 
     def _tell(self, kept: Kept, fault: Exception) -> None:
-        """A file that is damaged, or another's, is told once and otherwise not there."""
-        if isinstance(fault, FileNotFoundError) or kept.name in self._told or len(self._told) >= _MAX_TOLD:
+        """A file that is damaged, or another's, is reported once and otherwise not there."""
+        if (
+            isinstance(fault, FileNotFoundError)
+            or kept.name in self._reported
+            or len(self._reported) >= _MAX_REPORTED
+        ):
             return
-        self._told.add(kept.name)
+        self._reported.add(kept.name)
         reason = str(fault) if isinstance(fault, OSError) else "sealed with another secret, or damaged"
         self._note("warn", "unreadable", kind=_TRACE_KIND, file=kept.name, detail=reason)
 

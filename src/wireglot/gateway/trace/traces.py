@@ -1,4 +1,4 @@
-"""All that is known of exchanges, for whoever looks: rows of every one, bodies of those that are recorded.
+"""All that is known of exchanges, for anyone who looks: rows of every one, bodies of those that are recorded.
 
 One for each process; with several workers each asks the others for their rows, and reads the same files. In a
 fleet all machines tell their rows to its store, and hand over what they record.
@@ -147,7 +147,7 @@ class Traces:
             recording.record.recorded = True
 
     def keep(self, recording: Recording) -> None:
-        """Its row is told: have it written."""
+        """Its row is reported: have it written."""
         if recording.record.recorded:
             self._writer.take(recording)
 
@@ -205,7 +205,7 @@ class Traces:
         return wanted.page(rows)
 
     async def find(self, id: str) -> Row | None:
-        """As it is now, whoever has it."""
+        """As it is now, no matter who has it."""
         row = self.rows.find(id) or await self.siblings.find(id)
         row = row or await asyncio.to_thread(self._kept_row, id) or await self.fleet.find(id)
         return self.redacted(row) if row is not None else None
@@ -255,7 +255,7 @@ class Traces:
 
     async def forget(self, key: str) -> int:
         """Everything of one caller goes, on all machines. How many recordings there were here. Raises
-        StoreDown where the other machines cannot be told."""
+        StoreDown where the other machines cannot be informed."""
         now = time.time()
         self.rows.forget(key)
         await self.siblings.forget(key, now)

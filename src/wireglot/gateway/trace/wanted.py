@@ -40,7 +40,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`at` and id of the last row that was seen."""
     limit: int = 0
     only_key: str | None = None
-    """What whoever looks may see: the rows of this key alone."""
+    """What anyone who looks may see: the rows of this key alone."""
     only_since: float = 0.0
 
     def matches(self, row: Row) -> bool:

@@ -91,7 +91,7 @@ _HISTORY: Final = ProbeQuestion(
 
 def counted(reply: ProbeReply) -> ProbeUsage:
     if reply.usage is None:
-        raise Broken("no usage was told")
+        raise Broken("no usage was reported")
     return reply.usage
 
 

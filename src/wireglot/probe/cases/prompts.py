@@ -35,7 +35,7 @@ WEATHER_FORCED: Final = ask(ONE_CITY, tools=(WEATHER,), choice="required")
 
 
 def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
-    """An answer with at least one call. An endpoint that refuses to be told so is asked without."""
+    """An answer with at least one call. An endpoint that refuses the tool choice is asked without."""
     try:
         reply = talk.stream(question) if question.stream else talk.ask(question)
     except Refused:
@@ -47,7 +47,7 @@ def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
 
 
 def with_results(question: ProbeQuestion, reply: ProbeReply, *results: ProbeResult) -> ProbeQuestion:
-    """The question again, the model's turn as it came, and what its tools said. Nobody is told to call once
+    """The question again, the model's turn as it came, and what its tools said. Nobody is asked to call once
     more: the model would never come to speak."""
     turns = (*question.turns, Said(tuple(reply.items)), Results(results))
     return replace(question, turns=turns, choice="", named="", stream=False)
@@ -67,7 +67,7 @@ def check_made_several(reply: ProbeReply) -> None:
         raise Inconclusive(f"the model made {len(reply.calls)} calls")
 
 
-def check_told_apart(reply: ProbeReply) -> None:
+def check_distinct(reply: ProbeReply) -> None:
     """Neither by their ids nor by their arguments can one be taken for another."""
     names = [found.id for found in reply.calls if found.id]
     if len(set(names)) < len(names):

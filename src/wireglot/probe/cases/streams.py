@@ -18,8 +18,8 @@ from wireglot.probe.cases.prompts import (
     WEATHER_FORCED,
     WORDS,
     called,
+    check_distinct,
     check_made_several,
-    check_told_apart,
 )
 from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive, Rule
@@ -106,7 +106,7 @@ def parallel(talk: Talk) -> None:
     reply = talk.stream(ask(TWO_CITIES, tools=(WEATHER,)))
     check_made_several(reply)
     reply.require()
-    check_told_apart(reply)
+    check_distinct(reply)
 
 
 @STREAMS.case("usage")
@@ -114,7 +114,7 @@ def usage(talk: Talk) -> None:
     reply = talk.stream(ask(HELLO))
     reply.require("usage")
     if reply.usage is None:
-        raise Broken("no usage was told")
+        raise Broken("no usage was reported")
 
 
 @STREAMS.case("usage-unasked")

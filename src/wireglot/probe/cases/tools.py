@@ -17,8 +17,8 @@ from wireglot.probe.cases.prompts import (
     WEATHER_FORCED,
     after,
     called,
+    check_distinct,
     check_made_several,
-    check_told_apart,
     must_speak,
     with_results,
 )
@@ -131,7 +131,7 @@ def no_arguments_stream(talk: Talk) -> None:
 def parallel(talk: Talk) -> None:
     reply = talk.ask(ask(TWO_CITIES, tools=(WEATHER,)))
     check_made_several(reply)
-    check_told_apart(reply)
+    check_distinct(reply)
 
 
 @TOOLS.case("parallel-off")
@@ -186,7 +186,7 @@ _SECOND: Final = "24.8 degrees and sunshine"
 _ARGUMENTS: Final = '{"city":"Paris"}'
 
 
-def _told(reply: ProbeReply, *signs: str) -> None:
+def _reported(reply: ProbeReply, *signs: str) -> None:
     """Numbers are repeated by any model that has seen them."""
     must_speak(reply)
     missing = [sign for sign in signs if sign.split()[0] not in reply.text]
@@ -205,14 +205,14 @@ def _after_call(talk: Talk, text: str, *, stream: bool = False, **form: bool) ->
 
 @RESULTS.case("result")
 def result(talk: Talk) -> None:
-    _told(talk.ask(_after_call(talk, _SIGN)), _SIGN)
+    _reported(talk.ask(_after_call(talk, _SIGN)), _SIGN)
 
 
 @RESULTS.case("result-of-stream")
 def result_of_stream(talk: Talk) -> None:
     answer = talk.stream(_after_call(talk, _SIGN, stream=True))
     answer.require()
-    _told(answer, _SIGN)
+    _reported(answer, _SIGN)
 
 
 @RESULTS.case("several")
@@ -223,7 +223,7 @@ def several(talk: Talk) -> None:
     results = [ProbeResult(call, text) for call, text in zip(reply.calls, (_SIGN, _SECOND), strict=False)]
     if talk.wire.name != "gemini":  # it pairs by place where there are no ids
         results.reverse()
-    _told(talk.ask(with_results(question, reply, *results)), _SIGN, _SECOND)
+    _reported(talk.ask(with_results(question, reply, *results)), _SIGN, _SECOND)
 
 
 @RESULTS.case("error")
@@ -238,7 +238,7 @@ def empty(talk: Talk) -> None:
 
 @RESULTS.case("parts")
 def parts(talk: Talk) -> None:
-    _told(talk.optional(_after_call(talk, _SIGN, parts=True), "text_parts", "tool"), _SIGN)
+    _reported(talk.optional(_after_call(talk, _SIGN, parts=True), "text_parts", "tool"), _SIGN)
 
 
 @RESULTS.case("picture")
@@ -253,14 +253,14 @@ def foreign_ids(talk: Talk) -> None:
         ProbeCall("toolu_01AbC-x_9", WEATHER.name, '{"city":"Rome"}'),
     )
     results = Results((ProbeResult(calls[0], _SIGN), ProbeResult(calls[1], _SECOND)))
-    _told(talk.ask(after(TWO_CITIES, Called(calls=calls), results)), _SIGN)
+    _reported(talk.ask(after(TWO_CITIES, Called(calls=calls), results)), _SIGN)
 
 
 @RESULTS.case("text-and-call")
 def text_and_call(talk: Talk) -> None:
     call = ProbeCall("call_1", WEATHER.name, _ARGUMENTS)
     made_up = Called("Let me look.", (call,))
-    _told(talk.ask(after(ONE_CITY, made_up, Results((ProbeResult(call, _SIGN),)))), _SIGN)
+    _reported(talk.ask(after(ONE_CITY, made_up, Results((ProbeResult(call, _SIGN),)))), _SIGN)
 
 
 @RESULTS.case("two-rounds")

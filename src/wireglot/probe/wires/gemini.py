@@ -284,6 +284,6 @@ class _Reader(ProbeReader):
 
     def end(self) -> None:
         self.unless(self.chunks > 0, "opening", "the stream has no chunk")
-        self.unless(self.ends == 1, "ending", f"finishReason was told {self.ends} times, expected once")
+        self.unless(self.ends == 1, "ending", f"finishReason was reported {self.ends} times, expected once")
         self.unless(self.reply.usage is not None, "usage", "no chunk tells the usage")
         self.reply.items = [{"role": "model", "parts": self.parts}]

@@ -244,8 +244,8 @@ class _Reader(ProbeReader):
         elif self.roles == 0 and delta.object():
             self.add("opening", f"{choice.path}: the first delta does not say the role")
             self.roles += 1
-        told = delta.has("content") or delta.has("tool_calls")
-        if told and self.finished and (delta.value.get("content") or delta.has("tool_calls")):
+        reported = delta.has("content") or delta.has("tool_calls")
+        if reported and self.finished and (delta.value.get("content") or delta.has("tool_calls")):
             self.add("ending", f"{choice.path}: content behind the finish_reason")
         if delta.has("content"):
             text = delta.text("content")
@@ -287,7 +287,8 @@ class _Reader(ProbeReader):
             for at, name in ((call, "id"), (function, "name")):
                 if at.has(name) and at.value[name]:
                     self.add(
-                        "calls", f"{at.path}.{name}: told again in a later piece: the SDK joins such texts"
+                        "calls",
+                        f"{at.path}.{name}: reported again in a later piece: the SDK joins such texts",
                     )
         if function.has("arguments"):
             self.calls[index]["arguments"] += function.text("arguments")
@@ -295,10 +296,10 @@ class _Reader(ProbeReader):
     def end(self) -> None:
         self.unless(self.done == 1, "ending", f"`data: [DONE]` came {self.done} times, expected once")
         self.unless(
-            self.finished == 1, "ending", f"finish_reason was told {self.finished} times, expected once"
+            self.finished == 1, "ending", f"finish_reason was reported {self.finished} times, expected once"
         )
         if self.asked_usage:
-            self.unless(self.usages > 0, "usage", "usage was asked for (include_usage) and never told")
+            self.unless(self.usages > 0, "usage", "usage was asked for (include_usage) and never reported")
         for number, call in enumerate(self.calls):
             try:
                 check_object(call["arguments"], f"call {number}")

@@ -220,8 +220,8 @@ class _Reader(ProbeReader):
         whole = at.text(field)
         if whole != item.texts.get(key, ""):
             rule: Rule = "calls" if field == "arguments" else "order"
-            told = item.texts.get(key, "")
-            self.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas make {told[:60]!r}")
+            reported = item.texts.get(key, "")
+            self.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas make {reported[:60]!r}")
 
     def _done(self, at: At) -> None:
         index = at.number("output_index")
@@ -234,9 +234,9 @@ class _Reader(ProbeReader):
         if item.text("id", filled=True) != found.id or (found.call and item.value["call_id"] != found.call):
             self.add("identity", f"{at.path}: the item changed its id between added and done")
         if found.kind == "function_call":
-            told = found.texts.get(("response.function_call_arguments", 0), "")
-            if told != item.text("arguments"):
-                self.add("calls", f"{at.path}: the deltas make {told[:60]!r}, the item has others")
+            reported = found.texts.get(("response.function_call_arguments", 0), "")
+            if reported != item.text("arguments"):
+                self.add("calls", f"{at.path}: the deltas make {reported[:60]!r}, the item has others")
 
     def end(self) -> None:
         self.unless("response.created" in self.seen, "opening", "there is no response.created")

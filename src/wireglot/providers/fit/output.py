@@ -10,14 +10,14 @@ from wireglot.ir.request import UNNAMED_FORMAT, Request
 from wireglot.providers.fit.fitting import Fitting
 from wireglot.wire.json import encode_text
 
-_NOTES_TOLD = 5
+_NOTES_REPORTED = 5
 
 
-def told_notes(notes: tuple[SchemaNote, ...]) -> str:
+def reported_notes(notes: tuple[SchemaNote, ...]) -> str:
     """What a schema lost, in one line."""
-    told = "; ".join(f"{note.path} {note.keyword}: {note.detail}" for note in notes[:_NOTES_TOLD])
-    more = len(notes) - _NOTES_TOLD
-    return f"{told}; and {more} more" if more > 0 else told
+    text = "; ".join(f"{note.path} {note.keyword}: {note.detail}" for note in notes[:_NOTES_REPORTED])
+    more = len(notes) - _NOTES_REPORTED
+    return f"{text}; and {more} more" if more > 0 else text
 
 
 def fit_output_schema(request: Request, fitting: Fitting) -> Request:
@@ -46,7 +46,7 @@ def fit_output_schema(request: Request, fitting: Fitting) -> Request:
         fitting.lose("$.output.schema", "output_format.schema", "emulated", detail)
         fitting.aliases = msgspec.structs.replace(fitting.aliases, unwraps=True)
     if projected.notes:
-        detail = told_notes(projected.notes)
+        detail = reported_notes(projected.notes)
         fitting.lose("$.output.schema", "output_format.schema", "approximated", detail)
     if projected.schema == output.schema:
         return request
@@ -55,8 +55,8 @@ def fit_output_schema(request: Request, fitting: Fitting) -> Request:
 
 
 def ask_for_output(request: Request, fitting: Fitting) -> Request:
-    """Where the endpoint cannot enforce a format, the model is told: derived from the request alone, so that
-    the prompt prefix stays the same from turn to turn."""
+    """Where the endpoint cannot enforce a format, the model is informed: derived from the request alone, so
+    that the prompt prefix stays the same from turn to turn."""
     output, formats = request.output, fitting.limits.output_formats
     if output is None or output.kind == "text" or output.kind in formats:
         return request
@@ -68,16 +68,16 @@ def ask_for_output(request: Request, fitting: Fitting) -> Request:
         fitted = None
     if output.kind == "schema":
         schema = encode_text(output.schema)
-        told = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
+        text = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
         if output.description:
-            told += f"\n\n{output.description}"
+            text += f"\n\n{output.description}"
     else:
-        told = "Answer with one JSON object, and nothing else."
+        text = "Answer with one JSON object, and nothing else."
     fitting.lose("$.output", "output_format", "approximated", "asked for in the prompt, not enforced")
     if output.name and output.name != UNNAMED_FORMAT:
         fitting.lose("$.output.name", "output_format", "approximated", "a format in words has no name")
     head = 0
     while head < len(request.messages) and request.messages[head].role == "system":
         head += 1
-    messages = (*request.messages[:head], Message("system", (Text(told),)), *request.messages[head:])
+    messages = (*request.messages[:head], Message("system", (Text(text),)), *request.messages[head:])
     return msgspec.structs.replace(request, output=fitted, messages=messages)

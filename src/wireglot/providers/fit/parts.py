@@ -149,7 +149,7 @@ class _PartFitter:
         if part.kind not in self.limits.media:
             text = document_text(part)
             if text is not None:
-                return self._told(part, text)
+                return self._reported(part, text)
             return self._left_out(part, "replaced by a note")
         if (
             part.kind == "audio"
@@ -173,7 +173,7 @@ class _PartFitter:
         self.fitting.lose(self.trail.of(part), part.kind, "dropped", detail)
         return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
 
-    def _told(self, part: Media, text: str, path: str = "") -> Text:
+    def _reported(self, part: Media, text: str, path: str = "") -> Text:
         self.fitting.lose(path or self.trail.of(part), "document", "approximated", "sent as text")
         return Text(text, cache=part.cache)
 
@@ -244,7 +244,7 @@ class _PartFitter:
 
     def _result(self, part: ToolResult) -> Part | None:
         if "document" not in self.limits.media or self.limits.tool_result_media != "inside":
-            part = self._with_documents_told(part)
+            part = self._with_documents_reported(part)
         if self.limits.tool_result_media == "inside":
             return part
         media = [item for item in part.content if type(item) is Media]
@@ -260,14 +260,14 @@ class _PartFitter:
         self.beside.extend(media)
         return msgspec.structs.replace(part, content=tuple(kept))
 
-    def _with_documents_told(self, part: ToolResult) -> ToolResult:
+    def _with_documents_reported(self, part: ToolResult) -> ToolResult:
         """A document of text is text wherever it cannot stay one."""
         content: list[ResultPart] = []
         changed = False
         for number, item in enumerate(part.content):
             text = document_text(item) if type(item) is Media and item.kind == "document" else None
             if text is not None and type(item) is Media:
-                content.append(self._told(item, text, f"{self.trail.of(part)}.content[{number}]"))
+                content.append(self._reported(item, text, f"{self.trail.of(part)}.content[{number}]"))
                 changed = True
             else:
                 content.append(item)

@@ -1,6 +1,6 @@
 """Texts and thoughts that a stream has cut: Gemini's clients send an answer back as it came, one content for
-each chunk, a signature in an empty part behind what it signs. Whoever is not Gemini is told the whole ones.
-"""
+each chunk, a signature in an empty part behind what it signs. Anyone who is not Gemini is given the whole
+ones."""
 
 from __future__ import annotations
 

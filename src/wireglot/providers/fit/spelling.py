@@ -30,7 +30,7 @@ def spell_fields(request: Request, fitting: Fitting) -> Request:
         form["seed"] = limits.seed_field
     if limits.user_field and request.user:
         form["user"] = limits.user_field
-    if fields.get("tools") == []:  # no tools, which OpenAI, Kimi and most others refuse to be told so
+    if fields.get("tools") == []:  # no tools, which OpenAI, Kimi and most others refuse
         fields = {name: value for name, value in fields.items() if name != "tools"}
     if extra is None:
         if not form:

@@ -67,7 +67,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
     wish = msgspec.structs.replace(thinking, mode="off", budget=None) if thinking.budget == 0 else thinking
     fitted = _FITTERS[limits.thinking](wish, limits, losses)
     if fitted is not thinking:
-        _declare_untold(thinking, fitted, {loss.path for loss in losses[before:]}, losses)
+        _declare_unreported(thinking, fitted, {loss.path for loss in losses[before:]}, losses)
     wants = fitted.effort is not None or fitted.display == "summary"
     if limits.thinking == "adaptive" and foreign and thinking.mode is None and wants:
         # Elsewhere models think of themselves: an effort, or the wish to see it, is all that is said.
@@ -100,20 +100,20 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
     return msgspec.structs.replace(request, thinking=fitted)
 
 
-def _declare_untold(asked: Thinking, fitted: Thinking, told: set[str], losses: list[Loss]) -> None:
-    """An effort and a budget may stand together, or beside `off`: one decides, and the other is told."""
+def _declare_unreported(asked: Thinking, fitted: Thinking, reported: set[str], losses: list[Loss]) -> None:
+    """An effort and a budget may stand together, or beside `off`: one decides, and the other is reported."""
     off = "off" in (asked.mode, fitted.mode) or "none" in (asked.effort, fitted.effort)
     path = "$.thinking.effort"
-    if asked.effort is not None and fitted.effort != asked.effort and path not in told:
-        if asked.effort == "none" and (fitted.effort is None or "$.thinking.mode" in told):
-            pass  # it says `off` by another name, which was followed or told
+    if asked.effort is not None and fitted.effort != asked.effort and path not in reported:
+        if asked.effort == "none" and (fitted.effort is None or "$.thinking.mode" in reported):
+            pass  # it says `off` by another name, which was followed or reported
         elif fitted.effort is not None and asked.mode != "off":
             _said(losses, asked.effort, fitted.effort)
         else:
             detail = "thinking is off" if off else "the budget decides"
             _lose(losses, "effort", "dropped", detail)
     path = "$.thinking.budget"
-    if asked.budget is not None and fitted.budget != asked.budget and path not in told:
+    if asked.budget is not None and fitted.budget != asked.budget and path not in reported:
         detail = "thinking is off" if off else "the effort decides"
         _lose(losses, "budget", "dropped", detail)
 
@@ -197,7 +197,7 @@ def _by_switch(thinking: Thinking, spelling: Extra, losses: list[Loss]) -> Think
 
 
 def _by_effort(thinking: Thinking, losses: list[Loss]) -> Thinking:
-    """Without the objects in which other Chat servers are told (`thinking`, `reasoning`)."""
+    """Without the objects in which other Chat servers are reported (`thinking`, `reasoning`)."""
     if _control(thinking) is None:
         return thinking
     losses_of_extra(thinking.extra, "", "$.thinking", losses)

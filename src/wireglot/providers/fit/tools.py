@@ -24,7 +24,7 @@ from wireglot.ir.request import (
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
 from wireglot.providers.fit.fitting import NO_ALIASES, FitTarget, Fitting
-from wireglot.providers.fit.output import told_notes
+from wireglot.providers.fit.output import reported_notes
 from wireglot.providers.fit.survey import ODD_CALLS
 from wireglot.providers.fit.thinking import thinks
 from wireglot.providers.limits import Limits
@@ -346,7 +346,7 @@ class _Disguise:
         )
         for feature, some in grouped:
             if some:
-                self.losses.append(Loss(path, feature, "approximated", told_notes(some)))
+                self.losses.append(Loss(path, feature, "approximated", reported_notes(some)))
 
     def history(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Earlier calls and results under the names and shapes the tools now have."""
@@ -409,7 +409,7 @@ def _unspelled(part: _P) -> _P:
 
 
 _SWITCHED: Final = ("toggle", "budget")
-"""How models think that can be told not to."""
+"""How models think that can be asked not to."""
 
 
 def fit_tool_choice(request: Request, fitting: Fitting) -> Request:

@@ -1,5 +1,5 @@
-"""What can be told in words to who does not take it as it is: documents of text, blocks that only one dialect
-knows and that say something (search results)."""
+"""What can be reported in words to who does not take it as it is: documents of text, blocks that only one
+dialect knows and that say something (search results)."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def tell_in_words(request: Request, fitting: Fitting) -> Request:
     """Parts of other dialects that say something, as text. Those that do not are for renderers to declare."""
     dialect, losses, trail = fitting.dialect, fitting.losses, fitting.trail
 
-    def told(part: Part) -> Part:
+    def reported(part: Part) -> Part:
         if type(part) is Foreign and part.text and part.dialect != dialect:
-            return _told(part, trail.of(part), losses)
+            return _reported(part, trail.of(part), losses)
         return _result(part, dialect, trail.of(part), losses) if type(part) is ToolResult else part
 
-    messages = trail.changed_parts(request.messages, told)
+    messages = trail.changed_parts(request.messages, reported)
     return request if messages is request.messages else msgspec.structs.replace(request, messages=messages)
 
 
@@ -73,13 +73,13 @@ def _result(result: ToolResult, dialect: str, path: str, losses: list[Loss]) -> 
     content: list[ResultPart] = []
     for number, item in enumerate(result.content):
         if type(item) is Foreign and item.text and item.dialect != dialect:
-            content.append(_told(item, f"{path}.content[{number}]", losses))
+            content.append(_reported(item, f"{path}.content[{number}]", losses))
         else:
             content.append(item)
     return msgspec.structs.replace(result, content=tuple(content))
 
 
-def _told(part: Foreign, path: str, losses: list[Loss]) -> Text:
+def _reported(part: Foreign, path: str, losses: list[Loss]) -> Text:
     losses.append(Loss(path, "foreign_part", "approximated", f"{part.type} of {part.dialect} sent as text"))
     for name, feature in _OPAQUE.items():
         if part.value.get(name):

@@ -56,7 +56,7 @@ _NUMBERS: Final = {  # <asm/unistd.h>
 }
 _FDSYNC: Final = 3
 _TELLS: Final = 1
-"""IOCB_FLAG_RESFD: the descriptor is told."""
+"""IOCB_FLAG_RESFD: the descriptor is notified."""
 _REQUEST: Final = struct.Struct("<QIiHhIQQqQII")
 """struct iocb of <linux/aio_abi.h>: data, key, flags, operation, priority, file, buffer, bytes, offset,
 reserved, how it tells, whom."""

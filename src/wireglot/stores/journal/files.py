@@ -95,7 +95,7 @@ class Segment:
         self.touch()
 
     def forget(self) -> None:
-        """Its rows are in the store: whoever finds the file need not read it."""
+        """Its rows are in the store: anyone who finds the file need not read it."""
         with contextlib.suppress(OSError):  # then they are applied once more, which changes nothing
             self.disk.write(self.fd, bytes(BEGIN), 0)
 
@@ -144,7 +144,8 @@ def read_segment(path: Path) -> list[UsageRow]:
 
 
 LOCK: Final = "lock"
-"""In each process's directory, held by its owner; in the directory above, by whoever makes or takes one."""
+"""In each process's directory, held by its owner; in the directory above, by the one that makes or takes
+one."""
 
 
 @contextlib.contextmanager

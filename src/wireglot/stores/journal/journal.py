@@ -83,7 +83,9 @@ class Journal:
         """The last rows, framed for the current file: written with the next, or at the loop's next turn."""
         self._doubtful = range(0)
         """Rows that were damaged before they were on the disk."""
-        self.syncer = Syncer(self._shelf, sync=sync, mend=self._mend, is_well=self._put_soon, timing=timing)
+        self.syncer = Syncer(
+            self._shelf, sync=sync, repair=self._repair, is_well=self._put_soon, timing=timing
+        )
         self.syncer.patient = patient
 
     async def start(self) -> None:
@@ -219,7 +221,7 @@ class Journal:
             except OSError as problem:
                 self._failed(problem)
             else:
-                self.syncer.ask_later()  # whoever waited may have gone
+                self.syncer.ask_later()  # those that waited may have gone
 
     def _roll(self) -> Segment:
         try:
@@ -302,7 +304,7 @@ class Journal:
         segment.forget()
         self._shelf.spares.append(segment)
 
-    def _mend(self) -> bool:
+    def _repair(self) -> bool:
         """After a sync that failed nobody knows what is on the disk, and another would not try again: the
         system takes what it could not write for written. Whether it is written once more."""
         try:

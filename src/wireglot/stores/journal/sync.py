@@ -1,5 +1,5 @@
 """Who syncs a journal, for everybody who waits: the kernel where it does that by itself, else a thread. The
-thread also makes files ahead of need, and mends what a sync that failed may have lost."""
+thread also makes files ahead of need, and repairs what a sync that failed may have lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CROWD: Final = 3
 """So many wait: from here on a sync that many share saves more than the moment of gathering costs each."""
 
 _Mark = tuple[Segment, int, int]
-"""A file, its number and its end when it was synced: by now it may be used anew."""
+"""A file, its number and its end when it was synced: by now it may be used again."""
 
 
 class _Flight(NamedTuple):
@@ -56,12 +56,12 @@ class Syncer:
         shelf: Shelf,
         *,
         sync: bool,
-        mend: Callable[[], bool],
+        repair: Callable[[], bool],
         is_well: Callable[[], None],
         timing: Timing = TIMING,
     ) -> None:
-        """`mend` writes again what a sync that failed may have lost, `is_well` is told when a disk works
-        again; both are called on the loop."""
+        """`repair` writes again what a sync that failed may have lost, `is_well` is called when a disk
+        works again; both are called on the loop."""
         self.sync = sync
         self.trouble = ""
         """Why nothing can be written, "" where it can."""
@@ -87,7 +87,7 @@ class Syncer:
         self._last = 0.0
         self._landed: asyncio.Future[None] | None = None
         self._shelf = shelf
-        self._mend = mend
+        self._repair = repair
         self._is_well = is_well
         self._timing = timing
         self._later: asyncio.TimerHandle | None = None
@@ -155,7 +155,7 @@ class Syncer:
         """Until the row is on the disk, or cannot be."""
         if not self.sync or self.trouble or self.covered >= sequence:
             return _AT_ONCE
-        # One for each who waits: whoever goes away takes only its own along.
+        # One for each who waits: anyone who goes away takes only its own along.
         future = self._loop.create_future()
         self.waiting.append((sequence, future))
         if self.appended >= sequence and (self._flight is None or self._flight.target < sequence):
@@ -193,8 +193,8 @@ class Syncer:
         if self.waiting:
             self._watch()
 
-    def _mend_on_loop(self) -> None:
-        if self._mend():
+    def _repair_on_loop(self) -> None:
+        if self._repair():
             self._unsure = False
             self.ask()
 
@@ -295,7 +295,7 @@ class Syncer:
 
     def _sync_all(self) -> bool:
         if self._unsure:
-            self._tell_loop(self._mend_on_loop)
+            self._tell_loop(self._repair_on_loop)
             return False
         target, current = self.appended, self.current
         self._crowded = len(self.waiting) >= _CROWD

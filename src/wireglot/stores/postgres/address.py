@@ -172,7 +172,7 @@ class HostConnector:
                 **options,
             )
 
-        # Not known until it answers again: whoever waits may leave before the time is up.
+        # Not known until it answers again: anyone who waits may leave before the time is up.
         known, self._known = self._known, None
         if known is not None:
             with suppress(

@@ -29,7 +29,7 @@ INSERT_IF_NEW: Final = _INSERT + "ON CONFLICT DO NOTHING"
 _ID_MAX_LETTERS: Final = 1000
 """PostgreSQL's indexes hold no more than about 2,700 bytes for a row."""
 _IDLE_MILLISECONDS: Final = "15000"
-"""Between two statements of one that holds a lock: whoever is silent for longer has gone."""
+"""Between two statements of one that holds a lock: anyone who is silent for longer has gone."""
 
 
 class _AlreadyThere(Exception):

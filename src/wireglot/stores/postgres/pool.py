@@ -29,7 +29,7 @@ COMMAND_SECONDS: Final = 5.0
 LONG_SECONDS: Final = 60.0
 """For reports and the sweep, which nobody's request waits for."""
 _SILENCE_SECONDS: Final = 0.5
-"""Whoever waited so long on a connection did not just leave early."""
+"""Anyone who waited so long on a connection did not just leave early."""
 _PAUSES_SECONDS: Final = (0.02, 0.1, 0.3)
 """Before a second, third and fourth try."""
 TRIES: Final = 1 + len(_PAUSES_SECONDS)
@@ -55,7 +55,7 @@ _REASONS: Final = {
 }
 FAILURES: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 _CONFIGURATION_STATES: Final = ("28", "3D000", "42501", "0A000", "42704")
-"""What waiting does not mend."""
+"""What waiting does not repair."""
 _POOLER_STATE: Final = "08P01"
 """With it PgBouncer refuses settings that a session begins with."""
 
@@ -133,7 +133,7 @@ class PostgresPool:
                 return await work(connection, turn)
             return await self._in_transaction(connection, work, turn)
         except (TimeoutError, OSError, asyncio.CancelledError):
-            # A silent server would not answer the driver's polite cancellation either, and whoever waited
+            # A silent server would not answer the driver's polite cancellation either, and anyone who waited
             # for it has waited long enough.
             connection.terminate()
             if self._several_hosts and asyncio.get_running_loop().time() - began > _SILENCE_SECONDS:
@@ -231,8 +231,8 @@ def down(problem: BaseException, *, at_open: bool = False) -> StoreDown | StoreU
     if isinstance(problem, TimeoutError):
         return StoreDown("PostgreSQL does not answer in time")
     if fault := _tls_fault(problem):
-        told = f"PostgreSQL: {fault}"
-        return StoreUnusable(f"store.url: {told}") if at_open else StoreDown(told)
+        text = f"PostgreSQL: {fault}"
+        return StoreUnusable(f"store.url: {text}") if at_open else StoreDown(text)
     if isinstance(problem, asyncpg.TargetServerAttributeNotMatched):
         return StoreDown("PostgreSQL: none of the hosts takes writes")
     if isinstance(problem, OSError):
@@ -276,7 +276,7 @@ def _is_lost(problem: BaseException) -> bool:
 
 
 def _worth_another(problem: BaseException) -> bool:
-    """Not after silence: whoever waits has waited long enough."""
+    """Not after silence: anyone who waits has waited long enough."""
     if isinstance(problem, asyncpg.PostgresError):
         return _state(problem).startswith(_LOST_STATES + _AGAIN_STATES)
     return not isinstance(problem, TimeoutError | ssl.SSLError)

@@ -147,7 +147,8 @@ async def migrate(
 
 
 async def _add_columns(connection: Connection) -> None:
-    """With their defaults no table is rewritten, and whoever writes rows without them meanwhile goes on."""
+    """With their defaults no table is rewritten, and anyone who writes rows without them meanwhile goes
+    on."""
     found = await connection.fetch(
         "SELECT attrelid::regclass::text, attname FROM pg_attribute "
         "WHERE attrelid IN ('usage'::regclass, 'keys'::regclass) AND attnum > 0 AND NOT attisdropped"
@@ -204,12 +205,12 @@ async def look_at_database(url: str) -> DatabaseLook:
     pool = await PostgresPool.open(address)
 
     async def work(connection: Connection, _: int) -> DatabaseLook:
-        told = connection.get_server_version()
+        reported = connection.get_server_version()
         table = f"{address.quoted_schema}.wireglot_version"
         there = await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", table)
         version = await connection.fetchval(f"SELECT version FROM {table}") if there else 0
         return DatabaseLook(
-            server=f"PostgreSQL {told.major}.{told.minor}",
+            server=f"PostgreSQL {reported.major}.{reported.minor}",
             schema=address.schema,
             version=int(version or 0),
             known=VERSION,

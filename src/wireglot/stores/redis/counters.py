@@ -72,7 +72,7 @@ class RedisVault:
 
 
 class RedisCounters:
-    """Its timeouts are short: whoever asks can decide without it (FAULTS 100)."""
+    """Its timeouts are short: anyone who asks can decide without it (FAULTS 100)."""
 
     def __init__(self, pool: RedisPool, prefix: str, vault: RedisVault) -> None:
         self._pool = pool
@@ -211,9 +211,11 @@ async def _version(pool: RedisPool) -> tuple[int, ...]:
             raise StoreUnusable(f"store.shared: Redis: {fault}") from None
         raise
     try:
-        told = await pool.client.info("server")
+        reported = await pool.client.info("server")
     except RedisError:
         return ()  # some hosted servers keep it to themselves; the first command will tell
-    if told.get("redis_mode") == "cluster":
+    if reported.get("redis_mode") == "cluster":
         raise StoreUnusable("store.shared: a Redis Cluster is not supported; use one server with replicas")
-    return tuple(int(part) for part in str(told.get("redis_version", "")).split(".")[:2] if part.isdigit())
+    return tuple(
+        int(part) for part in str(reported.get("redis_version", "")).split(".")[:2] if part.isdigit()
+    )

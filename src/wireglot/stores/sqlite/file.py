@@ -138,7 +138,7 @@ def _create(path: Path, form: Format) -> None:
 
 def _make(path: Path, form: Format) -> None:
     """A new file gets its name when it is ours from its first page on. So one of 0 bytes was never made here:
-    it held something, and whoever took it for new would let everybody in whose keys it had."""
+    it held something, and the one that took it for new would let everybody in whose keys it had."""
     unready = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
         os.close(os.open(unready, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

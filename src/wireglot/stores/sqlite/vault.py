@@ -40,7 +40,7 @@ class KeptWords:
         self._path = os.path.realpath(store) + "-kept"
 
     def look(self, caller: str) -> Seen | None:
-        """None where it cannot be told. Reads a page that lies in memory: the loop may do it."""
+        """None where it is not known. Reads a page that lies in memory: the loop may do it."""
         try:
             store = os.stat(self._store)
             file = os.open(self._path, os.O_RDONLY | _BINARY)
@@ -82,7 +82,7 @@ class KeptWords:
             self.remove()
 
     def remove(self) -> None:
-        """Whoever relies on it asks the store, and makes another one."""
+        """Anyone who relies on it asks the store, and makes another one."""
         with contextlib.suppress(OSError):
             os.unlink(self._path)
 

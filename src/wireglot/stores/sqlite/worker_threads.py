@@ -31,7 +31,7 @@ BATCH_JOBS: Final = 256
 
 
 class WatchedConnection:
-    """The connection of a thread: made anew where it broke, or where its file was replaced."""
+    """The connection of a thread: made again where it broke, or where its file was replaced."""
 
     def __init__(
         self, path: Path, connect: Callable[[], apsw.Connection], first: apsw.Connection | None = None
@@ -148,10 +148,11 @@ class WorkerThread:
             try:
                 job.result = job.work(self._connection.get())
             except Exception as error:  # it belongs to the one who waits for this work, not to the thread
-                job.error = self._told(error)
+                job.error = self._reported(error)
 
-    def _told(self, error: Exception) -> Exception:
-        """As the caller is told: what is the file's fault is StoreDown, what is ours stays what it is."""
+    def _reported(self, error: Exception) -> Exception:
+        """As it is reported to the caller: what is the file's fault is StoreDown, what is ours stays what it
+        is."""
         damaged = is_damage(error)
         if damaged or isinstance(error, apsw.IOError | apsw.CantOpenError):
             self._connection.drop()
@@ -207,7 +208,7 @@ class WriterThread(WorkerThread):
                     self._serve([job])
             else:
                 for job in batch:
-                    job.error = self._told(error)
+                    job.error = self._reported(error)
         self._committed = time.monotonic()
 
     def _commit(self, batch: list[_Job[Any]]) -> None:
@@ -231,7 +232,7 @@ class WriterThread(WorkerThread):
 
     def _step(self, connection: apsw.Connection, job: _Job[Any]) -> None:
         if job.future.cancelled():
-            return  # whoever asked was told that it has not happened
+            return  # the caller was informed that it has not happened
         job.error = None
         connection.execute("SAVEPOINT step")
         try:
@@ -241,14 +242,14 @@ class WriterThread(WorkerThread):
             if not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO step")
-            job.error = self._told_in_step(error)
+            job.error = self._reported_in_step(error)
         connection.execute("RELEASE step")
 
-    def _told_in_step(self, error: Exception) -> Exception:
+    def _reported_in_step(self, error: Exception) -> Exception:
         if is_damage(error) or isinstance(error, apsw.IOError | apsw.CantOpenError):
             # The connection is not to be trusted with the others' commit.
             raise error
-        return self._told(error)
+        return self._reported(error)
 
 
 def _deliver(batch: list[_Job[Any]]) -> None:
@@ -298,7 +299,8 @@ class Database:
     async def open(
         cls, path: str, form: Format, *, clock: Clock = time.time, busy: float = BUSY_SECONDS
     ) -> Database:
-        """The file is made or brought up to date here, so that what is wrong with it is told at the start."""
+        """The file is made or brought up to date here, so that what is wrong with it is reported at the
+        start."""
         file = Path(path).expanduser().absolute()
         connection = await asyncio.to_thread(open_file, file, form, busy=busy)
         return cls(file, form, clock, busy, connection)

@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
             await self._pass(behaviour.gap or 0.0)
 
     def _head(self, served: Served, behaviour: Behaviour, length: int | None) -> None:
-        """`length` None: chunked. -1: not told."""
+        """`length` None: chunked. -1: not reported."""
         lines = [f"HTTP/1.1 {served.status} {_REASONS.get(served.status, 'Scripted')}"]
         lines += [f"{name}: {value}" for name, value in served.headers]
         if behaviour.fault == "huge-headers":

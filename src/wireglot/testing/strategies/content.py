@@ -29,7 +29,7 @@ from wireglot.testing.strategies import samples
 T = TypeVar("T")
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-# No surrogates: they are not text, and the JSON layer has mended them before a dialect looks.
+# No surrogates: they are not text, and the JSON layer has repaired them before a dialect looks.
 _ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 _TEXTS = st.one_of(st.sampled_from(samples.TEXTS), st.sampled_from(samples.TEXTS), _ANY_TEXT)
 _DIGIT = st.integers(0, 9)

@@ -14,7 +14,7 @@ from wireglot.wire.json import decode, encode, encode_text
 class Kimi(Double):
     """It refuses a missing `reasoning_content` and notes a changed one in `changed`.
 
-    `recurring`: call ids as K3 gives them, counted anew in each answer. `lenient`: an empty text is taken.
+    `recurring`: call ids as K3 gives them, counted again in each answer. `lenient`: an empty text is taken.
     `refusing`: no message may have reasoning.
     """
 

@@ -44,7 +44,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tells this step from all others, whoever quotes it."""
+        """What tells this step from all others, no matter who quotes it."""
         return self.calls[0].key if self.calls else self.text
 
 

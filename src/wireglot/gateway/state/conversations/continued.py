@@ -69,7 +69,7 @@ class Continuing:
 
 
 class _KeepsTurn(KeepsAll):
-    """The new messages and the answer to them, held before the answer's end is told."""
+    """The new messages and the answer to them, held before the answer's end is reported."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ _COUNTER_DIGITS: Final = 6
 
 
 def item_form() -> Stored:
-    """How items lie in stores, whoever speaks."""
+    """How items lie in stores, no matter who speaks."""
     stored = surface(ITEMS).stored
     assert stored is not None, f"{ITEMS} has no items"
     return stored
@@ -71,7 +71,7 @@ def items_of(messages: Iterable[Message], context: Context, response: str = "") 
 
 
 def as_wire(kept: KeptItem, context: Context) -> dict[str, Any]:
-    """An item as it lies in stores, whoever brought it."""
+    """An item as it lies in stores, no matter who brought it."""
     if kept.item is not None:
         return kept.item
     message = kept.message

@@ -195,7 +195,7 @@ def _metadata(value: Any) -> dict[str, str]:
 
 _MAX_SHOWN_ITEMS: Final = 1000
 _ROWS: Final = 100
-"""Of a session's requests, the last ones, whose dialects are told."""
+"""Of a session's requests, the last ones, whose dialects are reported."""
 
 
 class SessionPages:

@@ -203,8 +203,9 @@ class ConversationStore:
                 if await self._is_there(caller, kept) and await self._current(caller, kept) == part:
                     return added
             except StoreDown:
-                return added  # they are there: whoever is told otherwise adds them again
-            # It was deleted, or its items exchanged, before ours were there: whoever did that missed them.
+                return added  # they are there: a client that is informed otherwise adds them again
+            # It was deleted, or its items exchanged, before ours were there: the one that did that missed
+            # them.
             await self._documents.delete_pieces(caller, ITEM, part)
         return None
 

@@ -116,7 +116,7 @@ class AdminPages:
         return Keyring(self._engine.keys, {key.name for key in settings.keys}, settings.groups)
 
     async def _changed(self, page: PageRequest, row: KeyRow, key: str = "") -> dict[str, Any]:
-        """Holds here from now on, and everywhere else within seconds. The key is told this once."""
+        """Holds here from now on, and everywhere else within seconds. The key is reported this once."""
         await self._table.refresh()
         self._note("info", "key changed", name=row.name, change=page.asked.verb.partition(".")[2])
         document = described(row, time.time())
@@ -127,7 +127,7 @@ class AdminPages:
 
 
 class _RefusalsTold:
-    """What the key ring refuses, as the caller is told it."""
+    """What the key ring refuses, as it is reported to the caller."""
 
     def __enter__(self) -> None: ...
 

@@ -143,7 +143,7 @@ class Drain:
 
     async def _applied(self, rows: list[UsageRow]) -> bool:
         """Whether the store has them, or never will. It is waited for while it is down; not where it fails in
-        a way nobody foresaw, which is told by False, after a while."""
+        a way nobody foresaw, which is reported by False, after a while."""
         while True:
             self._asked.clear()
             failure = ""
@@ -171,7 +171,7 @@ class Drain:
         """Write all but those that no store can take. What is wrong where no row can be written."""
         bad = [(rows[0], problem)] if len(rows) == 1 else await self._try_each(rows)
         if len(bad) == len(rows) and not all(self._passed_since(row) for row, _ in bad):
-            # What hits every row is the store's fault, or ours, and will be mended: no reason to drop them.
+            # What hits every row is the store's fault, or ours, and will be repaired: no reason to drop them.
             return f"no usage can be written ({type(bad[0][1]).__name__})"
         for row, error in bad:
             self.refused += 1
@@ -220,7 +220,7 @@ class Drain:
                 await self.empty(gathered=True)
             except (StoreDown, OSError) as problem:
                 self._note("warn", "usage waits", detail=str(problem))
-            except Exception as bug:  # nobody waits for this work: a bug in it is told, and it goes on
+            except Exception as bug:  # nobody waits for this work: a bug in it is reported, and it goes on
                 self._emptying.failed(bug)
                 await asyncio.sleep(PAUSE_SECONDS)
             else:
@@ -240,7 +240,7 @@ class Drain:
         await guard.forever(self._beat, lambda: self._pace.beat)
 
     async def _beat(self) -> None:
-        with contextlib.suppress(StoreDown):  # told where rows cannot be written
+        with contextlib.suppress(StoreDown):  # reported where rows cannot be written
             await self._ledger.beat(self._instance)
 
     async def _or_tell(self, work: Callable[[], Awaitable[None]]) -> None:

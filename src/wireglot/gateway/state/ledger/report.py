@@ -1,4 +1,4 @@
-"""Usage as it is asked for and told: by the HTTP API, and by `wireglot usage`."""
+"""Usage as it is asked for and reported: by the HTTP API, and by `wireglot usage`."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ async def report(ledger: Ledger, query: UsageQuery, currency: str) -> dict[str, 
         "end": query.until // 1000 or None,
         "group_by": names,
         "data": [
-            {**dict(zip(names, total.group, strict=True)), **_told(total)} for total in totals[:ROWS_MAX]
+            {**dict(zip(names, total.group, strict=True)), **_reported(total)} for total in totals[:ROWS_MAX]
         ],
-        "total": _told(whole[0]) if whole else {},
+        "total": _reported(whole[0]) if whole else {},
     }
     if len(totals) > ROWS_MAX:
         document["has_more"] = True
@@ -88,7 +88,7 @@ def money(amount: int) -> str:
     return f"{sign}{amount // MICRO}.{amount % MICRO:06d}"
 
 
-def _told(total: UsageTotal) -> dict[str, Any]:
+def _reported(total: UsageTotal) -> dict[str, Any]:
     """Kinds of tokens that do not overlap, and the totals that hold them."""
     ended = total.requests - total.open
     known = total.cost > 0 or not total.unpriced

@@ -20,7 +20,7 @@ from wireglot.gateway.state.losses.shelf import KEPT_BYTES
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Engine
-from wireglot.stores.document_log import HANDED_OVER, TOLD
+from wireglot.stores.document_log import HANDED_OVER, REPORTED
 from wireglot.stores.records import KindLimits, Swept
 
 _FIRST_SECONDS: Final = 20.0
@@ -81,7 +81,7 @@ async def prune(engine: Engine, settings: Settings, now: int = 0) -> Swept:
             stored_forms.ITEM: KindLimits(keep.conversations_bytes),
             stored_forms.IDEMPOTENT: KindLimits(keep.idempotency_bytes),
             stored_forms.LOSSES: KindLimits(KEPT_BYTES),
-            TOLD: KindLimits(_FLEET_LOG_BYTES),
+            REPORTED: KindLimits(_FLEET_LOG_BYTES),
             HANDED_OVER: KindLimits(max(1, settings.trace.fleet_bytes)),
         },
     )

@@ -37,7 +37,7 @@ _PROMISED_BYTES: Final = 1024
 """Of the journal, that each open row has a right to: what was begun can be completed."""
 _MAX_PRICES: Final = 4096
 _HOUR_MS: Final = 3_600_000
-_TOLD_SECONDS: Final = 3600.0
+_REPORTED_SECONDS: Final = 3600.0
 """Between two notes about the same flaw of the same provider."""
 
 _NAME_LETTERS: Final = 256
@@ -80,7 +80,7 @@ class UsageLedger:
         self._note = note
         self._open: dict[str, _OpenAccount] = {}
         self._prices: dict[tuple[str, str, int], Price | None] = {}
-        self._flaw_told: dict[tuple[str, ...], float] = {}
+        self._flaw_reported: dict[tuple[str, ...], float] = {}
         self._refusing = False
 
     def adopt(self, settings: Settings) -> None:
@@ -234,8 +234,8 @@ class UsageLedger:
         for flaw in wrong:
             key = (provider, flaw)
             self.odd_usage[key] = self.odd_usage.get(key, 0) + 1
-            if now - self._flaw_told.get(key, -_TOLD_SECONDS) >= _TOLD_SECONDS:
-                self._flaw_told[key] = now
+            if now - self._flaw_reported.get(key, -_REPORTED_SECONDS) >= _REPORTED_SECONDS:
+                self._flaw_reported[key] = now
                 self._note("warn", "odd usage", provider=provider, flaw=flaw)
 
 
@@ -375,7 +375,7 @@ def _bounded(usage: Usage) -> Usage:
 
 def usage_checks(usage: Usage | None) -> tuple[str, ...]:
     """What in a provider's own numbers does not add up, sorted; none where they agree, or where the provider
-    told none of its own. The account goes on with the numbers as they were read."""
+    reported none of its own. The account goes on with the numbers as they were read."""
     raw = usage.raw if usage is not None else None
     if raw is None:
         return ()

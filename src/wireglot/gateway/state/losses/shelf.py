@@ -180,7 +180,7 @@ def entry(record: Record, created: int) -> bytes:
             "route": record.route[:_TEXT_LONGEST],
         }
     )
-    told: list[bytes] = []
+    reported: list[bytes] = []
     room = ENTRY_BYTES - len(head) - _ROOM_FOR_THE_REST
     worst = worst_first(record.grouped_losses())
     for loss in worst:
@@ -188,6 +188,6 @@ def entry(record: Record, created: int) -> bytes:
         room -= len(written) + 1
         if room < 0:
             break
-        told.append(written)
-    untold = sum_of(worst[len(told) :])
-    return b'%b,"losses":[%b],"untold":%d}' % (head[:-1], b",".join(told), untold)
+        reported.append(written)
+    unreported = sum_of(worst[len(reported) :])
+    return b'%b,"losses":[%b],"untold":%d}' % (head[:-1], b",".join(reported), unreported)

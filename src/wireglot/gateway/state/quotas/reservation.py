@@ -53,7 +53,7 @@ def _input(exchange: Exchange) -> int:
         try:
             return token_weight(exchange.request()) // TOKEN  # a picture's letters are not its tokens
         except RequestError:
-            pass  # told to the client by whoever must read it
+            pass  # reported to the client by the one that must read it
     return len(body) // LETTERS_PER_TOKEN
 
 
@@ -66,8 +66,8 @@ def _output(exchange: Exchange, target: Target) -> int:
 
 
 class Letters:
-    """How many letters of an answer went out. A client that leaves before its provider has told any usage is
-    charged by these."""
+    """How many letters of an answer went out. A client that leaves before its provider has reported any usage
+    is charged by these."""
 
     __slots__ = ("_find", "count")
 
@@ -402,7 +402,7 @@ def _expected_cost(reservation: Reservation, target: Target, expected: Usage) ->
 
 
 def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
-    """At the price of whoever answered; where that is not known, what was reserved."""
+    """At the price of the one that answered; where that is not known, what was reserved."""
     price = known_price(reservation.settings, record.provider, record.upstream_model, reservation.at)
     return reservation.expected_cost if price is None else cost(price, usage)
 

@@ -223,15 +223,15 @@ def _outlined(content: Iterable[Part]) -> tuple[bytes, bytes]:
 
 
 def call_key(call: ToolCall) -> tuple[str, ...]:
-    return (_told_id(call), *_call_content(call))
+    return (_reported_id(call), *_call_content(call))
 
 
 def _call_content(call: ToolCall) -> tuple[str, ...]:
     return call.name, call.namespace, _arguments(call)
 
 
-def _told_id(call: ToolCall) -> str:
-    """The id that the client was told. Gemini CLI 0.61 puts the tool's name before every one."""
+def _reported_id(call: ToolCall) -> str:
+    """The id that the client was given. Gemini CLI 0.61 puts the tool's name before every one."""
     return call.id.removeprefix(f"{call.name}__")
 
 
@@ -242,7 +242,8 @@ def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
 
 
 def _recurs(id: str) -> bool:
-    """Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
+    """Ids that count up from the start in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly
+    differ."""
     return len(id) <= _SHORT_ID_LETTERS or _COUNTED_ID.search(id, len(id) - _MAX_COUNT_LETTERS) is not None
 
 

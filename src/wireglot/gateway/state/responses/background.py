@@ -61,7 +61,7 @@ class Background:
         pace: Pace,
     ) -> None:
         self.lease = 30.0
-        """Seconds without a sign of life after which whoever works on a response may have died."""
+        """Seconds without a sign of life after which the one that works on a response may have died."""
         self.grace = 1.5 * _BEAT_LOOKS * pace.background_look_seconds
         """Seconds for one more: a store that was away has only old ones of the living."""
         self._pace = pace
@@ -90,7 +90,7 @@ class Background:
         self._finding = Guarded(note, "background: orphans")
 
     def open(self) -> None:
-        """From now on, responses whose process has died are told to have failed."""
+        """From now on, responses whose process has died are reported to have failed."""
         self._settling = asyncio.create_task(self._find_orphans())
 
     async def _find_orphans(self) -> None:
@@ -123,7 +123,7 @@ class Background:
         try:
             await work.accepted.wait()
         except asyncio.CancelledError:
-            work.stop("cancelled")  # nobody was told of it
+            work.stop("cancelled")  # nobody was informed of it
             raise
         if not work.exists:
             assert work.refusal is not None
@@ -199,7 +199,8 @@ class Background:
     # Asked about.
 
     async def current(self, caller: str, id: str, kept: KeptResponse) -> KeptResponse | None:
-        """The response, failed by now if whoever worked on it has died; None: it was deleted meanwhile."""
+        """The response, failed by now if the one that worked on it has died; None: it was deleted
+        meanwhile."""
         if not self._is_elsewhere(caller, id, kept):
             return kept
         if (caller, id) in self._place.unended:
@@ -217,7 +218,7 @@ class Background:
         return await self._over(caller, id, again)
 
     async def _settle(self, caller: str, id: str) -> None:
-        """Nobody has asked for it yet; whoever does need not wait."""
+        """Nobody has asked for it yet; anyone who does need not wait."""
         kept = await self._responses.load(caller, id)
         if kept is not None and self._is_elsewhere(caller, id, kept):
             await self._over(caller, id, kept)
@@ -288,7 +289,7 @@ class Background:
         return kept
 
     async def _order(self, caller: str, id: str) -> None:
-        """Have whoever works on it cancel it, and wait a while until that has happened."""
+        """Have the one that works on it cancel it, and wait a while until that has happened."""
         now = int(time.time() * 1000)
         await self._documents.put(
             [Document(caller, CANCEL, id, b"", created=now, expires=now + _CANCEL_KEPT_MS)]

@@ -39,7 +39,7 @@ Why = Literal["", "cancelled", "deleted", "stopped"]
 
 
 class ObservesRequests(Protocol):
-    """Who is told of a request that runs without a client."""
+    """Who is informed of a request that runs without a client."""
 
     @property
     def note(self) -> Note: ...
@@ -59,7 +59,7 @@ class Workplace(msgspec.Struct, kw_only=True):
     running: Running
     watch: ObservesRequests
     unended: Unstored = msgspec.field(default_factory=Unstored)
-    """Responses whose end could not be stored: whoever asks for one finds it failed, and why."""
+    """Responses whose end could not be stored: anyone who asks for one finds it failed, and why."""
     draining: bool = False
     """The process ends: nothing is tried for long any more."""
 
@@ -85,7 +85,7 @@ class Work:
         self.refusal: Exception | None = None
         """Why there is nothing to work on: the answer to the request that asked for it."""
         self.accepted = asyncio.Event()
-        """It is stored, or refused: whoever asked can be told."""
+        """It is stored, or refused: the client can be informed."""
         self.task: asyncio.Task[None] | None = None
         self.first = body
         self._body = body
@@ -100,7 +100,7 @@ class Work:
 
     @property
     def exists(self) -> bool:
-        """Whether it was ever stored: then whoever asked for it has been told its id."""
+        """Whether it was ever stored: then anyone who asked for it has been informed of its id."""
         return self._kept is not None
 
     def _is_ending(self) -> bool:
@@ -116,7 +116,7 @@ class Work:
     # How it is kept.
 
     async def keep(self, kept: KeptResponse) -> None:
-        """Its first form; from here on it exists, and whoever asked for it is told so."""
+        """Its first form; from here on it exists, and anyone who asked for it is informed."""
         kept = msgspec.structs.replace(
             kept,
             body=self._body,
@@ -213,12 +213,12 @@ class Work:
         if event_log.final is None and error is not None:
             if isinstance(self.refusal, AttemptFailed):
                 error = shown(error, self.exchange)
-            told = msgspec.structs.replace(error, request_id=self.exchange.record.id)
+            reported = msgspec.structs.replace(error, request_id=self.exchange.record.id)
             job = self.exchange.job
             context = msgspec.structs.replace(job.context, first_event=event_log.next)
             writer = self.exchange.codec.stream_writer(context, self.exchange.request())
             opening = [] if event_log.opening is not None else [Start("", job.model)]
-            event_log.write(writer.write([*opening, Failure(told)]))
+            event_log.write(writer.write([*opening, Failure(reported)]))
         if event_log.final is None:
             status = "cancelled" if self.why == "cancelled" else "failed"
             event_log.add(
@@ -233,7 +233,7 @@ class Work:
 
     async def _keep_events(self) -> None:
         """Store events as they come, many together."""
-        told = False
+        reported = False
         while not self._is_ending():
             await self.event_log.dirty.wait()
             with contextlib.suppress(TimeoutError):
@@ -241,12 +241,12 @@ class Work:
                     await self.event_log.full.wait()
             if self._is_ending():
                 break
-            if not told and self.event_log.opening is not None:
+            if not reported and self.event_log.opening is not None:
                 self._body = self.event_log.opening
                 with contextlib.suppress(StoreDown):
                     if not await self._save(working=True):
                         self.stop("deleted")
-                    told = True
+                    reported = True
             with contextlib.suppress(StoreDown):  # they stay in the event log
                 await self._store_events()
 
@@ -269,11 +269,11 @@ class Work:
         self.event_log.stored(len(fresh))
 
     async def _store_end(self) -> None:
-        """Its events first: whoever sees that it has ended finds all of them."""
+        """Its events first: anyone who sees that it has ended finds all of them."""
         for wait in (*_AGAIN_SECONDS, None):
             try:
                 await self._store_last_events()
-                # Somebody who took us for dead has told the client so, and that stays true.
+                # Somebody who took us for dead has already reported that to the client, and that stays true.
                 now = await self._responses.load(self.caller, self.id)
                 if now is None:
                     await self._forget()
@@ -295,7 +295,7 @@ class Work:
             await self._store_events()
         except StoreDown:
             raise
-        except Exception as bug:  # whatever is wrong with them: how it ended is told all the same
+        except Exception as bug:  # whatever is wrong with them: how it ended is reported all the same
             note_bug(bug, self.exchange.record.id, self._place.watch.note)
 
     async def _forget(self) -> None:

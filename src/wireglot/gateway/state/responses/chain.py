@@ -92,7 +92,7 @@ class Chain:
 
     async def _make_whole(self, exchange: Exchange, options: StateOptions, work: Work | None) -> None:
         job = exchange.job
-        exchange.request()  # what is wrong with the body itself is told with its own places
+        exchange.request()  # what is wrong with the body itself is reported with its own places
         identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
         past = await self._past(job, options)
         document = await self._resolved(exchange, past)
@@ -141,7 +141,7 @@ class Chain:
         return stored_of(job).without_state(request)
 
     def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:
-        """Whether it can be stored. Who has not asked for that is served without it, and told so."""
+        """Whether it can be stored. Who has not asked for that is served without it, and informed."""
         try:
             self._store_health.check()
         except StoreDown:
@@ -301,7 +301,7 @@ class _Turn(msgspec.Struct, frozen=True):
 
 
 class _KeepsTurn(KeepsAll):
-    """The whole answer, written down before its end is told."""
+    """The whole answer, written down before its end is reported."""
 
     def __init__(self, chain: Chain, exchange: Exchange, turn: _Turn, shown: dict[str, Any]) -> None:
         """`shown`: what the answer says of itself, up to its last event."""
@@ -326,7 +326,7 @@ class _KeepsTurn(KeepsAll):
         """The same words as in the client's answer: ids follow from the answer and the request alone."""
         exchange, job = self._exchange, self._exchange.job
         if exchange.minter is not None:
-            response = with_minter(response, exchange.minter, [])  # what is lost is told with the answer
+            response = with_minter(response, exchange.minter, [])  # what is lost is reported with the answer
         rendered = exchange.codec.render_response(response, job.context, exchange.request())
         return rendered.value
 
@@ -351,7 +351,7 @@ def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> 
     leading = 1 if messages and stored.is_instructions(messages[0]) else 0
     messages = (*messages[:leading], *joined_turns([*past.messages, *messages[leading:]]))
     whole = replace(own, messages=messages, tools=with_tools(own.tools, past.tools))
-    return stored.told(whole, shown)
+    return stored.reported(whole, shown)
 
 
 def _options(exchange: Exchange) -> StateOptions:

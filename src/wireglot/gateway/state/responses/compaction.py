@@ -113,8 +113,8 @@ class Compaction:
         stays = [_plain(message) for message in own if _stays(message)]
         unread = [part.value for part in _items(request, form) if self._text(part, caller, form) is None]
         summary.kept = [*form.render_kept(stays, _message_id, job.context), *unread]
-        told = self._opened(request, caller, form).messages
-        messages = [in_words(message) for message in told if not stored.is_instructions(message)]
+        reported = self._opened(request, caller, form).messages
+        messages = [in_words(message) for message in reported if not stored.is_instructions(message)]
         messages = [message for message in messages if message.content]
         if not messages:
             raise RequestError(
@@ -205,7 +205,7 @@ def _compacts_itself(exchange: Exchange) -> bool:
     try:
         targets = route(job.settings, job.model, job.dialect, exchange)
     except Unroutable:
-        return False  # which is told where routes are looked for
+        return False  # which is reported where routes are looked for
     return all(target.dialect == job.dialect and target.provider.spec.home for target in targets)
 
 

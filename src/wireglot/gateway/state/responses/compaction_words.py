@@ -1,4 +1,4 @@
-"""What a model is told when it is to make a conversation short, and the conversation in words."""
+"""What a model is shown when it is to make a conversation short, and the conversation in words."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ PREFACE: Final = "Summary of the conversation so far (the turns themselves have 
 
 def in_words(message: Message) -> Message:
     """A turn as text, so that any model can read it: calls without their tools are refused by some."""
-    content = tuple(told for part in message.content if (told := _told(part, message.role)) is not None)
+    content = tuple(
+        reported for part in message.content if (reported := _reported(part, message.role)) is not None
+    )
     return replace(message, content=content, extra=None)
 
 
-def _told(part: Part, role: Role) -> Part | None:
+def _reported(part: Part, role: Role) -> Part | None:
     match part:
         case Text():
             return Text(part.text) if part.text else None

@@ -55,7 +55,8 @@ def frames(data: bytes) -> Iterator[Frame]:
 
 
 class EventLog:
-    """Implements `Reply`. Every `response` in it gets the values of `patch`: the id was told long before."""
+    """Implements `Reply`. Every `response` in it gets the values of `patch`: the id was reported long
+    before."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class EventLog:
         self.changed = asyncio.Event()
         """Set, and replaced by a new one, with every change."""
         self.listener: Callable[[bytes], None] | None = None
-        """Who records it is told every event."""
+        """Who records it is given every event."""
         self._patch = patch
         self._full_bytes = full_bytes
         self._held_bytes = held_bytes
@@ -142,7 +143,7 @@ class EventLog:
         changed.set()
 
     def fresh(self) -> list[Frame]:
-        """What has not been stored; it stays here until `stored` is told."""
+        """What has not been stored; it stays here until `stored` is reported."""
         self.dirty.clear()
         self.full.clear()
         return self._frames[self._stored :]
@@ -162,7 +163,7 @@ class EventLog:
     def after(self, number: int) -> list[Frame] | None:
         """The events beyond this one; None: some of them are only in the store by now.
 
-        Nobody hears the last one before it is stored: whoever has heard it finds the response as it says.
+        Nobody hears the last one before it is stored: anyone who has heard it finds the response as it says.
         """
         if number + 1 >= self.next or not self.keeps:
             return []

@@ -96,7 +96,7 @@ class Follower:
         return False
 
     async def _ready(self) -> list[Frame]:
-        """What there is beyond what has been told."""
+        """What there is beyond what has been reported."""
         found = self._tape.after(self._seen) if self._tape is not None else None
         if found is None:
             pieces = await self._documents.pieces(
@@ -133,7 +133,7 @@ class Follower:
         """The last event of a response whose process went without one, or of one whose events are gone."""
         newest = await self._documents.pieces(self._caller, EVENT, self._id, limit=1, newest_first=True)
         if newest and terminal(newest[0].body) is not None:
-            return []  # it has been told that one
+            return []  # it has had that one
         kept = await self._look()
         if kept is None:
             return []

@@ -1,4 +1,4 @@
-"""Signs of life of whoever works on a response, for those who only see what is stored."""
+"""Signs of life of the one that works on a response, for those who only see what is stored."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _CLOCKS_APART_SECONDS: Final = 300.0
 
 
 class Heartbeats:
-    """Only whether a sign moves counts, and for how long it has not by the clock of whoever looks: those of
-    two machines need not agree. Only a sign that is much older than they may disagree has not moved before
+    """Only whether a sign moves counts, and for how long it has not by the clock of the one that looks: those
+    of two machines need not agree. Only a sign that is much older than they may disagree has not moved before
     it was first looked at, either."""
 
     def __init__(

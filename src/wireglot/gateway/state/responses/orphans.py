@@ -1,4 +1,4 @@
-"""Background responses whose process has died: found without being asked for, and told to have failed.
+"""Background responses whose process has died: found without being asked for, and reported to have failed.
 
 Every response that is being made is entered in one list of the whole fleet. Each process looks at it from
 its start on. A sign of life that has stood still for the lease, or whose process is known to be gone from
@@ -79,7 +79,7 @@ class Running:
 
 
 class Orphans:
-    """`settle(caller, id)` is told of each; it may find that the response has ended after all."""
+    """`settle(caller, id)` is informed of each; it may find that the response has ended after all."""
 
     def __init__(
         self,

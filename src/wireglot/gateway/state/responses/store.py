@@ -27,7 +27,8 @@ Name = tuple[str, str]
 
 
 class Unstored:
-    """Responses that were answered, and that the store did not take: the client is told why one is not there.
+    """Responses that were answered, and that the store did not take: the client is shown why one is not
+    there.
 
     In the memory of the process that answered. Another one knows nothing of them, and says that there is no
     such response; so does this one, once it has forgotten.
@@ -68,8 +69,8 @@ class ResponseStore:
         return (await self.load_all(caller, [id])).get(id)
 
     async def load_all(self, caller: str, ids: Iterable[str]) -> dict[str, KeptResponse]:
-        """Those that are there, by id. One whose client was told that it is not stored is not there, whatever
-        became of the call that was given up."""
+        """Those that are there, by id. One whose client was informed that it is not stored is not there,
+        whatever became of the call that was given up."""
         wanted = [id for id in ids if (caller, id) not in self.unstored]
         if not wanted:
             return {}
@@ -92,7 +93,7 @@ class ResponseStore:
         return True
 
     def missing(self, caller: str, id: str) -> RequestError:
-        """What is told of an id under which there is nothing."""
+        """What is reported about an id under which there is nothing."""
         why = f" {WHY}" if (caller, id) in self.unstored else ""
         return RequestError(
             "not_found", f"Response with id '{id}' not found.{why}", code="response_not_found"

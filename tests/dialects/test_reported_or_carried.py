@@ -114,8 +114,8 @@ def test_options_reach_chat_in_its_own_form():
 def test_an_option_without_a_place_is_declared_by_its_name(source, target, options):
     """[X11] Each one, not the tool as a whole."""
     _, losses = sent(source, target, **SEARCH[source])
-    told = {loss.detail.partition(" of ")[0] for loss in losses if loss.feature == "hosted_tool"}
-    assert options <= told
+    reported = {loss.detail.partition(" of ")[0] for loss in losses if loss.feature == "hosted_tool"}
+    assert options <= reported
 
 
 def test_an_option_that_only_one_has_is_declared():
@@ -181,9 +181,9 @@ GROUNDED: dict[str, Any] = {
 def test_what_grounding_says_beside_its_sources_is_declared(target):
     """[X11] Queries, search entry point, retrieved context, confidence."""
     losses = translate_response(GROUNDED, source="gemini", target=target).losses
-    told = " ".join(f"{loss.path} {loss.detail}" for loss in losses)
+    text = " ".join(f"{loss.path} {loss.detail}" for loss in losses)
     for name in ("webSearchQueries", "searchEntryPoint", "retrievedContext.text", "confidenceScores"):
-        assert name.rpartition(".")[2] in told, name
+        assert name.rpartition(".")[2] in text, name
 
 
 def test_grounding_comes_back_to_its_own_dialect_as_it_was():
@@ -195,7 +195,7 @@ def test_grounding_comes_back_to_its_own_dialect_as_it_was():
 
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
 def test_two_fields_without_a_place_are_two_losses(target):
-    """[X11] They share a place in the answer, and are told apart by name."""
+    """[X11] They share a place in the answer, and are distinguished by name."""
     body = {
         "id": "resp_1",
         "object": "response",
@@ -207,9 +207,9 @@ def test_two_fields_without_a_place_are_two_losses(target):
         "x_two": "b",
     }
     losses = translate_response(body, source="openai-responses", target=target).losses
-    told = " ".join(f"{loss.path} {loss.detail}" for loss in losses if loss.feature == "response.extra")
-    assert "x_one" in told
-    assert "x_two" in told
+    text = " ".join(f"{loss.path} {loss.detail}" for loss in losses if loss.feature == "response.extra")
+    assert "x_one" in text
+    assert "x_two" in text
 
 
 @rows("named", [{}, {"document_name": "a.pdf"}], ids=["bare", "named"])
@@ -237,10 +237,10 @@ FUNCTION = {"name": "t", "input_schema": {"type": "object"}}
 def test_fields_of_a_choice_that_nobody_else_knows_are_declared(kind, target, tools):
     """Also where no tool is left that could be chosen."""
     _, losses = sent("anthropic", target, tools=tools, tool_choice={"type": kind, "odds": 3})
-    told = [loss.path for loss in losses]
+    reported = [loss.path for loss in losses]
     whole = [loss.action for loss in losses if loss.path == "$.tool_choice"]
-    assert "$.tool_choice.odds" in told or whole == ["dropped"]
-    assert kind != "lottery" or "$.tool_choice.type" in told or whole == ["dropped"]
+    assert "$.tool_choice.odds" in reported or whole == ["dropped"]
+    assert kind != "lottery" or "$.tool_choice.type" in reported or whole == ["dropped"]
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
@@ -277,7 +277,7 @@ def test_log_probabilities_of_a_streamed_refusal_are_carried_or_declared(target)
     token = {"token": "No", "logprob": -0.5, "bytes": [78, 111], "top_logprobs": []}
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     scored = {"content": None, "refusal": [token]}
-    told, carried = [], []
+    reported, carried = [], []
     for logprobs in (scored, None):
         translator = StreamTranslator(source="openai-chat", target=target)
         out = b""
@@ -287,12 +287,12 @@ def test_log_probabilities_of_a_streamed_refusal_are_carried_or_declared(target)
         ):
             out += translator.feed(b"data: " + json.dumps({**head, "choices": [choice]}).encode() + b"\n\n")
         out += translator.feed(b"data: [DONE]\n\n") + translator.close()
-        told.append([loss.feature for loss in translator.losses].count("logprobs"))
+        reported.append([loss.feature for loss in translator.losses].count("logprobs"))
         carried.append(b"-0.5" in out)
-    assert [bool(lost) or kept for lost, kept in zip(told, carried, strict=True)] == [True, False]
+    assert [bool(lost) or kept for lost, kept in zip(reported, carried, strict=True)] == [True, False]
 
 
-def test_the_tier_of_an_answer_is_told_where_its_reader_would_look():
+def test_the_tier_of_an_answer_is_reported_where_its_reader_would_look():
     """Anthropic's stands beside the usage."""
     answer = {
         "id": "c",
@@ -304,5 +304,5 @@ def test_the_tier_of_an_answer_is_told_where_its_reader_would_look():
         "service_tier": "novel",
     }
     done = translate_response(answer, source="openai-chat", target="anthropic")
-    told = [loss.path for loss in done.losses if loss.feature == "service_tier"]
-    assert told == ["$.usage.service_tier"]
+    reported = [loss.path for loss in done.losses if loss.feature == "service_tier"]
+    assert reported == ["$.usage.service_tier"]

@@ -1,4 +1,4 @@
-"""What an account of tokens says beside its counts is told to be missing, wherever it goes."""
+"""What an account of tokens says beside its counts is reported as missing, wherever it goes."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_what_says_a_count_again_is_no_loss(source, key, counts, more):
 
 
 @pytest.mark.parametrize("target", ["anthropic", "openai-responses", "gemini"])
-def test_counts_of_the_same_name_are_told_apart(target):
+def test_counts_of_the_same_name_are_distinguished(target):
     """[X11] Audio of the question and of the answer are two accounts: neither loss stands for the other."""
     usage = {
         "prompt_tokens": 9,
@@ -90,5 +90,5 @@ def test_counts_of_the_same_name_are_told_apart(target):
 def test_a_count_below_zero_is_declared(source, key, counts, target):
     """[X11] As OpenAI once sent one: it is read as none, and no other dialect gets it in silence."""
     name = next(reversed(counts))
-    told = [detail.rpartition(": ")[2] for detail in losses(source, key, counts | {name: -9}, target)]
-    assert told == ([] if source == target else ["a count below zero is read as none"])
+    reported = [detail.rpartition(": ")[2] for detail in losses(source, key, counts | {name: -9}, target)]
+    assert reported == ([] if source == target else ["a count below zero is read as none"])

@@ -49,7 +49,7 @@ def test_an_input_at_the_start_reaches_anthropics_sdk(size: int) -> None:
             assert (block.id, block.input) == ("Read_0", shape["arguments"]), shape["name"]
 
 
-def test_nothing_is_mended_where_the_provider_is_to_judge() -> None:
+def test_nothing_is_repaired_where_the_provider_is_to_judge() -> None:
     """[K4] [K9] The policy `as-is` holds for the answer, too: every byte as it came."""
     body = sse(*events_of(SHAPES[0]))
     with ScriptedUpstream() as upstream, gateway(upstream, "anthropic", "") as live:
@@ -91,7 +91,7 @@ def test_an_answer_with_a_hollow_error_beside_it_costs_one_attempt() -> None:
 
 
 @rows("name", ODD)
-def test_mended_arguments_are_told_as_a_loss(name: str) -> None:
+def test_repaired_arguments_are_reported_as_a_loss(name: str) -> None:
     """[X21] In passthrough, too."""
     deltas, meant = ODD[name]
     with ScriptedUpstream() as upstream, gateway(upstream, "anthropic", "") as live:

@@ -1,4 +1,4 @@
-"""That a stop sequence ended an answer is told in the answer, or it was told with the request that it is not."""
+"""That a stop sequence ended an answer is reported in the answer, or it was reported with the request that it is not."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def asked(client: DialectName) -> dict[str, object]:
     return dialect(client).render_request(request, Context()).value
 
 
-def told(client: DialectName, server: DialectName) -> tuple[Loss, ...]:
+def reported(client: DialectName, server: DialectName) -> tuple[Loss, ...]:
     losses = translate_request(asked(client), source=client, target=server).losses
     return tuple(loss for loss in losses if loss.feature in ("stop_sequence", "stop_sequences"))
 
@@ -32,30 +32,32 @@ def ended(name: DialectName) -> dict[str, object]:
 
 
 @rows(("client", "server"), PAIRS, ids=[f"{a} over {b}" for a, b in PAIRS])
-def test_a_client_that_could_be_told_is_told_or_was_warned(client: DialectName, server: DialectName) -> None:
+def test_a_client_that_could_be_informed_is_informed_or_was_warned(
+    client: DialectName, server: DialectName
+) -> None:
     codec = dialect(client)
     in_its_own = codec.parse_response(ended(client), Context()).stop
     answer = translate_response(ended(server), source=server, target=client, request=asked(client)).value
     there = codec.parse_response(answer, Context()).stop
-    assert in_its_own == there or told(client, server), (in_its_own, there)
+    assert in_its_own == there or reported(client, server), (in_its_own, there)
 
 
 @pytest.mark.parametrize("server", ["openai-chat", "gemini"])
 def test_the_loss_names_the_place_and_its_grade(server: DialectName) -> None:
-    (loss,) = told("anthropic", server)
+    (loss,) = reported("anthropic", server)
     assert (loss.path, loss.feature, loss.action) == ("$.stop_sequences", "stop_sequence", "approximated")
     assert loss.grade == "degraded"
 
 
-def test_nothing_is_told_twice_where_the_sequences_are_not_sent_at_all() -> None:
-    assert [loss.feature for loss in told("anthropic", "openai-responses")] == ["stop_sequences"]
+def test_nothing_is_reported_twice_where_the_sequences_are_not_sent_at_all() -> None:
+    assert [loss.feature for loss in reported("anthropic", "openai-responses")] == ["stop_sequences"]
 
 
 @rows("client", [name for name in NAMES if name != "anthropic"])
-def test_who_could_not_be_told_anyway_loses_nothing(client: DialectName) -> None:
+def test_who_could_not_be_informed_anyway_loses_nothing(client: DialectName) -> None:
     assert all(
         loss.feature != "stop_sequence"
         for server in NAMES
         if server != client
-        for loss in told(client, server)
+        for loss in reported(client, server)
     )

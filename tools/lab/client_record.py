@@ -1,4 +1,5 @@
-"""What clients of a gateway were told before it was killed: all that must hold when it is started again."""
+"""What clients of a gateway were reported before it was killed: all that must hold when it is started
+again."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-NAME = "told.json"
+NAME = "client_record.json"
 
 
 class Exchange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,10 +37,10 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True):
     caller: str
     dialect: str
     tokens: int = -1
-    """-1: the client was not told."""
+    """-1: the client was not sent it."""
 
 
-class Told(msgspec.Struct, omit_defaults=True):
+class ClientRecord(msgspec.Struct, omit_defaults=True):
     killed: int = 0
     """Unix milliseconds."""
     admin: str = ""
@@ -70,9 +71,9 @@ class Told(msgspec.Struct, omit_defaults=True):
     """What `wireglot config check` said."""
 
 
-def read_told(folder: Path) -> Told:
-    return msgspec.json.decode((folder / NAME).read_bytes(), type=Told)
+def read_client_record(folder: Path) -> ClientRecord:
+    return msgspec.json.decode((folder / NAME).read_bytes(), type=ClientRecord)
 
 
-def write_told(told: Told, folder: Path) -> None:
-    (folder / NAME).write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
+def write_client_record(reported: ClientRecord, folder: Path) -> None:
+    (folder / NAME).write_bytes(msgspec.json.format(msgspec.json.encode(reported), indent=1) + b"\n")

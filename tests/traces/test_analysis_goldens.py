@@ -1,6 +1,6 @@
-"""All that is told of recorded exchanges, between every two dialects: links, events, losses, numbers, replays.
+"""All that is reported about recorded exchanges, between every two dialects: links, events, losses, numbers, replays.
 
-`WIREGLOT_UPDATE=1 pytest tests/traces/test_told_goldens.py` writes the files anew.
+`WIREGLOT_UPDATE=1 pytest tests/traces/test_analysis_goldens.py` writes the files again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
-from wireglot.traces.analysis import with_told
+from wireglot.traces.analysis import with_analysis
 from wireglot.traces.causes import units_of
 from wireglot.traces.diff import sides
 from wireglot.traces.replay import replay
@@ -92,7 +92,7 @@ def passed(trace: Trace) -> Trace:
 
 
 def refused(trace: Trace) -> Trace:
-    """An error of the upstream's, told in the client's dialect."""
+    """An error of the upstream's, reported in the client's dialect."""
     (attempt,) = trace.attempts
     failed = dialect(attempt.dialect).parse_error({"error": {"message": "Too much at once."}}, 429)
     assert failed is not None
@@ -123,8 +123,8 @@ def exchanges(source: str, target: str) -> Iterator[tuple[str, Trace]]:
     yield "nothing sent", replace(refused(calls), attempts=[])
 
 
-def told(trace: Trace) -> Iterator[str]:
-    known = with_told(trace)
+def reported(trace: Trace) -> Iterator[str]:
+    known = with_analysis(trace)
     yield from (f"note {note}" for note in known.notes)
     for attempt in known.attempts:
         yield from _links("request", attempt.links)
@@ -147,7 +147,7 @@ def told(trace: Trace) -> Iterator[str]:
     again = replay(trace)
     yield f"replay {again.compared} same: {again.is_same}"
     yield from (f"replay note {note}" for note in again.notes)
-    yield from (f"replay {line}" for line in again.told().splitlines())
+    yield from (f"replay {line}" for line in again.report().splitlines())
     yield from (f"replay loss {loss.feature} {loss.pointer}" for loss in again.losses)
 
 
@@ -156,11 +156,11 @@ def _links(name: str, links: list[Link]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("source", NAMES)
-def test_what_is_told_of_exchanges_is_as_it_was(source: str) -> None:
+def test_what_is_reported_about_exchanges_is_as_it_was(source: str) -> None:
     lines: list[str] = []
     for target in NAMES:
         for name, trace in exchanges(source, target):
-            lines += ["", f"## {target}: {name}", *told(trace)]
+            lines += ["", f"## {target}: {name}", *reported(trace)]
     text = "\n".join(lines).lstrip() + "\n"
     place = GOLDENS / f"{source}.txt"
     if UPDATE:
