@@ -30,12 +30,13 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tools.http_double import DoubleHandler, HttpDouble
 
 Fault = Literal[
     "",
@@ -103,10 +104,13 @@ class Refused(Exception):
         self.document = {"error": error, "error_description": description}
 
 
-class IdentityProvider:
+class IdentityProvider(HttpDouble):
+    """`url` is the issuer."""
+
     def __init__(
         self, *, client_id: str = "gateway", client_secret: str = "client-secret-0123456789"
     ) -> None:
+        super().__init__()
         self.client_id = client_id
         self.client_secret = client_secret
         self.user = User("ada", "ada@example.com", ("dev",))
@@ -120,27 +124,6 @@ class IdentityProvider:
         self._access: dict[str, User] = {}
         self._lock = threading.Lock()
         self.rotate()
-        provider = self
-
-        class Handler(_Handler):
-            owner = provider
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        """The issuer."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def now(self) -> float:
         return time.time() + self.skew
@@ -343,67 +326,50 @@ class IdentityProvider:
             signature = bytes([signature[0] ^ 1]) + signature[1:]
         return f"{text}.{_unpadded(signature)}"
 
+    class Handler(DoubleHandler):
+        owner: IdentityProvider
+
+        def answer(self, headers: dict[str, str], body: bytes) -> None:
+            path, query = urlsplit(self.path).path, dict(parse_qsl(urlsplit(self.path).query))
+            request = Request(self.command, path, query, dict(parse_qsl(body.decode())), headers)
+            self.owner.requests.append(request)
+            try:
+                self._route(request)
+            except Refused as refused:
+                self._send(refused.status, "application/json", json.dumps(refused.document))
+
+        def _route(self, request: Request) -> None:
+            owner, authorization = self.owner, request.headers.get("authorization", "")
+            match request.method, request.path:
+                case "GET", "/.well-known/openid-configuration":
+                    self._json(owner.discovery(), fails=owner.fault == "discovery_error")
+                case "GET", "/jwks":
+                    self._json(owner.jwks(), fails=owner.fault == "jwks_error")
+                case "GET", "/authorize":
+                    self._send(302, "text/plain", "", ("location", owner.authorize(request.query)))
+                case "POST", "/token":
+                    if owner.fault == "token_error":
+                        self._json({}, fails=True)
+                    else:
+                        self._json(owner.token(request.form, authorization))
+                case "GET" | "POST", "/userinfo":
+                    self._json(owner.userinfo(authorization))
+                case _:
+                    self._send(404, "text/plain", "not found")
+
+        def _json(self, document: Any, *, fails: bool = False) -> None:
+            if fails:
+                self._send(500, "text/html", "<h1>Internal Server Error</h1>")
+            else:
+                self._send(200, "application/json", json.dumps(document))
+
+        def _send(self, status: int, kind: str, text: str, *more: tuple[str, str]) -> None:
+            self.send(status, text.encode(), ("content-type", kind), ("cache-control", "no-store"), *more)
+
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
         return None
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    owner: IdentityProvider
-
-    def log_message(self, *_: object) -> None: ...
-
-    def do_GET(self) -> None:
-        self._answer("")
-
-    def do_POST(self) -> None:
-        self._answer(self.rfile.read(int(self.headers.get("content-length", 0))).decode())
-
-    def _answer(self, body: str) -> None:
-        path, query = urlsplit(self.path).path, dict(parse_qsl(urlsplit(self.path).query))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        request = Request(self.command, path, query, dict(parse_qsl(body)), headers)
-        self.owner.requests.append(request)
-        try:
-            self._route(request)
-        except Refused as refused:
-            self._send(refused.status, "application/json", json.dumps(refused.document))
-
-    def _route(self, request: Request) -> None:
-        owner, authorization = self.owner, request.headers.get("authorization", "")
-        match request.method, request.path:
-            case "GET", "/.well-known/openid-configuration":
-                self._json(owner.discovery(), fails=owner.fault == "discovery_error")
-            case "GET", "/jwks":
-                self._json(owner.jwks(), fails=owner.fault == "jwks_error")
-            case "GET", "/authorize":
-                self._send(302, "text/plain", "", ("location", owner.authorize(request.query)))
-            case "POST", "/token":
-                if owner.fault == "token_error":
-                    self._json({}, fails=True)
-                else:
-                    self._json(owner.token(request.form, authorization))
-            case "GET" | "POST", "/userinfo":
-                self._json(owner.userinfo(authorization))
-            case _:
-                self._send(404, "text/plain", "not found")
-
-    def _json(self, document: Any, *, fails: bool = False) -> None:
-        if fails:
-            self._send(500, "text/html", "<h1>Internal Server Error</h1>")
-        else:
-            self._send(200, "application/json", json.dumps(document))
-
-    def _send(self, status: int, kind: str, text: str, *more: tuple[str, str]) -> None:
-        body = text.encode()
-        self.send_response(status)
-        sizes = ("content-length", str(len(body)))
-        for name, value in (("content-type", kind), sizes, ("cache-control", "no-store"), *more):
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
 
 
 def _claims(user: User, *, groups: bool) -> dict[str, Any]:

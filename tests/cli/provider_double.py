@@ -6,11 +6,9 @@ import json
 import os
 import socket
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
+from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.providers import spec as catalog
 from wireglot.providers.spec import ProviderSpec
 
@@ -45,52 +44,37 @@ class Reply(msgspec.Struct):
     no_list: bool = False
 
 
-class ProviderDouble:
+class ProviderDouble(HttpDouble):
     def __init__(self, hosts: Mapping[str, Reply], now: float | None = None) -> None:
+        super().__init__()
         self.hosts = hosts
         self.now = now
         """What its clock says; None: the right time."""
         self.requests: list[str] = []
-        double = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                double._answer(self)
+    class Handler(DoubleHandler):
+        protocol_version = "HTTP/1.0"
+        owner: ProviderDouble
 
-            do_POST = do_GET
+        def answer(self, headers: dict[str, str], body: bytes) -> None:
+            host, _, path = self.path.lstrip("/").partition("/")
+            self.owner.requests.append(f"{self.command} {host} /{path}")
+            status, document = self.owner._reply(self.command, headers, host, f"/{path}")
+            self.send(status, document if isinstance(document, bytes) else json.dumps(document).encode())
 
-            def date_time_string(self, timestamp: float | None = None) -> str:
-                return formatdate(double.now, usegmt=True)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return formatdate(self.owner.now, usegmt=True)
 
     def base(self, host: str, path: str = "/v1") -> str:
         return f"{self.url}/{host}{path}"
 
-    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
-        handler.rfile.read(int(handler.headers.get("content-length", 0)))
-        host, _, path = handler.path.lstrip("/").partition("/")
-        self.requests.append(f"{handler.command} {host} /{path}")
-        status, document = self._reply(handler, host, f"/{path}")
-        body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        handler.send_response(status)
-        handler.send_header("content-length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    def _reply(self, handler: BaseHTTPRequestHandler, host: str, path: str) -> tuple[int, Any]:
+    def _reply(self, method: str, headers: dict[str, str], host: str, path: str) -> tuple[int, Any]:
         reply = self.hosts.get(host)
         if reply is None:
             return 404, b"<html>nothing here</html>"
         names = ("x-api-key", "x-goog-api-key", "api-key", "authorization")
-        sent = next((handler.headers[name] for name in names if handler.headers.get(name)), "")
-        is_list = path.endswith("/models") and handler.command == "GET"
+        sent = next((headers[name] for name in names if headers.get(name)), "")
+        is_list = path.endswith("/models") and method == "GET"
         if is_list and reply.no_list:
             return 404, b"no such page"
         if reply.wants_key and not (is_list and reply.open_list) and GOOD_KEY not in sent:
@@ -102,15 +86,6 @@ class ProviderDouble:
         if path.endswith("/key"):
             return 200, {"data": {"label": "mine"}}
         return 400, {"error": {"message": "messages: expected a list", "type": "invalid_request_error"}}
-
-    def __enter__(self) -> ProviderDouble:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 def dead_url() -> str:

@@ -1,7 +1,7 @@
 """Doubles of the clouds: a real HTTP server that gives out tokens, checks them and signatures, and answers.
 
 What it checks is written after the vendors' documents and not after our code: signatures are recomputed from the
-request as it came, tokens run out by the server's own clock, and anyone who is not let in is reported in the vendor's words.
+request as it came, tokens run out by the server's own clock, refusals are in the vendor's words.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import hmac
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Final
 from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.wire.event_stream import message
 
 PRIVATE_KEY: Final = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -142,10 +141,11 @@ class Refused(Exception):
         self.document = document
 
 
-class Cloud:
+class Cloud(HttpDouble):
     """`clock` is the server's: tokens run out by it. What came is in `asked`, what was given in `tokens`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
         self.renewals = 0
         self.renewing_most = 0
@@ -168,30 +168,11 @@ class Cloud:
         self.streaming = 0
         self._renewing = 0
         self._lock = threading.Lock()
-        cloud = self
 
-        class Handler(_Handler):
-            owner = cloud
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Cloud:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.give.set()
         self.go_on.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__()
 
     def now(self) -> float:
         return time.time() + self.skew
@@ -273,124 +254,102 @@ class Cloud:
         if headers.get("x-amz-security-token", "") != self.session_token:
             raise Refused(403, {"message": "The security token included in the request is expired"})
 
+    class Handler(DoubleHandler):
+        owner: Cloud
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    owner: Cloud
+        def answer(self, headers: dict[str, str], body: bytes) -> None:
+            self.owner.asked.append((f"{self.command} {self.path}", headers, body))
+            try:
+                self._route(urlsplit(self.path).path, headers, body)
+            except Refused as refused:
+                self._json(refused.document, refused.status)
 
-    def log_message(self, *reported: object) -> None: ...
+        def _route(self, path: str, headers: dict[str, str], body: bytes) -> None:
+            cloud = self.owner
+            if path == "/token":
+                self._json(cloud.google_token(body))
+            elif path == f"/{TENANT}/oauth2/v2.0/token":
+                self._json(cloud.entra_token(body))
+            elif path == "/metadata/identity/oauth2/token":
+                assert headers["metadata"] == "true"
+                self._json({**cloud.grant(), "expires_in": str(int(cloud.seconds))})
+            elif path.startswith("/model/"):
+                self._enter_aws(headers, body)
+                self._claude(path, body)
+            elif path.startswith("/openai/"):
+                self._enter_azure_or_aws(headers, body)
+                self._json(
+                    {"object": "list", "data": [{"id": "dep-1"}]} if path.endswith("/models") else CHAT_ANSWER
+                )
+            elif path.endswith((":rawPredict", ":streamRawPredict")):
+                cloud.check_bearer(headers)
+                self._sse(CLAUDE_EVENTS) if json.loads(body).get("stream") else self._json(CLAUDE_ANSWER)
+            else:
+                cloud.check_bearer(headers)
+                self._gemini(path)
 
-    def do_GET(self) -> None:
-        self._answer(b"")
+        def _enter_aws(self, headers: dict[str, str], body: bytes) -> None:
+            if headers.get("authorization", "").startswith("Bearer "):
+                if headers["authorization"] != f"Bearer {API_KEY}":
+                    raise Refused(403, {"message": "Authentication failed: API Key not valid"})
+                return
+            self.owner.check_signature(self.command, self.path, headers, body)
 
-    def do_POST(self) -> None:
-        self._answer(self.rfile.read(int(self.headers.get("content-length", 0))))
+        def _enter_azure_or_aws(self, headers: dict[str, str], body: bytes) -> None:
+            if headers.get("authorization", "").startswith("AWS4"):
+                self._enter_aws(headers, body)
+            elif "api-key" in headers:
+                if headers["api-key"] != API_KEY:
+                    text = "Access denied due to invalid subscription key or wrong API endpoint."
+                    raise Refused(401, {"error": {"code": "401", "message": text}})
+            else:
+                self.owner.check_bearer(headers)
 
-    def _answer(self, body: bytes) -> None:
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.owner.asked.append((f"{self.command} {self.path}", headers, body))
-        try:
-            self._route(urlsplit(self.path).path, headers, body)
-        except Refused as refused:
-            self._json(refused.document, refused.status)
+        def _claude(self, path: str, body: bytes) -> None:
+            document = json.loads(body)
+            if "model" in document or "stream" in document or "anthropic_version" not in document:
+                raise Refused(
+                    400, {"message": "Malformed input request: extraneous key [model] is not permitted"}
+                )
+            if path.endswith("/invoke"):
+                self._json(CLAUDE_ANSWER)
+            else:
+                self._chunked("application/vnd.amazon.eventstream", self.owner.frames)
 
-    def _route(self, path: str, headers: dict[str, str], body: bytes) -> None:
-        cloud = self.owner
-        if path == "/token":
-            self._json(cloud.google_token(body))
-        elif path == f"/{TENANT}/oauth2/v2.0/token":
-            self._json(cloud.entra_token(body))
-        elif path == "/metadata/identity/oauth2/token":
-            assert headers["metadata"] == "true"
-            self._json({**cloud.grant(), "expires_in": str(int(cloud.seconds))})
-        elif path.startswith("/model/"):
-            self._enter_aws(headers, body)
-            self._claude(path, body)
-        elif path.startswith("/openai/"):
-            self._enter_azure_or_aws(headers, body)
-            self._json(
-                {"object": "list", "data": [{"id": "dep-1"}]} if path.endswith("/models") else CHAT_ANSWER
-            )
-        elif path.endswith((":rawPredict", ":streamRawPredict")):
-            cloud.check_bearer(headers)
-            self._sse(CLAUDE_EVENTS) if json.loads(body).get("stream") else self._json(CLAUDE_ANSWER)
-        else:
-            cloud.check_bearer(headers)
-            self._gemini(path)
+        def _gemini(self, path: str) -> None:
+            if not path.endswith(":streamGenerateContent"):
+                self._json(GEMINI_ANSWER)
+                return
+            self._sse([GEMINI_ANSWER], named=False)
 
-    def _enter_aws(self, headers: dict[str, str], body: bytes) -> None:
-        if headers.get("authorization", "").startswith("Bearer "):
-            if headers["authorization"] != f"Bearer {API_KEY}":
-                raise Refused(403, {"message": "Authentication failed: API Key not valid"})
-            return
-        self.owner.check_signature(self.command, self.path, headers, body)
+        def _sse(self, events: list[dict[str, Any]], named: bool = True) -> None:
+            frames = []
+            for event in events:
+                name = f"event: {event['type']}\n" if named else ""
+                frames.append(f"{name}data: {json.dumps(event)}\n\n".encode())
+            self._chunked("text/event-stream", frames)
 
-    def _enter_azure_or_aws(self, headers: dict[str, str], body: bytes) -> None:
-        if headers.get("authorization", "").startswith("AWS4"):
-            self._enter_aws(headers, body)
-        elif "api-key" in headers:
-            if headers["api-key"] != API_KEY:
-                text = "Access denied due to invalid subscription key or wrong API endpoint."
-                raise Refused(401, {"error": {"code": "401", "message": text}})
-        else:
-            self.owner.check_bearer(headers)
+        def _json(self, document: Any, status: int = 200) -> None:
+            self.send(status, json.dumps(document).encode(), ("content-type", "application/json"))
 
-    def _claude(self, path: str, body: bytes) -> None:
-        document = json.loads(body)
-        if "model" in document or "stream" in document or "anthropic_version" not in document:
-            raise Refused(
-                400, {"message": "Malformed input request: extraneous key [model] is not permitted"}
-            )
-        if path.endswith("/invoke"):
-            self._json(CLAUDE_ANSWER)
-        else:
-            self._chunked("application/vnd.amazon.eventstream", self.owner.frames)
+        def _chunked(self, kind: str, frames: list[bytes]) -> None:
+            self.owner.streaming += 1
+            try:
+                self.send_chunks(kind, self._pieces(frames))
+            except OSError:
+                pass  # the client has left
+            finally:
+                self.owner.streaming -= 1
 
-    def _gemini(self, path: str) -> None:
-        if not path.endswith(":streamGenerateContent"):
-            self._json(GEMINI_ANSWER)
-            return
-        self._sse([GEMINI_ANSWER], named=False)
+        def _pieces(self, frames: list[bytes]) -> Iterator[bytes]:
+            half = max(1, len(frames) // 2)
+            yield from self._cut(b"".join(frames[:half]))
+            assert self.owner.go_on.wait(60)
+            yield from self._cut(b"".join(frames[half:]))
 
-    def _sse(self, events: list[dict[str, Any]], named: bool = True) -> None:
-        frames = []
-        for event in events:
-            name = f"event: {event['type']}\n" if named else ""
-            frames.append(f"{name}data: {json.dumps(event)}\n\n".encode())
-        self._chunked("text/event-stream", frames)
-
-    def _json(self, document: Any, status: int = 200) -> None:
-        data = json.dumps(document).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _chunked(self, kind: str, frames: list[bytes]) -> None:
-        cloud = self.owner
-        self.send_response(200)
-        self.send_header("content-type", kind)
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
-        half = max(1, len(frames) // 2)
-        cloud.streaming += 1
-        try:
-            self._write(b"".join(frames[:half]))
-            assert cloud.go_on.wait(60)
-            self._write(b"".join(frames[half:]))
-            self.wfile.write(b"0\r\n\r\n")
-        except OSError:
-            pass  # the client has left
-        finally:
-            cloud.streaming -= 1
-
-    def _write(self, data: bytes) -> None:
-        step = self.owner.cut or max(1, len(data))
-        for at in range(0, len(data), step):
-            piece = data[at : at + step]
-            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-            self.wfile.flush()
+        def _cut(self, data: bytes) -> Iterator[bytes]:
+            step = self.owner.cut or max(1, len(data))
+            return (data[at : at + step] for at in range(0, len(data), step))
 
 
 def _unpadded(text: str) -> bytes:

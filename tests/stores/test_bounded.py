@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.stores.troubled import Troubled
 from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, Shared, Vault, VaultApart
@@ -34,27 +35,6 @@ def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
         asyncio.run(test(*values, **named))
 
     return run
-
-
-class Troubled:
-    """A part of a store whose calls hang, or fail, by their names."""
-
-    def __init__(self, behind: Any) -> None:
-        self.behind = behind
-        self.hangs: set[str] = set()
-        self.fails: set[str] = set()
-        self.asked: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        async def called(*arguments: Any, **more: Any) -> Any:
-            self.asked.append(name)
-            if name in self.hangs:
-                await asyncio.Event().wait()
-            if name in self.fails:
-                raise StoreDown("the disk is full")
-            return await getattr(self.behind, name)(*arguments, **more)
-
-        return called
 
 
 class Stage:

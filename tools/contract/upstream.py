@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
+
+from tools.http_double import DoubleHandler, HttpDouble
 
 API_KEY: Final = "sk-ant-upstream-0123456789"
 
@@ -39,51 +39,16 @@ def events(*values: dict[str, Any]) -> UpstreamAnswer:
     return UpstreamAnswer(text.encode(), headers=(("content-type", "text/event-stream; charset=utf-8"),))
 
 
-class ScriptedAnthropic:
+class ScriptedAnthropic(HttpDouble):
     def __init__(self) -> None:
+        super().__init__()
         self.answer = document({})
         self.received: list[Received] = []
-        owner = self
 
-        class Handler(_Handler):
-            upstream = owner
+    class Handler(DoubleHandler):
+        owner: ScriptedAnthropic
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """A gateway may close a connection that it keeps: nothing to report."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    upstream: ScriptedAnthropic
-
-    def log_message(self, *_: object) -> None: ...
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.upstream.received.append(Received(self.path, headers, body))
-        answer = self.upstream.answer
-        self.send_response(answer.status)
-        for name, value in (*answer.headers, ("content-length", str(len(answer.body)))):
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(answer.body)
+        def answer(self, headers: dict[str, str], body: bytes) -> None:
+            self.owner.received.append(Received(self.path, headers, body))
+            answer = self.owner.answer
+            self.send(answer.status, answer.body, *answer.headers)

@@ -14,6 +14,7 @@ from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, one_line,
 from wireglot.cli.trust import trust
 from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.logins import format_login
+from wireglot.gateway.config.models import rule_conditions
 from wireglot.gateway.settings import Credential, Provider, Rule, Settings
 
 _PIPE_COLUMNS: Final = 1000
@@ -98,14 +99,8 @@ def _url(provider: Provider) -> str:
 
 
 def _rule_row(rule: Rule) -> tuple[str, ...]:
-    given = {"effort": rule.effort, "purpose": rule.purpose, "agent": rule.agent}
-    when = [f"if the {name} is {' or '.join(values)}" for name, values in given.items() if values]
-    if rule.prompt_over:
-        when.append(f"if the prompt is over {rule.prompt_over} tokens")
-    if rule.images:
-        when.append("if there is an image")
     losses = f"losses: {rule.losses}" if rule.losses else ""
-    return rule.match, f"-> {', then '.join(rule.targets)}", ", ".join(when), losses
+    return rule.match, f"-> {', then '.join(rule.targets)}", rule_conditions(rule), losses
 
 
 def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """A wireglot.toml in the current folder decides nothing before `init` wrote it or its user approved it."""
 
+from __future__ import annotations
+
 import asyncio
 import inspect
 import json
@@ -8,10 +10,8 @@ import re
 import shlex
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from tests.cli.running import COMMAND, run_in
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.faults.test_faults_process import Served, workers_of
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.cli.run import gateway
 from wireglot.gateway.config import load
 from wireglot.gateway.run import Process
@@ -29,37 +30,25 @@ SECRET = "sk-of-the-user"
 QUIETLY = {"server": {"port": 0, "log": "off"}}
 
 
-class Thief:
+class Thief(HttpDouble):
     """A server that notes which keys are shown to it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.keys: list[str] = []
-        thief = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                thief.keys.append(self.headers.get("authorization", ""))
-                self.send_error(500)
+    class Handler(DoubleHandler):
+        owner: Thief
 
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def log_message(self, format: str, *args: object) -> None: ...
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        def answer(self, headers: dict[str, str], body: bytes) -> None:
+            self.owner.keys.append(headers.get("authorization", ""))
+            self.send_error(500)
 
 
 @pytest.fixture
 def thief() -> Iterator[Thief]:
-    found = Thief()
-    yield found
-    found.close()
+    with Thief() as found:
+        yield found
 
 
 @pytest.fixture
@@ -186,15 +175,12 @@ def test_a_file_that_changes_while_its_user_is_asked_is_used_with_the_content_th
     shown = file.read_text()
     terminal = place.in_terminal(*ASK)
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
-    other = Thief()
-    try:
+    with Thief() as other:
         file.write_text(shown.replace(thief.url, other.url))
         terminal.type("y\n")
         assert terminal.end(DEADLINE_SECONDS) is not None
         assert (bool(thief.keys), other.keys) == (True, [])
         assert "config trust" in place.refused(*ASK)
-    finally:
-        other.close()
 
 
 def test_a_link_is_approved_at_its_place_and_with_its_target(place: Place, thief: Thief) -> None:

@@ -307,15 +307,15 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         ('"g*" = { to = "demo/x", effort = ["high"] }\n"gpt*" = "demo/*"', []),
         (
             '"g*" = { to = "demo/x", effort = ["high", "max"] }\n"gpt*" = { to = "demo/y", effort = ["high"] }',
-            ["gpt* for effort high"],
+            ["gpt* (if the effort is high)"],
         ),
-        ('m = [{ to = "demo/x" }, { to = "demo/y", effort = ["low"] }]', ["m for effort low"]),
+        ('m = [{ to = "demo/x" }, { to = "demo/y", effort = ["low"] }]', ["m (if the effort is low)"]),
         ('m = [{ to = "demo/y", effort = ["low"] }, { to = "demo/x" }]', []),
         ('"plain*" = "demo/*"\nplain = "demo/demo"', []),
         ('m = [{ to = "demo/x", purpose = "main" }, { to = "demo/y", agent = "a" }, { to = "demo/z" }]', []),
         (
             'm = [{ to = "demo/x", purpose = ["main", "background"] }, { to = "demo/y", purpose = "main" }]',
-            ["m for purpose main"],
+            ["m (if the purpose is main)"],
         ),
         (
             'm = [{ to = "demo/x", agent = "E*" }, { to = "demo/y", agent = ["explore", "plan"] }]',
@@ -323,7 +323,7 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         ),
         (
             'm = [{ to = "demo/x", agent = "E*" }, { to = "demo/y", agent = "explore", images = true }]',
-            ["m for agent explore with images"],
+            ["m (if the agent is explore, if there is an image)"],
         ),
         ('m = [{ to = "demo/x", prompt_over = 9 }, { to = "demo/y", prompt_over = 5 }]', []),
         (

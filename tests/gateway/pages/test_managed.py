@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import http.client
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import pytest
 from tests.gateway.config.config_files import digest, loaded, problems
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.dialects.base import ListedModel
 from wireglot.dialects.registry import surface
 from wireglot.testing.live_gateway import LiveGateway
@@ -52,31 +51,20 @@ def asked(
         connection.close()
 
 
-class Collector:
+class Collector(HttpDouble):
     """Stands where an OpenTelemetry collector would."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.taken: list[tuple[str, dict[str, str], bytes]] = []
         self.status = 200
-        taken = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                taken.taken.append((self.path, {n.lower(): v for n, v in self.headers.items()}, body))
-                self.send_response(taken.status)
-                self.send_header("content-length", "0")
-                self.end_headers()
+    class Handler(DoubleHandler):
+        owner: Collector
 
-            def log_message(self, format: str, *args: Any) -> None: ...
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        def answer(self, headers: dict[str, str], body: bytes) -> None:
+            self.owner.taken.append((self.path, headers, body))
+            self.send(self.owner.status, b"")
 
 
 def toml(port: int) -> str:
@@ -110,9 +98,8 @@ headers = {{ x-collector-key = "the-key-of-the-collector" }}
 
 @pytest.fixture(scope="module")
 def collector() -> Iterator[Collector]:
-    found = Collector()
-    yield found
-    found.close()
+    with Collector() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,13 @@ import pytest
 from tests.gateway.state.background_kit import finished
 from tests.gateway.state.ledger_kit import ORDERS
 from tests.gateway.state.responses_kit import Stage
+from tests.stores.troubled import Troubled
 from tests.tiers import rows
 from tests.waiting import wait_until
 from tools.lab.link import Link, Reply
 from wireglot.gateway.state.responses.background_work import UNSTORED
 from wireglot.gateway.state.responses.store import Unstored
 from wireglot.gateway.state.tasks import Pace
-from wireglot.stores import StoreDown
 from wireglot.stores.bounded import FAILURES_TO_OPEN
 from wireglot.stores.journal.journal import JournalFull
 from wireglot.stores.records import UsageRow
@@ -36,30 +36,9 @@ NEVER = Pace(store_look_seconds=3600.0)
 """Nobody looks whether the store is back, but for the test."""
 
 
-class Troubled:
-    """A part of the gateway's store, whose calls hang or fail by their names."""
-
-    def __init__(self, behind: Any) -> None:
-        self.behind = behind
-        self.hangs: set[str] = set()
-        self.fails: set[str] = set()
-        self.asked: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        async def called(*values: Any, **named: Any) -> Any:
-            self.asked.append(name)
-            if name in self.hangs:
-                await asyncio.Event().wait()
-            if name in self.fails:
-                raise StoreDown("/var/lib/store.db: there is no space left")
-            return await getattr(self.behind, name)(*values, **named)
-
-        return called
-
-
 def troubled(gateway: LiveGateway, part: str) -> Troubled:
     engine: Any = gateway.process.state.engine
-    wrapped = Troubled(getattr(engine.behind, part))
+    wrapped = Troubled(getattr(engine.behind, part), "/var/lib/store.db: there is no space left")
     setattr(engine.behind, part, wrapped)
     return wrapped
 

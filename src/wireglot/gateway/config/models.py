@@ -70,20 +70,19 @@ def unreachable_rules(rules: Sequence[Rule], providers: Collection[str]) -> Iter
         before = (one for one in rules[:number] if one.match.startswith(start))
         earlier = next((one for one in before if _covers(one, rule)), None)
         if earlier is not None:
-            when = f" {_conditions(rule)}" if rule.is_conditional else ""
+            when = f" ({rule_conditions(rule)})" if rule.is_conditional else ""
             yield f"models: {rule.match}{when} is never reached: {earlier.match} comes before it"
 
 
-def _conditions(rule: Rule) -> str:
+def rule_conditions(rule: Rule) -> str:
     """Which of the requests for its name a rule is for, in words; "" for all of them."""
-    said = [
-        f"for effort {', '.join(rule.effort)}" if rule.effort else "",
-        f"for purpose {', '.join(rule.purpose)}" if rule.purpose else "",
-        f"for agent {', '.join(rule.agent)}" if rule.agent else "",
-        f"for prompts over {rule.prompt_over} tokens" if rule.prompt_over else "",
-        "with images" if rule.images else "",
-    ]
-    return " ".join(filter(None, said))
+    given = {"effort": rule.effort, "purpose": rule.purpose, "agent": rule.agent}
+    when = [f"if the {name} is {' or '.join(values)}" for name, values in given.items() if values]
+    if rule.prompt_over:
+        when.append(f"if the prompt is over {rule.prompt_over} tokens")
+    if rule.images:
+        when.append("if there is an image")
+    return ", ".join(when)
 
 
 def _covers(earlier: Rule, later: Rule) -> bool:
@@ -207,7 +206,7 @@ def _refuse_twins(placed: list[tuple[str, Rule]], problems: Problems) -> None:
             )
             earlier = seen.setdefault(same, path)
             if earlier != path:
-                when = _conditions(same) or "for every effort"
+                when = rule_conditions(same) or "for every effort"
                 problems.add(path, f"one rule {when}", f"a second one beside {earlier}")
                 break
 

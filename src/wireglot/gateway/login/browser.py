@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from wireglot.gateway.inspector.access import cookie_pairs
+from wireglot.gateway.login.device_codes import LOGIN_OWNER
 from wireglot.gateway.login.oidc import ProviderAttempt
 from wireglot.stores.seal import Sealer, Unreadable
 
 SECONDS: Final = 600
 _COOKIE: Final = "wireglot-login"
-_SEALED_FOR: Final = "\0login"
 _KIND: Final = "browser"
 _MAX_LETTERS: Final = 4096
 _MAX_TRIED: Final = 4
@@ -59,7 +59,7 @@ class BrowserSessions:
 
     def cookie(self, session: BrowserSession, base: str) -> tuple[str, str]:
         """No script reads it. Lax: the way back from the identity provider begins at another site."""
-        sealed = self._sealer.seal(_SEALED_FOR, _KIND, "", msgspec.json.encode(session))
+        sealed = self._sealer.seal(LOGIN_OWNER, _KIND, "", msgspec.json.encode(session))
         token = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
         secure = "; Secure" if base.startswith("https:") else ""
         seconds = max(0, session.ends - int(self._wall()))
@@ -84,7 +84,7 @@ class BrowserSessions:
             return None
         try:
             sealed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-            value = self._sealer.open(_SEALED_FOR, _KIND, "", sealed)
+            value = self._sealer.open(LOGIN_OWNER, _KIND, "", sealed)
             return msgspec.json.decode(value, type=BrowserSession)
         except (ValueError, Unreadable, msgspec.MsgspecError):
             return None

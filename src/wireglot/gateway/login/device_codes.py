@@ -24,8 +24,8 @@ INTERVAL_SECONDS: Final = 5
 _LETTERS: Final = "BCDFGHJKLMNPQRSTVWXZ"
 """20 consonants: no word is spelled by accident (RFC 8628, 6.1)."""
 _CODE_LENGTH: Final = 8
-_OWNER: Final = "\0login"
-"""No caller is called so."""
+LOGIN_OWNER: Final = "\0login"
+"""Of all that signing in stores and seals. No caller is called so."""
 _DEVICE: Final = "login-device"
 _USER_CODE: Final = "login-code"
 _DECISION: Final = "login-decision"
@@ -127,7 +127,7 @@ class DeviceCodes:
         code = normalized(user_code)
         if len(code) != _CODE_LENGTH:
             return None
-        found = await self._documents.get(_OWNER, _USER_CODE, [_digest(code)])
+        found = await self._documents.get(LOGIN_OWNER, _USER_CODE, [_digest(code)])
         return await self._request(found[0].body.decode()) if found else None
 
     async def decide(self, request: DeviceRequest, decision: Decision) -> bool:
@@ -136,14 +136,14 @@ class DeviceCodes:
             return False
         document = self._document(_DECISION, request.id, msgspec.json.encode(decision), request.at)
         decided = await self._documents.put([document], new=True)
-        await self._documents.delete(_OWNER, _USER_CODE, [_digest(request.user_code)])
+        await self._documents.delete(LOGIN_OWNER, _USER_CODE, [_digest(request.user_code)])
         return decided
 
     async def poll(self, device_code: str) -> tuple[DeviceRequest, Decision]:
         """The decision, to one poll and no other. Raises NotYet."""
         id = _digest(device_code)
         # In this order: a code that another poll has used is not taken for one that waits.
-        decided = await self._documents.get(_OWNER, _DECISION, [id])
+        decided = await self._documents.get(LOGIN_OWNER, _DECISION, [id])
         request = await self._request(id)
         if request is None:
             raise NotYet("expired_token")
@@ -151,9 +151,9 @@ class DeviceCodes:
             if await self._counters.take([Rate(f"login poll {id}", 1, 1, _POLL_SECONDS)]) is not None:
                 raise NotYet("slow_down")
             raise NotYet("authorization_pending")
-        if await self._documents.delete(_OWNER, _DEVICE, [id]) != 1:
+        if await self._documents.delete(LOGIN_OWNER, _DEVICE, [id]) != 1:
             raise NotYet("expired_token")
-        await self._documents.delete(_OWNER, _DECISION, [id])
+        await self._documents.delete(LOGIN_OWNER, _DECISION, [id])
         await self._counters.leave(_OPEN, id)
         decision = msgspec.json.decode(decided[0].body, type=Decision)
         if not decision.parent:
@@ -161,11 +161,11 @@ class DeviceCodes:
         return request, decision
 
     async def _request(self, id: str) -> DeviceRequest | None:
-        found = await self._documents.get(_OWNER, _DEVICE, [id])
+        found = await self._documents.get(LOGIN_OWNER, _DEVICE, [id])
         return msgspec.json.decode(found[0].body, type=DeviceRequest) if found else None
 
     def _document(self, kind: str, id: str, body: bytes, at: int) -> Document:
-        return Document(_OWNER, kind, id, body, created=at, expires=at + CODE_SECONDS * 1000)
+        return Document(LOGIN_OWNER, kind, id, body, created=at, expires=at + CODE_SECONDS * 1000)
 
 
 def normalized(user_code: str) -> str:

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from typing import Final
 
+from wireglot.gateway.login.device_codes import LOGIN_OWNER
 from wireglot.gateway.login.oidc import IdentityProvider, ProviderDown
 from wireglot.gateway.login.tokens import Person, SignInRefused
 from wireglot.gateway.settings import LoginSettings
@@ -19,7 +20,6 @@ from wireglot.stores.records import Document
 from wireglot.stores.seal import SealedDocuments
 
 OFFLINE: Final = "offline_access"
-_OWNER: Final = "\0login"
 _KIND: Final = "login-grant"
 _LOCK_SECONDS: Final = 30.0
 _DAY_MS: Final = 86_400_000
@@ -62,7 +62,7 @@ class ProviderGrants:
         if not await self._counters.lock(f"login grant {id}", holder, _LOCK_SECONDS):
             raise ProviderDown("another request renews the same sign-in")
         try:
-            found = await self._documents.get(_OWNER, _KIND, [id])
+            found = await self._documents.get(LOGIN_OWNER, _KIND, [id])
             if not found:
                 raise SignInRefused("the sign-in is over")
             person, refresh_token = await self._provider.renewed(login, found[0].body.decode())
@@ -77,7 +77,7 @@ def _document(id: str, refresh_token: str, login: LoginSettings, before: Documen
     now = now_ms()
     expires = now + int(login.refresh_days * _DAY_MS) + _CODE_MS
     return Document(
-        _OWNER,
+        LOGIN_OWNER,
         _KIND,
         id,
         refresh_token.encode(),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from wireglot.stores.base import Counters
 from wireglot.stores.claims import Weighed, filled
 from wireglot.stores.records import Budget, Denied, Rate
 
@@ -13,7 +14,7 @@ TIDY_ABOVE: Final = 4096
 """With more rates or budgets than this, those that are over are looked for and dropped."""
 
 
-class MemoryCounters:
+class MemoryCounters(Counters):
     def __init__(
         self,
         *,
@@ -60,9 +61,6 @@ class MemoryCounters:
     async def known(self, names: Sequence[str]) -> dict[str, int]:
         wall, budgets = self.wall() * 1000, self._budgets
         return {name: budgets[name][0] for name in names if name in budgets and budgets[name][1] > wall}
-
-    async def amounts(self, names: Sequence[str]) -> dict[str, int]:
-        return await self.known(names)
 
     async def seed(self, name: str, value: int, until: int) -> None:
         if not await self.known([name]):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 
-from wireglot.stores.base import StoreUnusable
+from wireglot.stores.base import Counters, StoreUnusable
 from wireglot.stores.records import Budget, Denied, Rate
 from wireglot.stores.redis import scripts
 from wireglot.stores.redis.address import read_address
@@ -71,7 +71,7 @@ class RedisVault:
         return f"{self._prefix}v:{hashlib.sha256(caller.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}:"
 
 
-class RedisCounters:
+class RedisCounters(Counters):
     """Its timeouts are short: anyone who asks can decide without it (FAULTS 100)."""
 
     def __init__(self, pool: RedisPool, prefix: str, vault: RedisVault) -> None:
@@ -93,9 +93,6 @@ class RedisCounters:
             await self._pool.script(scripts.SETTLE, *self._arguments(claims), again=False)
 
     async def known(self, names: Sequence[str]) -> dict[str, int]:
-        return await self.amounts(names)
-
-    async def amounts(self, names: Sequence[str]) -> dict[str, int]:
         if not names:
             return {}
         values = await self._pool.run(

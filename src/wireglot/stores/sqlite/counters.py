@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 import apsw
 
+from wireglot.stores.base import Counters
 from wireglot.stores.claims import Weighed, filled
 from wireglot.stores.records import Budget, Denied, Rate
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
@@ -31,7 +32,7 @@ SET_BACK_MS: Final = 1000
 TIDY_EVERY_MS: Final = 60_000
 
 
-class SqliteCounters:
+class SqliteCounters(Counters):
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -69,9 +70,6 @@ class SqliteCounters:
         await self._write(write)
 
     async def known(self, names: Sequence[str]) -> dict[str, int]:
-        return await self.amounts(names)
-
-    async def amounts(self, names: Sequence[str]) -> dict[str, int]:
         now = self._database.now_exactly()
 
         def read(connection: apsw.Connection) -> dict[str, int]:

@@ -7,13 +7,12 @@ import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
 from tests.gateway.state.doubles.script import Call, Script, Step
+from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.wire.json import decode, encode
 
 
@@ -53,12 +52,13 @@ class Said(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
 
 
-class Double(ABC):
+class Double(HttpDouble, ABC):
     """`violations`: what was refused, and why. `bypasses`: documented ways around validation that were used.
     `missing`: own state of a step that is in the history, and did not come back where that is legal.
     `changed`: state that came back otherwise than it went out, where that is legal."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.script = Script(secrets.token_hex(8))
         self.requests: list[Recorded] = []
         self.said: list[Said] = []
@@ -72,25 +72,6 @@ class Double(ABC):
         self._valid: dict[str, Minted] = {}
         self._steps: dict[str, Said] = {}
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self), bind_and_activate=True)
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def forget(self) -> None:
         """As if the account behind the key were another one: nothing minted so far is known any more."""
@@ -179,34 +160,15 @@ class Double(ABC):
             return 200, None, iter(self.frames(answer, body))
         return 200, encode(answer), iter(())
 
+    class Handler(DoubleHandler):
+        owner: Double
 
-def _handler(double: Double) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            raw = self.rfile.read(int(headers["content-length"]))
-            status, whole, frames = double.serve(self.path, headers, raw)
-            self.send_response(status)
-            if whole is not None:
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(whole)))
-                self.end_headers()
-                self.wfile.write(whole)
-                return
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("transfer-encoding", "chunked")
-            self.end_headers()
-            for frame in frames:
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(frame), frame))
-            self.wfile.write(b"0\r\n\r\n")
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Tests tell what they saw themselves."""
-
-    return Handler
+        def answer(self, headers: dict[str, str], body: bytes) -> None:
+            status, whole, frames = self.owner.serve(self.path, headers, body)
+            if whole is None:
+                self.send_chunks("text/event-stream", frames)
+            else:
+                self.send(status, whole, ("content-type", "application/json"))
 
 
 def halves(text: str) -> tuple[str, ...]:
