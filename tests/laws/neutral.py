@@ -258,7 +258,7 @@ def _hosted(dialect: str) -> Request:
     )
     return _request(
         tools=(
-            of("web_search", options=SEARCH, unreported=("depth",)),
+            of("web_search", options=SEARCH, untold=("depth",)),
             of("web_search", options={"blocked_domains": ["example.com"]}),
             of("web_fetch", options=SEARCH),
             of("code_execution", options={"max_uses": 2}),

@@ -328,9 +328,9 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         ('m = [{ to = "demo/x", prompt_over = 9 }, { to = "demo/y", prompt_over = 5 }]', []),
         (
             'm = [{ to = "demo/x", prompt_over = 5 }, { to = "demo/y", prompt_over = 9 }]',
-            ["m for prompts over 9 tokens"],
+            ["m (if the prompt is over 9 tokens)"],
         ),
-        ('m = [{ to = "demo/x" }, { to = "demo/z", images = true }]', ["m with images"]),
+        ('m = [{ to = "demo/x" }, { to = "demo/z", images = true }]', ["m (if there is an image)"]),
         (
             '"*" = "demo/x"\n"demo/*" = "demo/y"\n"demo/a*" = "demo/z"\n"other/*" = "demo/z"',
             ["demo/a*", "other/*"],
