@@ -8,7 +8,7 @@ import pytest
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, dialect_name
 from wireglot.ir.loss import Loss
 
 ASK: dict[str, dict[str, Any]] = {
@@ -50,7 +50,9 @@ SEARCH: dict[str, dict[str, Any]] = {
 
 
 def sent(source: str, target: str, **more: Any) -> tuple[dict[str, Any], list[Loss]]:
-    done = translate_request({**ASK[source], **more}, source=source, target=target, model="m")  # type: ignore[arg-type]  # a dialect's name as text
+    done = translate_request(
+        {**ASK[source], **more}, source=dialect_name(source), target=dialect_name(target), model="m"
+    )
     return done.value, list(done.losses)
 
 

@@ -187,7 +187,9 @@ def test_a_glance_at_what_is_no_answer_sees_nothing_or_says_so(name):
 
 
 def test_frames_that_only_our_question_brought_are_hidden():
-    usage = surface("openai-chat").upstream.stream_usage  # type: ignore[union-attr]  # it is of that kind here
+    upstream = surface("openai-chat").upstream
+    assert upstream is not None
+    usage = upstream.stream_usage
     assert usage is not None
     assert not usage.is_asked({"include_usage": False})
     assert usage.is_asked(usage.asking({"x": 1}))

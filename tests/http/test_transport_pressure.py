@@ -1,6 +1,7 @@
 """A server that sends faster than anyone reads is made to wait."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -84,6 +85,6 @@ async def test_a_connection_paused_at_the_end_of_its_answer_is_read_again_for_th
         for _ in range(3):
             reply = await transport.send(post(server), PATIENT)
             begun.set()
-            await reply.pump(lambda _, reply=reply: reply.pause())  # type: ignore[misc] # bound at once on purpose
+            await reply.pump(partial(lambda reply, _: reply.pause(), reply))
             reply.resume()
         assert len(server.peers) == 1

@@ -6,7 +6,7 @@ those that are here (`elsewhere`) and from each of them.
 """
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 from wireglot.ir.content import (
     PHASE,
@@ -120,8 +120,8 @@ def _model(*parts: Part) -> Message:
     return Message("assistant", parts)
 
 
-def _request(*messages: Message, **said: object) -> Request:
-    return Request("m", messages or (_user(Text("Hello")),), **said)  # type: ignore[arg-type]  # fields by their names
+def _request(*messages: Message, **said: Any) -> Request:
+    return Request("m", messages or (_user(Text("Hello")),), **said)
 
 
 CALL = ToolCall("call_1", "weather", '{"place": "Kiel"}')
@@ -247,8 +247,8 @@ SEARCH = {
 
 
 def _hosted(dialect: str) -> Request:
-    def of(kind: str, **said: object) -> HostedTool:
-        return HostedTool(kind, Foreign(ELSEWHERE, f"{kind}_9", {"type": f"{kind}_9"}), **said)  # type: ignore[arg-type]  # fields by their names
+    def of(kind: str, **said: Any) -> HostedTool:
+        return HostedTool(kind, Foreign(ELSEWHERE, f"{kind}_9", {"type": f"{kind}_9"}), **said)
 
     servers = (
         McpServer("docs", "https://example.org/mcp", "secret", allowed=("find", "read"), deferred=True),

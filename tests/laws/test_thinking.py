@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from tests.tiers import rows
 from wireglot import translate_request
+from wireglot.dialects.registry import dialect_name
 from wireglot.ir.request import EFFORTS
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_of, names, provider
@@ -147,7 +148,7 @@ def test_thinking_never_becomes_more_than_asked(name: str, dialect: Any) -> None
             for asked, words in asks(client):
                 rendered = translate_request(
                     {**body, **words},
-                    source=client,  # type: ignore[arg-type]  # a dialect's name as text
+                    source=dialect_name(client),
                     target=dialect,
                     model=model,
                     provider=name,
@@ -203,7 +204,7 @@ def test_a_service_tier_is_the_one_asked_for_or_none(name: str, dialect: Any) ->
                     continue
                 rendered = translate_request(
                     {**body, **words},
-                    source=client,  # type: ignore[arg-type]  # a dialect's name as text
+                    source=dialect_name(client),
                     target=dialect,
                     model=model,
                     provider=name,
@@ -270,7 +271,7 @@ def test_geminis_xhigh_is_xhigh_everywhere() -> None:
         ("openai-responses", "gpt-6-sol"),
         ("openai-chat", "gpt-6-sol"),
     ):
-        rendered = translate_request(body, source="gemini", target=dialect, model=model)  # type: ignore[arg-type]  # a dialect's name as text
+        rendered = translate_request(body, source="gemini", target=dialect_name(dialect), model=model)
         assert sent(dialect, rendered.value) == Amount("xhigh")
 
 

@@ -864,7 +864,7 @@ def test_the_thread_does_a_round_each_time_it_is_asked_and_sleeps_between(tmp_pa
         made._prepare = prepare  # type: ignore[method-assign]  # a double in its place
         await made.start()
         for number in range(1, 5):
-            await until(lambda number=number: len(rounds) == number)  # type: ignore[misc]  # bound at once
+            await until(partial(lambda number: len(rounds) == number, number))
             if number < 4:
                 made.ask()
         await made.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from redis.asyncio import Redis
@@ -63,7 +64,7 @@ def test_counters_work_again_after_the_server_was_restarted_under_load(server: R
             else:
                 await asyncio.to_thread(server.restart)
             before = taken
-            await until(lambda before=before: taken >= before + 50)  # type: ignore[misc]  # bound at once on purpose
+            await until(partial(lambda before: taken >= before + 50, before))
         ended.set()
         await asyncio.gather(*tasks)
         assert await vault.recall("a", ["n"]) == {"n": b"v"}

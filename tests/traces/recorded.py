@@ -37,15 +37,21 @@ def recorded(source: str, target: str, body: dict[str, Any], *, stream: bool = F
     where = service.target_of(path_of(target, stream), query)
     assert where is not None
     served = service.serve(where, encode(sent.value), seed="1", now=int(at))
-    back = {"source": upstream, "target": client, "request": body, "model": MODEL, "context": context}
+    back: dict[str, Any] = {
+        "source": upstream,
+        "target": client,
+        "request": body,
+        "model": MODEL,
+        "context": context,
+    }
     if stream:
-        translator = StreamTranslator(**back)  # type: ignore[arg-type]  # fields by their names
+        translator = StreamTranslator(**back)
         pieces = [translator.feed(piece) for piece in served.pieces] + [translator.close()]
         answered = [traced(loss) for loss in translator.losses]
         came = _streamed(served.pieces)
         got = _streamed(tuple(pieces))
     else:
-        whole = translate_response(served.body, **back)  # type: ignore[arg-type]  # fields by their names
+        whole = translate_response(served.body, **back)
         answered = [traced(loss) for loss in whole.losses]
         came = _whole(served.body)
         got = _whole(encode(whole.value))

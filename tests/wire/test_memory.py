@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -142,7 +143,7 @@ def test_what_was_made_is_made_once_for_each_key() -> None:
         return key
 
     for key in ("a", "b", "a", "b"):
-        assert memory.remembered(value, key, lambda key=key: make(key)) == key  # type: ignore[misc]  # bound at once on purpose
+        assert memory.remembered(value, key, partial(make, key)) == key
     assert made == ["a", "b"]
     for number in range(100):
         memory.remembered(value, number, lambda: "")

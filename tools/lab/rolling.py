@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,7 +122,7 @@ class Trial:
         # By a machine of the other version than the one that died, at the same time.
         left = ((fleet.of(_NEW), unfinished), (fleet.of(_OLD), also))
         reported = await asyncio.gather(
-            *(until(lambda at=at, id=id: _is_failed(at, key, id), _FAILED_WITHIN_SECONDS) for at, id in left),  # type: ignore[misc]  # bound at once on purpose
+            *(until(partial(_is_failed, at, key, id), _FAILED_WITHIN_SECONDS) for at, id in left),
             return_exceptions=True,
         )
         self.problems += [f"a background response of a dead process: {each}" for each in reported if each]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from tools.lab.link import Link, Reply
@@ -185,7 +186,7 @@ async def budgets(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     for machine in (one, other):
         reply = await machine.ask(key, "POST", "/v1/chat/completions", ask)
         assert reply.json()["error"]["code"] == "insufficient_quota", reply
-        await until(lambda machine=machine: _used(machine, key, sum(spent)))  # type: ignore[misc]  # bound at once on purpose
+        await until(partial(lambda machine: _used(machine, key, sum(spent)), machine))
 
 
 async def _used(machine: Machine, key: str, tokens: int) -> bool:

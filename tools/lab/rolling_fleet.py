@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,7 +117,7 @@ class RollingFleet:
         made = await machine.answer(ADMIN, "POST", "/v1/admin/keys", {"name": name, **limits})
         key: str = made["key"]
         for each in self.serving():
-            await until(lambda each=each: _is(each, key, 200))  # type: ignore[misc]  # bound at once on purpose
+            await until(partial(_is, each, key, 200))
         return name, key
 
     def sent_with(self, word: str) -> str:

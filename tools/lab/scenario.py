@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -141,7 +142,7 @@ class Clients:
         )
         await self._fetch("keys", "admin", "/v1/admin/keys")
         for name in self.reported.keys:
-            await until(lambda name=name: self._opens(name))  # type: ignore[misc]  # bound at once on purpose
+            await until(partial(self._opens, name))
 
     async def _opens(self, caller: str) -> bool:
         """Asked so often that every worker has been asked."""
@@ -339,7 +340,7 @@ class Clients:
         for name, more in (("finished", {}), ("finished and streamed", {"stream": True})):
             reply = await self.ask("ada", "POST", "/v1/responses", {**body, **more}, counts=False)
             id = _completed(reply.body)["id"] if more else reply.json()["id"]
-            await until(lambda id=id: self._is_finished(id))  # type: ignore[misc]  # bound at once on purpose
+            await until(partial(self._is_finished, id))
             await self._fetch(f"background, {name}", "ada", f"/v1/responses/{id}")
             if more:
                 await self._fetch("its events", "ada", f"/v1/responses/{id}?stream=true&starting_after=2")

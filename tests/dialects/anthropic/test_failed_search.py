@@ -28,7 +28,9 @@ def test_a_search_that_failed_is_a_call_its_error_and_a_word(tools, name, given)
     assert isinstance(result, Foreign)
     identifier = call.value["id"]
     assert identifier.startswith("srvtoolu_")
-    assert identifier != failed_search(Request("m", ()), "no key", Context())[0].value["id"]  # type: ignore[union-attr]  # it is of that kind here
+    other = failed_search(Request("m", ()), "no key", Context())[0]
+    assert isinstance(other, Foreign)
+    assert identifier != other.value["id"]
     use = {"type": "server_tool_use", "id": identifier, "name": name, "input": {given: "Tides?"}}
     assert call == Foreign("anthropic", "server_tool_use", use)
     kind = f"{name}_tool_result"

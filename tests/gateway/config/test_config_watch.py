@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -286,7 +287,7 @@ def test_settings_that_cannot_be_taken_up_are_reported_without_their_content_and
         running = asyncio.create_task(watcher.run())
         for count in (1, 2):
             watcher.now()
-            await until(lambda count=count: len(changes) >= count)  # type: ignore[misc]  # bound at once on purpose
+            await until(partial(lambda count: len(changes) >= count, count))
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

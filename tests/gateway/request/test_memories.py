@@ -50,7 +50,9 @@ def test_nothing_is_remembered_where_that_is_switched_off() -> None:
 def test_it_is_counted_and_the_caller_that_was_away_longest_is_forgotten_first() -> None:
     memories, account = _memories(remembered=200 * _KIB)
     _fill(memories, "one")
-    assert account.remembered == memories.of("one").held > 20 * _KIB  # type: ignore[union-attr]  # it is of that kind here
+    one = memories.of("one")
+    assert one is not None
+    assert account.remembered == one.held > 20 * _KIB
     _fill(memories, "two")
     first = memories.of("one")
     for name in ("three", "four", "five"):

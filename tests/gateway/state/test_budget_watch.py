@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run
-from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.observe.metrics import Metrics, Reading
 from wireglot.gateway.state.quotas.reservation import MAX_BUDGETS, BudgetWatch, Limit, Reservation
 from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown
@@ -17,7 +17,9 @@ from wireglot.stores.records import Budget
 def reported(watch: BudgetWatch) -> dict[tuple[str, ...], float]:
     metrics = Metrics()
     watch.publish(metrics)
-    return dict(metrics._all[-1]._read())  # type: ignore[union-attr]  # it is of that kind here
+    last = metrics._all[-1]
+    assert isinstance(last, Reading)
+    return dict(last._read())
 
 
 def test_a_budget_is_reported_as_far_as_it_is_used() -> None:

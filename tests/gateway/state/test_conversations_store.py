@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -317,7 +318,9 @@ def test_a_turn_that_is_added_does_not_undo_a_change_of_the_metadata() -> None:
     async def body(store: ConversationStore, kept: KeptConversation) -> None:
         for turn, step in enumerate(("get", "touch", "append", "pieces", "put")):
             reported = {"turn": str(turn)}
-            watched(store).before[step] = lambda reported=reported: store.update("alice", kept, reported)  # type: ignore[misc]  # mypy cannot infer it
+            watched(store).before[step] = partial(
+                lambda reported: store.update("alice", kept, reported), reported
+            )
             await store.append("alice", kept, [wired(f"msg_{turn}")], CONTEXT)
             await store.exchange("alice", kept, [wired(f"msg_{turn}")], CONTEXT)
             assert await store.metadata("alice", [kept]) == {ID: reported}

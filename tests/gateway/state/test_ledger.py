@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -429,7 +430,7 @@ def test_an_error_that_hits_every_row_is_waited_out_and_no_row_is_dropped(tmp_pa
                 job = job_of(number, settings)
                 begin(kept, job, target(settings))
                 kept.finish(job.record)
-            await until(lambda ledger=ledger: ledger.failed >= 30)  # type: ignore[misc]  # bound at once on purpose
+            await until(partial(lambda ledger: ledger.failed >= 30, ledger))
             assert kept.trouble == "no usage can be written (LookupError)"
             ledger.broken = False
             assert await kept.flush(DEADLINE_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -537,7 +538,7 @@ def test_what_cannot_be_done_now_is_reported_and_waited_for() -> None:
             raise problem
 
         for problem in (StoreDown("away"), OSError(5, "Input/output error")):
-            await fed._or_tell(lambda problem=problem: fail(problem))  # type: ignore[misc]  # bound at once on purpose
+            await fed._or_tell(partial(fail, problem))
         assert [(level, event) for level, event, _ in notes] == [("warn", "usage waits")] * 2
         with pytest.raises(KeyError):
             await fed._or_tell(lambda: fail(KeyError("bug")))

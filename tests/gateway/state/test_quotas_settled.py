@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -103,7 +104,9 @@ def test_the_place_of_a_stream_of_hours_is_renewed(monkeypatch: pytest.MonkeyPat
         for _ in range(5):
             desk.clock += 50
             before = desk.counters._places["places:me"][claim.holder]
-            await until(lambda before=before: desk.counters._places["places:me"][claim.holder] != before)  # type: ignore[misc]  # bound at once on purpose
+            await until(
+                partial(lambda before: desk.counters._places["places:me"][claim.holder] != before, before)
+            )
             await desk.refused()
         await desk.settle(claim, None)
         await desk.admit()
