@@ -165,7 +165,7 @@ EXPECTED = {
     "models.f": "/ an empty list",
     "models.g.effort": '"hihg"',
     "models.g.looses": "did you mean losses?",
-    "models.h[1]": "one rule for effort low",
+    "models.h[1]": "one rule if the effort is low",
     "models.i": 'a "*" only for each',
     "models.j[1]": "/ a table",
     "models.k.purpose": 'purposes out of main, subagent, auxiliary, background, compaction / "backgrund"',
