@@ -57,9 +57,8 @@ def python_for(base: str) -> tuple[Path, str]:
             [found, "-c", "import sys; print(sys.base_prefix, '%d.%d' % sys.version_info[:2], sep='\\n')"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if (
-            reported and reported.returncode == 0
-        ):  # a shim of pyenv exists for versions that are not switched on
+        # A shim of pyenv exists for versions that are not switched on.
+        if reported and reported.returncode == 0:
             prefix, version = reported.stdout.split()
             return Path(prefix), version
     raise Unreadable(f"FROM {base}: no Python here")

@@ -186,9 +186,7 @@ def check_dialect(
         for law, hold in _laws(dialect, samples, spelling, plain, examples, sdk):
             try:
                 hold()
-            except (
-                Exception
-            ) as problem:  # whatever is raised, the law does not hold; all of them are reported
+            except Exception as problem:  # whatever is raised, the law does not hold; all are reported
                 broken.append(f"{law}: {type(problem).__name__}: {str(problem)[:600]}")
     if broken:
         raise LawsBroken(dialect.name, broken)

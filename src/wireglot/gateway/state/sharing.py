@@ -99,9 +99,8 @@ class Sharing:
         try:
             await self._counters.cool(entries)
         except BaseException:
-            for (
-                name
-            ) in entries:  # reported when they are heard again; what was found out since may last longer
+            # Reported when they are heard again; what was found out since may last longer.
+            for name in entries:
                 self._unreported[name] = max(unreported[name], self._unreported.get(name, 0.0))
             raise
 
