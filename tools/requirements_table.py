@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tools.blocks import table
+from tools.structure import nodes_of
 
 ROOT = Path(__file__).parents[1]
 STATEMENTS = ROOT / "tests" / "requirements" / "statements.toml"
@@ -103,27 +104,28 @@ def citations(source: str) -> Iterator[tuple[str, str]]:
     """(id, test) for each mention in a file; the test is "" where the file as a whole is meant."""
     if not _CITED.search(source):
         return
-    tree = ast.parse(source)
+    nodes = nodes_of(source)
     tests = [
         (min([node.lineno, *(mark.lineno for mark in node.decorator_list)]), node.end_lineno or 0, node.name)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     ]
-    for line, text in _remarks(source, tree):
+    for line, text in _remarks(source, nodes):
         name = next((name for first, last, name in tests if first <= line <= last), "")
         yield from ((id, name) for id in cited(text))
 
 
-def _remarks(source: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Docstrings and comments, each with its line."""
-    for node in ast.walk(tree):
+def _remarks(source: str, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Docstrings, and comments that may cite something, each with its line."""
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node, clean=False)
             if text is not None:
                 yield node.body[0].lineno, text
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+    if any("#" in line and _CITED.search(line) for line in source.splitlines()):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
 
 
 @cache

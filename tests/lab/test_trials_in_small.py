@@ -21,7 +21,10 @@ ROOT = Path(__file__).parents[2]
         ("crosstalk", ["--exchanges", "200", "--callers", "20"], 200),
         ("drain", ["--streams", "20", "--deadline", "6"], 20),
         ("kill", ["--kills", "3", "--clients", "4"], 3),
-        ("doors", ["--every", "401"], 250),
+        ("doors", ["--every", "401", "--only", "smuggling,keys,callers,envelopes"], 250),
+        pytest.param(
+            "doors", ["--every", "401", "--only", "answers,origins,ssrf,tls"], 90, marks=pytest.mark.whole
+        ),
     ],
 )
 def test_it_holds_in_small(name: str, options: list[str], tries: int, tmp_path: Path) -> None:
