@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.page.conftest import WHOLE, Opened
+from tests.page.conftest import Opened
 from tests.page.real_traffic import (
     ADMIN,
     AGENTS,
@@ -27,7 +27,7 @@ from tests.page.real_traffic import (
 from tests.page.test_accessibility import found_by
 from wireglot.testing import replay
 
-pytestmark = pytest.mark.skipif(not WHOLE, reason="real clients take minutes: `make full` runs them")
+pytestmark = pytest.mark.whole  # real clients take minutes
 of_three = pytest.mark.parametrize("agent", THREE, ids=lambda agent: agent.name)
 CLAUDE, CODEX, GEMINI = THREE
 
