@@ -437,10 +437,10 @@ def test_a_document_that_is_no_answer_is_no_answer():
 
 
 def test_an_answer_that_grows_without_bound_is_given_up(monkeypatch):
-    from wireglot.dialects.gemini import framing
+    from wireglot.dialects.gemini import tap
 
-    monkeypatch.setattr(framing, "MAX_DOCUMENT_BYTES", 10)
-    one = framing.Framing()
+    monkeypatch.setattr(tap, "MAX_DOCUMENT_BYTES", 10)
+    one = tap.Documents(1000)
     assert one.feed(b'{"a":1234}') == []
     with pytest.raises(FrameTooLarge):
         one.feed(b"x")

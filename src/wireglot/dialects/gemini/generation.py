@@ -162,7 +162,8 @@ def is_default_modality(given: Any) -> bool:
 _NO_THINKING = Thinking()
 
 
-def render_generation(request: Request, out: list[Loss]) -> dict[str, Any]:
+def render_generation(request: Request, form: dict[str, Any], out: list[Loss]) -> dict[str, Any]:
+    """`form`: how a Gemini client spelled the request."""
     config: dict[str, Any] = {}
     REQUEST_FIELDS.write(request, config, out)
     if request.output is not None:
@@ -171,7 +172,6 @@ def render_generation(request: Request, out: list[Loss]) -> dict[str, Any]:
         thinking = _render_thinking(request.thinking, out)
         if thinking is not None:
             config["thinkingConfig"] = thinking
-    form = own_form(request.extra, OWN)
     if "responseModalities" in form:
         config["responseModalities"] = form["responseModalities"]
     return config

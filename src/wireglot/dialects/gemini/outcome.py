@@ -95,10 +95,9 @@ _USAGE = UsageFields(
 
 def check_usage(raw: Extra) -> tuple[str, ...]:
     """Gemini's servers may write their names either way."""
-    document = raw.form
-    if "prompt_token_count" in document or "total_token_count" in document:
-        document = _NAMES.camel(document)
-    return _USAGE.problems_of(document)
+    if "prompt_token_count" in raw.form or "total_token_count" in raw.form:
+        raw = Extra(OWN, raw.fields, _NAMES.camel(raw.form))
+    return _USAGE.problems(raw)
 
 
 _BY_MODALITY = (

@@ -45,14 +45,14 @@ def signature_for_upstream(signature: Signature | None, context: Context, path: 
 Side = Literal["client", "upstream"]
 
 
-class PartRenderer:
+class PartRenderer(msgspec.Struct, eq=False):
     """Renders the parts of one document; `losses` collects what they could not say."""
 
-    def __init__(self, context: Context, side: Side) -> None:
-        self.context = context
-        self.side = side
-        self.losses: list[Loss] = []
-        self.names: dict[str, str] = {}  # call id -> function name, for results that do not state it
+    context: Context
+    side: Side
+    losses: list[Loss] = []
+    names: dict[str, str] = {}
+    """Call id -> function name, for results that do not state it."""
 
     def render(self, part: Part, path: str) -> dict[str, Any] | None:
         match part:

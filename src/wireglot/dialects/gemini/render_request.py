@@ -54,14 +54,14 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         config = render_choice(request.tool_choice, request.tools, out)
         if config is not None:
             body["toolConfig"] = {"functionCallingConfig": config}
-    generation = render_generation(request, out)
+    generation = render_generation(request, form, out)
     if generation:
         body["generationConfig"] = generation
     _render_rest(request, body, form, out)
     extra = request.extra
     if extra is not None and extra.dialect == OWN:
         merge(body, unfolded(extra.fields))
-    else:
+    elif extra is not None:
         losses_of_extra(extra, OWN, "$", out)
     return Rendered(body, tuple(out))
 
@@ -198,10 +198,12 @@ def _content(turn: JoinedTurn) -> dict[str, Any]:
 
 
 def _system(instruction: list[dict[str, Any]], leading: Message | None) -> Any:
-    if leading is None or (not instruction and own_form(leading.extra, OWN).get("shape") != "instruction"):
-        return None
+    if leading is None or leading.extra is None:
+        return {"parts": instruction} if instruction else None
     form = own_form(leading.extra, OWN)
     shape = form.get("shape")
+    if not instruction and shape != "instruction":
+        return None
     if shape == "part" and len(instruction) == 1:
         return instruction[0]
     content: dict[str, Any] = {}

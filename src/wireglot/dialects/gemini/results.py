@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+import msgspec
+
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.gemini import names
@@ -21,17 +23,16 @@ from wireglot.wire.json import BadJson, decode, encode_text
 _KNOWN = frozenset({"id", "name", "response", "parts"})
 
 
-class ResultParser:
+class ResultParser(msgspec.Struct, eq=False):
     """The results of one document, each paired with its call: ids may be missing on either side.
 
     `pending` are the calls that still wait for theirs.
     """
 
-    def __init__(self, context: Context, fault: type[WireglotError]) -> None:
-        self._context = context
-        self._fault = fault
-        self.count = 0
-        self.pending: list[ToolCall] = []
+    context: Context
+    fault: type[WireglotError]
+    count: int = 0
+    pending: list[ToolCall] = []
 
     def state(self) -> tuple[Hashable, ...]:
         return (self.count, *((call.id, call.name, _made_up(call)) for call in self.pending))
@@ -49,7 +50,7 @@ class ResultParser:
             elif not media:
                 form["parts"] = "empty"
             for index, item in enumerate(names.listed(media)):
-                content.append(_parse_media(item, f"{answer.path}.parts[{index}]", self._fault))
+                content.append(_parse_media(item, f"{answer.path}.parts[{index}]", self.fault))
         fields = dict(outer.fields) if outer is not None else {}
         within = {key: item for key, item in answer.value.items() if key not in _KNOWN or item is None}
         if within:
@@ -74,7 +75,7 @@ class ResultParser:
         if given:
             return given
         form["id"] = "absent"
-        return self._context.lasting_id(self._context.call_prefix, "result", str(self.count), name)
+        return self.context.lasting_id(self.context.call_prefix, "result", str(self.count), name)
 
 
 def call_id(call: Fields) -> str:

@@ -8,7 +8,7 @@ parts and usage may still follow, so Finish waits for the end of the bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from wireglot.dialects.answer_reader import AnswerReader
@@ -19,7 +19,6 @@ from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import citations, names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans, unreported_grounding
 from wireglot.dialects.gemini.errors import parse_error, unsigned_error
-from wireglot.dialects.gemini.framing import Framing
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, UNSIGNED, read_stop, read_usage, usage_tier
 from wireglot.dialects.gemini.partial_args import PartialCall
@@ -43,7 +42,8 @@ from wireglot.ir.stream import (
     unfold,
 )
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import Frame
+from wireglot.wire.json_array import ArrayDecoder
+from wireglot.wire.sse import Frame, SseDecoder
 
 _USAGE: Final = "usageMetadata"
 _TEXT: Final = {"text"}
@@ -98,8 +98,6 @@ def _says(parts: Any) -> bool:
     return type(parts) is list and any(part != {"text": ""} for part in parts)
 
 
-Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
-
 _OPEN_CALL = "a call begins before the last one has ended"
 _LEFT_OUT = frozenset(
     {"content", "finishReason", "index", "groundingMetadata", "citationMetadata", "logprobsResult"}
@@ -113,12 +111,11 @@ _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId",
 class GeminiReader(AnswerReader):
     document_starts = b"{"  # an array is a stream here
 
-    def __init__(self, context: Context, unwrap: Unwrap | None = None) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._unwrap = unwrap
-        self._framing = Framing(context.max_frame)
+        self._array: ArrayDecoder | None = None  # of a stream without `alt=sse`: one JSON array that grows
         self._texts: list[str] = []  # of the open text, for citations that count its bytes
-        super().__init__(self._framing.sse, GeminiChunks(context.max_frame, self._texts))
+        super().__init__(SseDecoder(context.max_frame), GeminiChunks(context.max_frame, self._texts))
         self._started = False
         self._parser: PartParser  # of the answer, once it has started
         self._parts = 0
@@ -134,17 +131,23 @@ class GeminiReader(AnswerReader):
         self._rest: dict[str, Any] = {}
         self._form: dict[str, Any] = {}
 
+    def _unwrap(self, chunk: dict[str, Any]) -> dict[str, Any]:
+        """The chunk inside an envelope, where this reader knows one."""
+        return chunk
+
+    def _sniff(self, opening: bytearray, data: bytes) -> bytes:
+        data = super()._sniff(opening, data)
+        if self._first == b"[":
+            self._array = ArrayDecoder(self._context.max_frame)
+            return data
+        return data[data.index(self._first) :] if data else data
+
     def _read_stream(self, data: bytes, out: list[Event]) -> None:
-        if self._framing.kind == "sse":
+        if self._array is None:
             super()._read_stream(data, out)
         else:
-            for document in self._framing.feed(data):
-                self._document(document, out)
-
-    def _frame(self, frame: Frame, out: list[Event]) -> None:
-        if self._repeated.last:
-            self._take_usage()
-        self._document(frame.data, out)
+            for document in self._array.feed(data):
+                self._frame(Frame("", document), out)
 
     def _take_usage(self) -> None:
         """What the last of the chunks reported that were not read in full."""
@@ -155,16 +158,30 @@ class GeminiReader(AnswerReader):
     def _read_end(self, out: list[Event]) -> None:
         if self._repeated.last:
             self._take_usage()
-        framing = self._framing
-        for document in framing.close():
-            try:
-                self._document(document, out)
-            except BadJson:
-                self._fail(TRUNCATED, out)  # a frame without its blank line may be cut, not broken
-        if framing.fault is not None and not self._ended:
-            raise framing.fault  # as it would have been, had it come in a piece of its own
-        if not framing.cut and not self._ended:
+        array = self._array
+        if array is None:
+            is_whole = self._read_last_frame(out)
+        elif array.fault is not None:
+            raise array.fault  # as it would have been, had it come in a piece of its own
+        else:
+            is_whole = array.complete
+        if is_whole and not self._ended:
             self._finished(out)
+
+    def _read_last_frame(self, out: list[Event]) -> bool:
+        """A frame without its blank line. Whether it was all there."""
+        pending = self._sse.pending
+        if not pending:
+            return True
+        try:
+            for frame in self._sse.close():
+                if frame.data:
+                    self._frame(frame, out)
+                    return True
+        except BadJson:
+            self._fail(TRUNCATED, out)  # it may be cut, not broken
+        # A frame began if anything but a comment did: "dat" and "data: " are some without their data.
+        return not any(line and not line.startswith(b":") for line in pending.split(b"\n"))
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
         """An answer, or an error, that came in one piece."""
@@ -173,9 +190,7 @@ class GeminiReader(AnswerReader):
         if error is not None:
             self._fail(error, out)
             return
-        if self._unwrap is not None:
-            body = self._unwrap(body)
-        response = parse_response(body, self._context)
+        response = parse_response(self._unwrap(body), self._context)
         if (
             not response.content
             and response.stop.reason == "other"
@@ -186,10 +201,12 @@ class GeminiReader(AnswerReader):
         out.extend(unfold(response))
         self._ended = True
 
-    def _document(self, data: bytes, events: list[Event]) -> None:
-        if self._ended or data.strip() in (b"", b"[DONE]"):
+    def _frame(self, frame: Frame, events: list[Event]) -> None:
+        if self._repeated.last:
+            self._take_usage()
+        if self._ended or frame.data.strip() in (b"", b"[DONE]"):
             return
-        chunk = decode(data)
+        chunk = decode(frame.data)
         if type(chunk) is dict:
             self._chunk(chunk, events)
         elif type(chunk) is list:  # errors come wrapped in a list of one
@@ -204,7 +221,7 @@ class GeminiReader(AnswerReader):
             raise UpstreamFault("expected a chunk object")
         if "error" in chunk and self._fails(chunk, events):
             return
-        if self._unwrap is not None and "response" in chunk:
+        if "response" in chunk:
             chunk = self._unwrap(chunk)
             if "error" in chunk and self._fails(chunk, events):
                 return
@@ -215,7 +232,14 @@ class GeminiReader(AnswerReader):
                 if type(value) is not list:
                     raise UpstreamFault("expected an array", "$.candidates")
                 for position, candidate in enumerate(value):
-                    self._read_candidate(candidate, position, events)
+                    if type(candidate) is not dict:
+                        raise UpstreamFault("expected an object", f"$.candidates[{position}]")
+                    index = candidate.get("index")
+                    number = index if type(index) is int else position
+                    if number:
+                        self._others.setdefault(number, []).append(candidate)
+                    else:
+                        self._first_candidate(candidate, events)
             elif key == "usageMetadata":
                 if type(value) is dict:
                     self._usage = value if self._usage is None else self._usage | value
@@ -239,7 +263,8 @@ class GeminiReader(AnswerReader):
         self._started = True
         early = read_usage(usage) if type(usage) is dict else None
         extra = Extra(OWN, {}, dict(self._form)) if self._form else None
-        events.append(Start(identifier, model, unix_seconds(created), early, extra=extra))
+        seconds = unix_seconds(created) if created is not None else 0
+        events.append(Start(identifier, model, seconds, early, extra=extra))
 
     def _keep(self, key: str, value: Any, events: list[Event]) -> None:
         """A field beside the answer: a snake_case spelling, or something to give back at the end."""
@@ -251,16 +276,6 @@ class GeminiReader(AnswerReader):
             self._chunk({name: value}, events)
         else:
             self._rest[name] = value
-
-    def _read_candidate(self, candidate: Any, position: int, events: list[Event]) -> None:
-        if type(candidate) is not dict:
-            raise UpstreamFault("expected an object", f"$.candidates[{position}]")
-        index = candidate.get("index")
-        number = index if type(index) is int else position
-        if number != 0:
-            self._others.setdefault(number, []).append(candidate)
-        else:
-            self._first_candidate(candidate, events)
 
     def _first_candidate(self, candidate: dict[str, Any], events: list[Event]) -> None:
         candidate = names.CANDIDATE.camel(candidate)
@@ -419,13 +434,13 @@ class GeminiReader(AnswerReader):
 
     def _finished(self, events: list[Event]) -> None:
         """The bytes are over: the answer is complete or was refused; else it was cut off."""
-        blocked = blocked_stop(self._rest)
-        if self._finish is None and not (self._started and blocked.reason == "refused" and not self._parts):
+        blocked = blocked_stop(self._rest) if self._finish is None else None
+        if blocked and not (self._started and blocked.reason == "refused" and not self._parts):
             return
         if self._partial is not None and names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
             self._fail(TRUNCATED, events)  # what came of a call is no call; at the limit it is left out
             return
-        spans: list[Span] = read_spans(self._candidate)
+        spans: list[Span] = read_spans(self._candidate) if self._candidate else []
         text = "".join(self._texts)
         said = bool(text or self._reported)
         if not self._parts and names.enum_name(self._finish, FINISH_NUMBERS) == UNSIGNED:
@@ -433,7 +448,7 @@ class GeminiReader(AnswerReader):
             return
         self._close(events, tuple(span.on(text, self._reported) for span in spans) if text else ())
         form = dict(self._form)
-        if self._finish is not None:
+        if blocked is None:
             message = self._candidate.pop("finishMessage", None)
             stop = read_stop(self._finish, self._parser.calls > 0, message, said=said)
         else:

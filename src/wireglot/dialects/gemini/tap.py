@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
+from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, first_byte
 from wireglot.dialects.gemini.errors import parse_error
-from wireglot.dialects.gemini.framing import Framing
 from wireglot.dialects.gemini.outcome import read_stop, read_usage
 from wireglot.dialects.passthrough import object_of, shaped
 from wireglot.dialects.surface import AnswerGlance
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
+from wireglot.wire.json_array import ArrayDecoder
+from wireglot.wire.sse import FrameTooLarge, SseDecoder
 
 _TELLING: Final = re.compile(rb'"(?:finishReason|finish_reason|blockReason|error)"\s*:')
 _SAID: Final = re.compile(rb'"(?:text"\s*:\s*"[^"]|functionCall"|function_call")')
@@ -30,7 +32,7 @@ class GeminiTap:
         self.ended = False  # a chunk with usage may follow the one with the finish reason
         self.error: ApiError | None = None
         self.flaws: list[str] = []
-        self._framing = Framing(max_frame)
+        self._framing = Documents(max_frame)
         self._last = b""
         self._wrapped = wrapped
         self._calls = False
@@ -83,6 +85,58 @@ class GeminiTap:
                 self.flaws.append("second_end")
             self.stop = read_stop(stop, self._calls).reason
             self.complete = True
+
+
+class Documents:
+    """The JSON documents in the bytes of a stream. Any cutting gives the same.
+
+    Three framings come under one name: SSE, one JSON array that grows (no `alt=sse`), and one plain object
+    (an error, or an answer that was not streamed after all). The first byte that is no space tells them
+    apart.
+    """
+
+    __slots__ = ("_array", "_kind", "_pending", "_sse")
+
+    def __init__(self, max_frame: int) -> None:
+        self._kind: Literal["unknown", "sse", "array", "object"] = "unknown"
+        self._sse = SseDecoder(max_frame)
+        self._array = ArrayDecoder(max_frame)
+        self._pending = bytearray()  # the object so far, or the blanks before anything
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The documents that `data` completes."""
+        if self._kind == "unknown":
+            data = self._sniff(data)
+        if self._kind == "sse":
+            return [frame.data for frame in self._sse.feed(data)]
+        if self._kind == "array":
+            return self._array.feed(data)
+        if self._kind == "object":
+            self._pending += data
+            if len(self._pending) > MAX_DOCUMENT_BYTES:
+                raise FrameTooLarge("the answer is too large")
+        return []
+
+    @property
+    def settled(self) -> int:
+        """How many bytes of an array, from its start on, are whole elements (or all of it)."""
+        return self._array.settled
+
+    def close(self) -> list[bytes]:
+        """What the end of the bytes completes: a frame without its blank line, or the whole object."""
+        if self._kind == "sse":
+            return [frame.data for frame in self._sse.close()]
+        return [bytes(self._pending)] if self._kind == "object" else []
+
+    def _sniff(self, data: bytes) -> bytes:
+        self._pending += data
+        data = bytes(self._pending)
+        first = first_byte(data)
+        if not first:
+            return b""
+        self._pending.clear()
+        self._kind = "array" if first == b"[" else "object" if first == b"{" else "sse"
+        return data[data.index(first) :] if self._kind == "sse" else data
 
 
 def wrapped_tap(max_frame: int) -> GeminiTap:

@@ -56,17 +56,13 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
     return msgspec.structs.replace(answer, extra=_with_form(answer.extra, form))
 
 
-class WrappedReader:
-    """A Gemini reader that opens each envelope and remembers what the last one said."""
+class WrappedReader(GeminiReader):
+    """Opens each envelope, and tells at the end what the last one said."""
 
-    def __init__(self, context: Context) -> None:
-        self._envelope: dict[str, Any] | None = None
-        self._reader = GeminiReader(context, self._unwrap)
-        self.read = self._reader.read
-        self.flaws = self._reader.flaws
+    _envelope: dict[str, Any] | None = None
 
     def end(self) -> list[Event]:
-        events = self._reader.end()
+        events = super().end()
         last = events[-1] if events else None
         if type(last) is Finish and self._envelope is not None:
             extra = _with_form(last.extra, {"envelope": self._envelope})
