@@ -9,7 +9,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, zip_longest
 from typing import Any, Final
 
@@ -22,11 +22,15 @@ from wireglot.http.transport import Timeouts, TransportFault
 Address = tuple[socket.AddressFamily, str, int]
 Reach = Callable[[Address], Awaitable[socket.socket]]
 
-_PROBE_AFTER_SECONDS: Final = 15
-_PROBE_EVERY_SECONDS: Final = 5
-_PROBES: Final = 3
-"""Of TCP's keep-alive. A stream may be silent for minutes: without it a peer that vanished goes unnoticed,
-and what is between us and the peer forgets a connection of which it hears nothing."""
+_PROBES: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""TCP keep-alive: seconds before the first probe and between probes, and how many are sent. Without it a peer
+that vanished during a silent stream goes unnoticed, and middleboxes drop the idle connection."""
+_OPTIONS: Final = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    # Not every system has them.
+    *((socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in _PROBES.items() if hasattr(socket, name)),
+)
 
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
@@ -60,11 +64,21 @@ class Dialer:
         again = False
         while True:
             sock = await self._reach(origin, timeouts.connect)
+            connection = ClientConnection(home, self._loop, self._now)
             try:
-                return await self._attach(sock, origin, home, timeouts.tls)
-            except TransportFault as fault:
+                if origin.scheme == "https":
+                    await self._handshake(sock, origin, connection, timeouts.tls)
+                else:
+                    factory = lambda: connection  # noqa: B023, E731 - called before the loop goes on
+                    await self._loop.create_connection(factory, sock=sock)
+                return connection
+            except BaseException as fault:
+                # Given up as soon as made, asyncio would see a TLS connection off politely, and wait.
+                connection.drop()
+                sock.close()
                 # A server that cannot take up a session should say so and go on without. Some fail.
-                if again or fault.problem != "tls" or not self._sessions.forget(origin):
+                refused = isinstance(fault, TransportFault) and fault.problem == "tls"
+                if again or not refused or not self._sessions.forget(origin):
                     raise
             again = True
 
@@ -78,7 +92,8 @@ class Dialer:
         proxy = origin.proxy
         deadline = self._loop.time() + seconds
         first = proxy or origin
-        addresses = await self._resolve(first.host, first.port, seconds)
+        addresses = literal(first.host, first.port)
+        addresses = addresses or await self._resolve(first.host, first.port, seconds)
         try:
             async with asyncio.timeout_at(deadline):
                 if len(addresses) == 1:
@@ -95,8 +110,9 @@ class Dialer:
                     await tunnel(self._loop, sock, origin, proxy)
                 else:
                     host = origin.host
-                    if proxy.scheme == "socks5":
-                        host = (await self._resolve(host, origin.port, deadline - self._loop.time()))[0][1]
+                    if proxy.scheme == "socks5" and literal(host, origin.port) is None:
+                        found = await self._resolve(host, origin.port, deadline - self._loop.time())
+                        host = found[0][1]
                     await socks5(self._loop, sock, host, origin.port, proxy)
         except (OSError, TimeoutError):
             sock.close()
@@ -107,12 +123,6 @@ class Dialer:
         return sock
 
     async def _resolve(self, host: str, port: int, seconds: float) -> list[Address]:
-        try:
-            version = ipaddress.ip_address(host).version
-        except ValueError:
-            pass
-        else:
-            return [(socket.AF_INET if version == 4 else socket.AF_INET6, host, port)]
         # One lookup for all who ask: a name server that stalls holds one thread, not all of them.
         lookup = self._lookups.get((host, port))
         if lookup is None:
@@ -144,29 +154,13 @@ class Dialer:
         sock = _open(family)  # OSError: a family this machine has not
         try:
             sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _keep_alive(sock)
+            for option in _OPTIONS:
+                sock.setsockopt(*option)
             await self._loop.sock_connect(sock, (host, port))
         except BaseException:
             sock.close()
             raise
         return sock
-
-    async def _attach(
-        self, sock: socket.socket, origin: HttpOrigin, home: Home, seconds: float
-    ) -> ClientConnection:
-        connection = ClientConnection(home, self._loop, self._now)
-        try:
-            if origin.scheme == "https":
-                await self._handshake(sock, origin, connection, seconds)
-            else:
-                await self._loop.create_connection(lambda: connection, sock=sock)
-        except BaseException:
-            # Given up as soon as made, asyncio would see a TLS connection off politely, and wait.
-            connection.drop()
-            sock.close()
-            raise
-        return connection
 
     async def _handshake(
         self, sock: socket.socket, origin: HttpOrigin, connection: ClientConnection, seconds: float
@@ -199,16 +193,14 @@ def _open(family: socket.AddressFamily) -> socket.socket:
         raise
 
 
-def _keep_alive(sock: socket.socket) -> None:
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", _PROBE_AFTER_SECONDS),
-        ("TCP_KEEPINTVL", _PROBE_EVERY_SECONDS),
-        ("TCP_KEEPCNT", _PROBES),
-    ):
-        option = getattr(socket, name, None)  # not every system has them
-        if option is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+@lru_cache(maxsize=1024)
+def literal(host: str, port: int) -> list[Address] | None:
+    """The address that a host is, None where it is a name."""
+    try:
+        version = ipaddress.ip_address(host).version
+    except ValueError:
+        return None
+    return [(socket.AF_INET if version == 4 else socket.AF_INET6, host, port)]
 
 
 def _need_descriptor() -> None:
