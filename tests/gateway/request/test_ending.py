@@ -80,9 +80,9 @@ class Steps(list[str]):
 
 def arranged(steps: Steps) -> Ending:
     ending = Ending()
-    ending.keep_account(steps)
+    ending.account = steps
     ending.count_with(steps)
-    ending.keep_with(steps)
+    ending.keepers.append(steps)
     return ending
 
 
@@ -123,7 +123,7 @@ def test_a_connection_is_not_kept_alive_with_bytes_that_must_wait_for_the_disk()
     async def work() -> None:
         steps = Steps()
         made = exchange(settings(own("mine", "openai-chat")), {"model": "mine/m"}, reply=steps)
-        made.ending.keep_account(steps)
+        made.ending.account = steps
         client = ClientStream(
             steps,
             made.ending,
@@ -154,7 +154,7 @@ def test_an_account_is_completed_once_and_after_the_estimate_of_what_it_came_to(
 def test_a_whole_answer_is_heard_and_accounted_for_before_it_is_sent() -> None:
     steps = Steps()
     made = exchange(settings(own("mine", "openai-chat")), {"model": "mine/m"}, reply=steps)
-    made.ending.keep_account(steps)
+    made.ending.account = steps
     made.ending.count_with(steps)
     made.send(200, [], b"all")
     made.close()
@@ -165,7 +165,7 @@ def test_the_last_bytes_of_a_stream_wait_for_its_account_and_the_others_do_not()
     async def work() -> None:
         steps = Steps()
         made = exchange(settings(own("mine", "openai-chat")), {"model": "mine/m"}, reply=steps)
-        made.ending.keep_account(steps)
+        made.ending.account = steps
         client = ClientStream(
             steps,
             made.ending,
@@ -190,8 +190,8 @@ def test_the_first_keeper_that_cannot_keep_is_what_the_client_is_sent() -> None:
 
     async def work() -> None:
         ending, after = Ending(), Steps()
-        ending.keep_with(Full())
-        ending.keep_with(after)
+        ending.keepers.append(Full())
+        ending.keepers.append(after)
         with pytest.raises(RequestError, match="the store is full"):
             await ending.keep(ANSWER)
         assert after == []
@@ -206,16 +206,16 @@ def test_an_end_is_held_only_where_a_keeper_needs_the_answer_of_this_target() ->
 
     ending = Ending()
     assert not ending.holds(TARGET)
-    ending.keep_with(Elsewhere())
+    ending.keepers.append(Elsewhere())
     assert not ending.holds(TARGET)
-    ending.keep_with(Steps())
+    ending.keepers.append(Steps())
     assert ending.holds(TARGET)
 
 
 def test_an_answer_is_read_on_only_where_a_keeper_expects_anything_of_its_beginning() -> None:
     ending = Ending()
     assert not ending.expects(b"begun", whole=False)
-    ending.keep_with(Steps())
+    ending.keepers.append(Steps())
     assert not ending.expects(b"", whole=False)
     assert ending.expects(b"begun", whole=False)
 

@@ -137,7 +137,7 @@ async def answering(job: Exchange) -> None:
 def begin(kept: UsageLedger, job: Exchange, where: Any) -> None:
     account = kept.begin(job, where)
     if account is not None:
-        job.ending.keep_account(account)
+        job.ending.account = account
 
 
 def target(settings: Settings, name: str = "mine", model: str = "fast-1") -> Any:

@@ -340,7 +340,7 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
         jobs = [job_of(number, settings) for number in range(600)]
         for job in jobs:
             begin(kept, job, target(settings))
-        begun = [job for job in jobs if job.ending.is_accounted]
+        begun = [job for job in jobs if job.ending.account is not None]
         assert _is_full(kept)
         assert 10 < len(begun) < 200
         assert kept.dropped == 600 - len(begun)
@@ -376,7 +376,7 @@ def test_where_the_ledger_is_required_a_request_without_a_row_is_refused(tmp_pat
         with pytest.raises(RequestError) as refused:
             begin(kept, job, target(settings))
         assert (refused.value.error.status, refused.value.error.code) == (503, "storage_unavailable")
-        assert not job.ending.is_accounted
+        assert job.ending.account is None
         await kept.close()
 
     asyncio.run(work())

@@ -23,6 +23,7 @@ from tests.gateway.state.ledger_kit import (
     usage_ledger,
 )
 from tests.gateway.state.test_ledger_rows import Store, drain, rows, run
+from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.state.ledger.drain import PACE, DrainPace
 from wireglot.gateway.state.ledger.sweeper import Sweeper
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
@@ -149,12 +150,12 @@ def test_a_request_has_its_account_before_it_is_answered(has_account: bool) -> N
             return account
 
     exchange: Any = SimpleNamespace(
-        targets=("first", "second"),
-        ending=SimpleNamespace(keep_account=steps.append),
-        record=SimpleNamespace(),
+        targets=("first", "second"), ending=Ending(), record=SimpleNamespace(booked=False)
     )
     Books().open_account(exchange)
-    assert steps == (["first", account] if has_account else ["first"])
+    assert steps == ["first"]
+    assert exchange.ending.account is account
+    assert exchange.record.booked is has_account
 
 
 # --- from the journal into the store

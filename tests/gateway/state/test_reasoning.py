@@ -64,7 +64,7 @@ def test_a_first_question_costs_no_look_into_the_store() -> None:
     memory = Memory()
     job = memory.ask(chat(ASKED))
     assert memory.vault.asked == []
-    assert job.ending.keeps == 1
+    assert len(job.ending.keepers) == 1
 
 
 def test_all_turns_of_a_conversation_are_looked_up_at_once() -> None:
@@ -107,7 +107,7 @@ def test_where_the_client_carries_it_all_or_there_is_nothing_nothing_is_arranged
     if dialect in ("openai-responses", "gemini-simple"):
         body = {"input": "x"}
     memory = Memory()
-    assert memory.ask(body, dialect, model).ending.keeps == 0
+    assert not memory.ask(body, dialect, model).ending.keepers
 
 
 def test_only_the_first_of_parallel_calls_is_signed_and_it_stays_so() -> None:

@@ -175,7 +175,7 @@ def test_a_request_that_only_its_vendor_can_read_is_left_alone() -> None:
     memory = Knowing()
     memory.ask(HISTORY)
     asked = memory.ask({"messages": "none"})
-    assert (asked.rewritten, asked.ending.keeps) == (False, 0)
+    assert (asked.rewritten, asked.ending.keepers) == (False, [])
 
 
 def test_a_vault_apart_from_the_store_is_asked_as_ever(tmp_path: Path) -> None:

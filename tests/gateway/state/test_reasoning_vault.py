@@ -237,7 +237,7 @@ def test_a_store_that_fails_to_recall_is_noted() -> None:
     memory = Memory(Forgetful())
     job = memory.ask(chat(ASKED, called(CALL), result(CALL)))
     assert job.record.notes == ["reasoning not recalled: the store is not available"]
-    assert job.ending.keeps == 1, "the next answer may be kept all the same"
+    assert len(job.ending.keepers) == 1, "the next answer may be kept all the same"
 
 
 def test_a_pointer_that_another_version_wrote_leads_nowhere() -> None:

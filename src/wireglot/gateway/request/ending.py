@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+import msgspec
+
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.outcome import Response
 
@@ -81,79 +83,60 @@ class KeepsAll:
         return True
 
 
-class Ending:
-    __slots__ = ("_account", "_asked", "_keepers", "_meter", "completed", "listener")
-
-    def __init__(self) -> None:
-        self._account: Account | None = None
-        self._meter: Meter | None = None
-        self._keepers: list[Keeper] = []
-        self._asked = False
-        self.completed = False
-        """Whether its account is."""
-        self.listener: Callable[[bytes], None] | None = None
-        """Who is reported each piece of an answer before it goes out, where anybody counts."""
-
-    # Arranged by the steps around the relay.
-
-    def keep_account(self, account: Account) -> None:
-        self._account = account
+class Ending(msgspec.Struct, eq=False):
+    completed: bool = False
+    """Whether its account is."""
+    listener: Callable[[bytes], None] | None = None
+    """Called with each piece of an answer before it goes out, where its tokens are counted."""
+    account: Account | None = None
+    """Set by the step that opens it."""
+    keepers: list[Keeper] = []
+    """Added by the steps that need something of the answer."""
+    _meter: Meter | None = None
+    _asked: bool = False
 
     def count_with(self, meter: Meter) -> None:
         self._meter = meter
         self.listener = meter.heard
-
-    def keep_with(self, keeper: Keeper) -> None:
-        self._keepers.append(keeper)
 
     # Followed by the relay and by the one that writes to the client.
 
     def before_asking(self) -> Awaitable[None] | None:
         """What must be waited for, None where nothing must. Once: further attempts are part of the same
         account."""
-        if self._asked or self._account is None:
+        if self._asked or self.account is None:
             return None
         self._asked = True
-        return self._account.before_asking()
+        return self.account.before_asking()
 
     def before_answering(self) -> Awaitable[None] | None:
-        """What must be waited for, None where nothing must. Asked by every attempt, and by anyone who would
-        keep the client's connection alive meanwhile."""
-        return self._account.before_answering() if self._account is not None else None
-
-    @property
-    def is_accounted(self) -> bool:
-        """Whether an account of it was opened."""
-        return self._account is not None
-
-    @property
-    def keeps(self) -> int:
-        """How many keepers wait for the answer."""
-        return len(self._keepers)
+        """What must be waited for, None where nothing must. Asked by every attempt, and by anyone who would keep
+        the client's connection alive meanwhile."""
+        return self.account.before_answering() if self.account is not None else None
 
     def holds(self, target: Target) -> bool:
         """Whether the answer of this target must be whole and kept before its end goes out."""
-        for keeper in self._keepers:  # noqa: SIM110 - a generator would cost more than most answers
+        for keeper in self.keepers:  # noqa: SIM110 - a generator would cost more than most answers
             if keeper.needs(target):
                 return True
         return False
 
     def expects(self, data: bytes, *, whole: bool) -> bool:
-        for keeper in self._keepers:  # noqa: SIM110 - as above
+        for keeper in self.keepers:  # noqa: SIM110 - as above
             if keeper.expects(data, whole=whole):
                 return True
         return False
 
     def wants(self, response: Response) -> bool:
         """Whether any keeper finds something to keep in it."""
-        for keeper in self._keepers:  # noqa: SIM110 - as above
+        for keeper in self.keepers:  # noqa: SIM110 - as above
             if keeper.wants(response):
                 return True
         return False
 
     async def keep(self, response: Response) -> None:
         """All keepers, or the error of the first that cannot."""
-        for keeper in self._keepers:
+        for keeper in self.keepers:
             await keeper.keep(response)
 
     def complete(self) -> None:
@@ -163,12 +146,12 @@ class Ending:
         self.completed = True
         if self._meter is not None:
             self._meter.estimate()
-        if self._account is not None:
-            self._account.complete()
+        if self.account is not None:
+            self.account.complete()
 
     def close(self) -> None:
         """Nothing more will come. They hold one another: let go, and nothing waits for the collector."""
         if not self.completed:
             self.complete()
-        self._keepers = []
-        self._account = self._meter = self.listener = None
+        self.keepers = []
+        self.account = self._meter = self.listener = None

@@ -65,7 +65,7 @@ class Continuing:
             return
         said = [message for message in new if message.role != "system"]
         turn = _KeepsTurn(self, exchange, kept, said, begins=found is None, whole=brings_history)
-        exchange.ending.keep_with(turn)
+        exchange.ending.keepers.append(turn)
 
 
 class _KeepsTurn(KeepsAll):

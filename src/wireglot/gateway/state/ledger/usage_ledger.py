@@ -150,7 +150,7 @@ class UsageLedger:
         account = self.begin(exchange, exchange.targets[0])
         if account is not None:
             exchange.record.booked = True
-            exchange.ending.keep_account(account)
+            exchange.ending.account = account
 
     def begin(self, exchange: Exchange, target: Target) -> Account | None:
         """Write the intent. None: nobody will know of this request. Raises a RequestError where that may not
@@ -175,7 +175,7 @@ class UsageLedger:
         account: _OpenAccount
         if self._before:
             # Asked for now and waited for later: the disk works while the request is made ready.
-            account = _DurableFirst(self, row, exchange, sequence, self.journal.synced(sequence))
+            account = _DurableFirst(self, row, exchange, sequence, synced=self.journal.synced(sequence))
         else:
             account = _OpenAccount(self, row, exchange, sequence)
             self.journal.syncer.ask_sync(1)
@@ -239,63 +239,53 @@ class UsageLedger:
                 self._note("warn", "odd usage", provider=provider, flaw=flaw)
 
 
-class _OpenAccount:
+class _OpenAccount(msgspec.Struct, eq=False):
     """Implements `Account`: one row whose intent is written. The disk has it while the provider works."""
 
-    __slots__ = ("_journal", "_ledger", "_sequence", "_unsynced", "_wait", "exchange", "row")
-
-    def __init__(self, ledger: UsageLedger, row: UsageRow, exchange: Exchange, sequence: int) -> None:
-        self._ledger = ledger
-        self._journal = ledger.journal
-        self.row = row
-        self.exchange = exchange
-        self._sequence = sequence
-        self._wait: Wait | None = None
-        """For the disk: one for all attempts and keep-alives of the request."""
-        self._unsynced = False
+    ledger: UsageLedger
+    row: UsageRow
+    exchange: Exchange
+    sequence: int
+    _wait: Wait | None = None
+    """For the disk: one for all attempts and keep-alives of the request."""
+    _unsynced: bool = False
 
     def before_asking(self) -> Awaitable[None] | None:
         return None
 
     def before_answering(self) -> Awaitable[None] | None:
-        journal, wait = self._journal, self._wait
-        if journal.syncer.covered >= self._sequence:
+        journal, wait = self.ledger.journal, self._wait
+        if journal.syncer.covered >= self.sequence:
             return None
         waited = wait is not None and not wait.cancelled()
-        if journal.awaits_disk(self._sequence):
+        if journal.awaits_disk(self.sequence):
             if wait is None or wait.cancelled():
-                wait = self._wait = journal.synced(self._sequence)
+                wait = self._wait = journal.synced(self.sequence)
             return None if wait.done() else wait  # done, and not on the disk: it was waited for long enough
         if journal.trouble and not waited and not self._unsynced:
             self._unsynced = True
-            journal.went_on(self._sequence)
+            journal.went_on(self.sequence)
         return None
 
     def complete(self) -> None:
-        self._ledger.finish(self.exchange.record)
+        self.ledger.finish(self.exchange.record)
 
 
-class _DurableFirst(_OpenAccount):
+class _DurableFirst(_OpenAccount, eq=False, kw_only=True):
     """The same where no provider is asked before the disk has the intent."""
 
-    __slots__ = ("_synced",)
-
-    def __init__(
-        self, ledger: UsageLedger, row: UsageRow, exchange: Exchange, sequence: int, synced: Wait
-    ) -> None:
-        super().__init__(ledger, row, exchange, sequence)
-        self._synced = synced
+    synced: Wait
 
     def before_asking(self) -> Awaitable[None] | None:
         required = self.exchange.job.settings.store.ledger_required
-        return self._held() if required else self._synced
+        return self._held() if required else self.synced
 
     def before_answering(self) -> Awaitable[None] | None:
         return None
 
     async def _held(self) -> None:
-        await self._synced
-        if not self._journal.holds(self._sequence):
+        await self.synced
+        if not self.ledger.journal.holds(self.sequence):
             raise _unrecorded()
 
 

@@ -118,7 +118,7 @@ class ReasoningVault:
     def _arrange(
         self, exchange: Exchange, keeper: _KeepsReasoning, lacking: list[_Named], mark: Hashable
     ) -> Awaitable[None] | None:
-        exchange.ending.keep_with(keeper)
+        exchange.ending.keepers.append(keeper)
         exchange.withholds_reasoning = (
             not self.store_health.trouble and self._is_shared and _is_unasked(exchange)
         )
@@ -147,9 +147,11 @@ class ReasoningVault:
 
     def _lacking(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         """Who keeps the answer, and the turns before it that may have lost something."""
-        job = exchange.job
-        history = read_history(exchange.request().messages, job.content.memory)
-        keeper = _KeepsReasoning(self, exchange, history=history)
+        job, messages = exchange.job, exchange.request().messages
+        if not _has_turns(messages):
+            return _KeepsReasoning(self, exchange, messages), []
+        history = read_history(messages, job.content.memory)
+        keeper = _KeepsReasoning(self, exchange, _history=history)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
         drops, by_name = job.surface.reasoning.drops_thoughts, _comes_bare(exchange)
         caller, session = job.caller.name, _within(exchange)
@@ -241,6 +243,14 @@ class ReasoningVault:
         return [Namer(secret, job.caller.name, job.session, apart=apart) for secret in self._secrets]
 
 
+def _has_turns(messages: tuple[Message, ...]) -> bool:
+    """Whether the model has said anything yet."""
+    for message in messages:  # noqa: SIM110 - a generator would cost more than most requests
+        if message.role == "assistant":
+            return True
+    return False
+
+
 def _within(exchange: Exchange) -> str:
     """The session of a conversation, and whether its turns are kept apart."""
     return exchange.job.session + ("\x1fown" if _is_apart(exchange) else "")
@@ -325,22 +335,16 @@ def _is_whole(turn: Turn, by_name: bool) -> bool:
     return whole
 
 
-class _KeepsReasoning:
+class _KeepsReasoning(msgspec.Struct, eq=False):
     """Implements `Keeper`: one answer, if there is anything in it that its client will not send back."""
 
-    def __init__(
-        self,
-        vault: ReasoningVault,
-        exchange: Exchange,
-        unread: tuple[Message, ...] | None = None,
-        history: History | None = None,
-    ) -> None:
-        """What was said before the answer: `history`, or `unread`, or (None) what the request says."""
-        self._vault = vault
-        self._exchange = exchange
-        self._unread = unread
-        self._history = history
-        self.put_back: list[Turn] = []
+    _vault: ReasoningVault
+    _exchange: Exchange
+    _unread: tuple[Message, ...] | None = None
+    """What was said before the answer, where nothing was put back; None: what the request says."""
+    _history: History | None = None
+    """The same, once it was read."""
+    put_back: list[Turn] = []
 
     def needs(self, target: Target) -> bool:
         """A model that does not think leaves nothing to keep, unless old state is to be given up."""
@@ -357,16 +361,18 @@ class _KeepsReasoning:
         exchange = self._exchange
         if self.put_back or exchange.hides_state:
             return True
-        if not whole and not all(target.lost.shown for target in exchange.targets):
-            return True
+        for target in exchange.targets:
+            if not whole and not target.lost.shown:
+                return True
         marks = exchange.job.surface.reasoning.shown_marks
         return not marks or holds_any(data, marks)
 
     def wants(self, response: Response) -> bool:
-        return self._gives_up or bool(self._worth(response))
+        gives_up = self._exchange.stripped and bool(self.put_back)
+        return gives_up or bool(self._worth(response))
 
     async def keep(self, response: Response) -> None:
-        if self._gives_up:
+        if self._exchange.stripped and self.put_back:
             await self._vault.give_up(self._exchange, self.put_back)
         worth = self._worth(response)
         if not worth:
@@ -388,10 +394,6 @@ class _KeepsReasoning:
     def _read(self, exchange: Exchange) -> History:
         messages = self._unread if self._unread is not None else exchange.request().messages
         return read_history(messages, exchange.job.content.memory)
-
-    @property
-    def _gives_up(self) -> bool:
-        return self._exchange.stripped and bool(self.put_back)
 
     def _worth(self, response: Response) -> list[tuple[Part, ...]]:
         """What of each answer its client will not send back."""

@@ -130,7 +130,7 @@ class Chain:
             turn = _Turn(
                 identifier, kept, past, stored=stays and work is None, in_background=work is not None
             )
-            exchange.ending.keep_with(_KeepsTurn(self, exchange, turn, shown))
+            exchange.ending.keepers.append(_KeepsTurn(self, exchange, turn, shown))
 
     def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
         """The request without its history. It has been read already, unless there was something to put in."""
