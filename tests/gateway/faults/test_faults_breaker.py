@@ -32,7 +32,7 @@ def asked_by(name: str, stage: Stage, text: str = "hi") -> Answered:
 
 
 def is_open(gateway: LiveGateway) -> bool:
-    return gateway.process.gateway.health.breaker(MODEL).is_open
+    return gateway.process.gateway.health.breakers[MODEL].is_open
 
 
 def saying(status: int, message: str) -> Behaviour:
@@ -54,7 +54,7 @@ def test_the_attempts_of_one_request_count_once() -> None:
     with behind(lambda upstream: provider("mine", upstream, "openai-chat", SOON)) as (gateway, upstream):
         upstream.otherwise = Behaviour(error=503)
         for number in range(4):
-            gateway.process.gateway.health._budgets.clear()
+            gateway.process.gateway.health.budgets.clear()
             assert ask(gateway, C, MODEL, f"request {number}").status == 503
         assert len(upstream.requests) == 12
         assert not is_open(gateway)
@@ -66,7 +66,7 @@ def test_a_request_that_was_answered_at_last_counts_as_answered() -> None:
     """[A2] A success resets."""
     with behind(lambda upstream: provider("mine", upstream, "openai-chat", SOON)) as (gateway, upstream):
         for _ in range(4):
-            gateway.process.gateway.health._budgets.clear()
+            gateway.process.gateway.health.budgets.clear()
             upstream.next(*[Behaviour(error=503)] * 3)
             ask(gateway, C, MODEL)
         upstream.next(Behaviour(error=503))
@@ -124,7 +124,7 @@ def test_the_same_body_refused_the_same_way_twice_is_not_tried_again_nor_counted
     """[A2] Whether it counts shows in what one caller alone can do: fifty in a row are no outage."""
     with blind("boom") as upstream, LiveGateway(provider("mine", upstream, "openai-chat", SOON)) as gateway:
         for number in range(50):
-            gateway.process.gateway.health._budgets.clear()
+            gateway.process.gateway.health.budgets.clear()
             answered = ask(gateway, A, MODEL, f"{POISON} {number}")
             assert answered.status == 500
             assert "x-should-retry" not in answered.headers, "it may be an outage after all"
@@ -198,13 +198,13 @@ def test_a_probe_that_the_server_refuses_for_what_it_asks_costs_the_others_no_ti
     """[A2] One such request a minute kept a model down: it was the probe, and failed."""
     lines = SOON + "breaker = { consecutive = 1, probe_after = 0.05, probe_cap = 1000 }\n"
     with blind("boom") as upstream, LiveGateway(provider("mine", upstream, "openai-chat", lines)) as gateway:
-        breaker = gateway.process.gateway.health.breaker(MODEL)
+        breaker = gateway.process.gateway.health.breakers[MODEL]
         upstream.next(*[Behaviour(error=503)] * 3)
         assert ask(gateway, C, MODEL).status == 503
         assert is_open(gateway)
         for number in range(3):
             wait_until(lambda: breaker.wait(gateway._loop.time(), "local") == 0)
-            gateway.process.gateway.health._budgets.clear()
+            gateway.process.gateway.health.budgets.clear()
             assert ask(gateway, A, MODEL, f"{POISON} {number}").status == 500
             assert is_open(gateway), "it proves nothing"
         assert breaker.wait(gateway._loop.time(), "local") == 0

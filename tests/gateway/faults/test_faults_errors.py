@@ -257,7 +257,7 @@ def test_an_error_in_the_form_of_another_dialect_reaches_clients_in_their_own(cl
     family = families.get(client.dialect, client.dialect)
     with one(SOON + NEVER_OPEN, dialect=client.dialect) as (gateway, upstream):
         for shape, body in SHAPES.items():
-            gateway.process.gateway.health._budgets.clear()
+            gateway.process.gateway.health.budgets.clear()
             upstream.otherwise = Behaviour(status=500, body=encode(body))
             answered = ask(gateway, client, "mine/m1")
             assert answered.status == 500

@@ -52,7 +52,7 @@ def test_two_more_attempts_and_then_the_client_may_try_itself(client: Client) ->
     with one(SOON + NEVER_OPEN) as (gateway, upstream):
         for status, kind in ((500, "internal"), (503, "shed"), (529, "shed")):
             upstream.reset()
-            gateway.process.gateway.health._budgets.clear()
+            gateway.process.gateway.health.budgets.clear()
             upstream.otherwise = Behaviour(error=status)
             answered = ask(gateway, client, "mine/m1")
             if client.dialect != "openai-chat":
@@ -70,7 +70,7 @@ def test_an_agent_that_tries_again_survives_an_outage_as_it_does_without_us(stat
     """[L1] Claude Code's way: again and again, as long as nobody forbids it, after the wait that it is given."""
     lines = SOON + "breaker = { probe_after = 0.02, probe_cap = 0.02 }\n"
     with one(lines, dialect="anthropic") as (gateway, upstream):
-        breaker = gateway.process.gateway.health.breaker("mine/m1")
+        breaker = gateway.process.gateway.health.breakers["mine/m1"]
         upstream.next(*[Behaviour(error=status)] * times)
         for _ in range(times):
             answered = ask(gateway, A, "mine/m1")
@@ -144,7 +144,7 @@ def test_one_failure_is_not_felt(patient: Stage, client: Client, source: str) ->
     gateway, upstream = patient
     for behaviour in FAILURES:
         upstream.reset()
-        gateway.process.gateway.health._budgets.clear()
+        gateway.process.gateway.health.budgets.clear()
         upstream.next(behaviour)
         answered = ask(gateway, client, model_at(source), stream=True)
         assert is_complete(client, answered), behaviour
@@ -161,7 +161,7 @@ def test_a_bad_request_is_asked_once_and_says_nothing_of_the_provider(patient: S
     for _ in range(7):
         ask(gateway, A, model_at("openai-chat"))
     assert len(upstream.requests) == 7
-    assert not gateway.process.gateway.health.breaker(model_at("openai-chat")).is_open
+    assert not gateway.process.gateway.health.breakers[model_at("openai-chat")].is_open
 
 
 def test_a_failing_provider_is_not_asked_to_fail_faster() -> None:
@@ -188,7 +188,7 @@ def test_a_breaker_opens_answers_at_once_and_closes_after_a_good_probe() -> None
         is_of("upstream_down", A, answered)
         assert 1 <= int(answered.headers["retry-after"]) <= 120
         assert len(upstream.requests) == 3
-        breaker = gateway.process.gateway.health.breaker("mine/m1")
+        breaker = gateway.process.gateway.health.breakers["mine/m1"]
         wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         assert ask(gateway, A, "mine/m1").status == 500  # the probe: still broken
         is_of("upstream_down", A, ask(gateway, A, "mine/m1"))
@@ -207,7 +207,7 @@ def test_our_own_lack_of_descriptors_is_reported_as_such_and_held_against_no_pro
     lines = SOON + "breaker = { consecutive = 1, probe_after = 0.01, probe_cap = 0.01 }\n"
     with one(lines) as (gateway, upstream):
         health = gateway.process.gateway.health
-        breaker = health.breaker("mine/m1")
+        breaker = health.breakers["mine/m1"]
         with monkeypatch.context() as patch:
             patch.setattr(dial, "_open", full)
             for client in CLIENTS:
@@ -239,7 +239,7 @@ def test_a_probe_whose_client_leaves_leaves_room_for_the_next() -> None:
     with one(lines) as (gateway, upstream):
         upstream.next(Behaviour(error=500), Behaviour(fault="stall"))
         ask(gateway, A, "mine/m1")
-        breaker = gateway.process.gateway.health.breaker("mine/m1")
+        breaker = gateway.process.gateway.health.breakers["mine/m1"]
         wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         probe = start(gateway, A, "mine/m1")
         upstream.wait_for(2)
@@ -300,7 +300,7 @@ def test_the_fixed_schedule_is_kept() -> None:
     """FAULTS 60: three more tries after 0.1, 0.2 and 0.4 s; a broken connection is not tried again."""
     with one('retry = "fixed-100ms"\n' + NEVER_OPEN) as (gateway, upstream):
         for _ in range(40):  # that went before, so that retries may be made
-            gateway.process.gateway.health.budget("mine").answered()
+            gateway.process.gateway.health.budgets["mine"].answered()
         upstream.otherwise = Behaviour(error=429, retry_after=3600)
         began = time.monotonic()
         assert ask(gateway, A, "mine/m1").status == 429

@@ -322,7 +322,7 @@ def test_a_stream_that_breaks_while_it_is_collected_was_never_begun(fault: Fault
             upstream.next(Behaviour(fault=fault))
             is_of("upstream_bad", client, ask(gateway, client, model_at(source), "[[demo:text 8]]"))
         for client, source in SOME_PAIRS[:6]:
-            gateway.process.gateway.health._budgets.clear()
+            gateway.process.gateway.health.budgets.clear()
             upstream.next(Behaviour(fault=fault))
             assert ask(gateway, client, f"{source}-again/m1", "[[demo:text 8]]").status == 200
 

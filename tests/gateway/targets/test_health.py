@@ -258,17 +258,17 @@ def test_each_route_has_a_breaker_and_those_that_are_open_are_listed(monkeypatch
     """Names of models come from clients: of too many those that are closed are forgotten."""
     monkeypatch.setattr(health_module, "_MAX_REMEMBERED", 5)
     health = Health()
-    fail(health.breaker("p/bad"), 5)
-    fail(health.breaker("p/good"), 4)
-    assert health.breaker("p/good") is health.breaker("p/good")
+    fail(health.breakers["p/bad"], 5)
+    fail(health.breakers["p/good"], 4)
+    assert health.breakers["p/good"] is health.breakers["p/good"]
     assert health.open_breakers() == ["p/bad"]
-    bad, closed = health.breaker("p/bad"), health.breaker("p/good")
+    bad, closed = health.breakers["p/bad"], health.breakers["p/good"]
     for number in range(3):
-        health.breaker(f"p/{number}")
-    assert health.breaker("p/good") is closed
-    health.breaker("p/one-more")
-    assert health.breaker("p/bad") is bad
-    assert health.breaker("p/good") is not closed
+        assert not health.breakers[f"p/{number}"].is_open
+    assert health.breakers["p/good"] is closed
+    assert not health.breakers["p/one-more"].is_open
+    assert health.breakers["p/bad"] is bad
+    assert health.breakers["p/good"] is not closed
 
 
 def test_too_many_cool_downs_are_forgotten(monkeypatch: pytest.MonkeyPatch):
@@ -283,9 +283,9 @@ def test_too_many_cool_downs_are_forgotten(monkeypatch: pytest.MonkeyPatch):
 
 def test_retries_are_a_fifth_of_the_answers_and_some_saved_up():
     health = Health()
-    budget = health.budget("p")
-    assert health.budget("p") is budget
-    assert health.budget("q") is not budget
+    budget = health.budgets["p"]
+    assert health.budgets["p"] is budget
+    assert health.budgets["q"] is not budget
     assert [budget.spend() for _ in range(4)] == [True, True, True, False]
     for _ in range(5):
         assert not budget.spend()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context, Thread
+from wireglot.dialects.base import Context, Rendered, Thread
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.outbound import outbound
@@ -206,22 +206,16 @@ def _translated(
     else:
         checks = ()
         asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
-    planned = with_request_errors(partial(_planned, exchange, target, context, asked))
-    untouched = (
+    may_pass = (
         target.dialect == job.dialect
         and stream == job.stream
-        and not planned.losses
         and not checks
-        and not planned.aliases
         and not exchange.sealed
         and not exchange.stripped
     )
-    if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
+    planned, rendered = with_request_errors(partial(_rendered, exchange, target, context, asked, may_pass))
+    if rendered is None:
         return _raw(exchange, target, credential)
-    writing = planned.context
-    if not exchange.asks_state:
-        writing = msgspec.structs.replace(writing, reasons=False)
-    rendered = with_request_errors(partial(target.codec.render_request, planned.upstream, writing))
     neutral = planned.losses + planned.retraced(rendered.losses)
     losses = exchange.located(neutral, asked)
     left_out = withheld(asked, neutral) if neutral else ()
@@ -258,9 +252,12 @@ def _translated(
     )
 
 
-def _planned(exchange: Exchange, target: Target, context: Context, asked: Request) -> Plan:
+def _rendered(
+    exchange: Exchange, target: Target, context: Context, asked: Request, may_pass: bool
+) -> tuple[Plan, Rendered[dict[str, Any]] | None]:
+    """None where the body may pass as it came, and the target wants nothing else."""
     try:
-        return plan(
+        planned = plan(
             asked,
             source=exchange.job.dialect,
             target=target.dialect,
@@ -272,6 +269,13 @@ def _planned(exchange: Exchange, target: Target, context: Context, asked: Reques
     except Unsupported as fault:
         fault.path = exchange.place(fault.path, asked)
         raise
+    may_pass = may_pass and not planned.losses and not planned.aliases
+    if may_pass and planned.upstream == msgspec.structs.replace(asked, model=target.model):
+        return planned, None
+    writing = planned.context
+    if not exchange.asks_state:
+        writing = msgspec.structs.replace(writing, reasons=False)
+    return planned, target.codec.render_request(planned.upstream, writing)
 
 
 def _refuse_losses(exchange: Exchange, losses: tuple[Loss, ...]) -> None:

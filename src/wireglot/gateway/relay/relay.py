@@ -142,7 +142,7 @@ class Relay:
     async def _try(self, exchange: Exchange, target: Target, *, is_last: bool) -> None:
         """Try the keys of one target, and again where that can help."""
         job, provider, loop = exchange.job, target.provider, asyncio.get_running_loop()
-        breaker, budget = self._health.breaker(target.name), self._health.budget(provider.name)
+        breaker, budget = self._health.breakers[target.name], self._health.budgets[provider.name]
         policy, caller = provider.breaker, job.caller.name
         exchange.policy = job.policy or target.losses or job.settings.losses
         exchange.stripped = False  # what one upstream refuses may be another's own

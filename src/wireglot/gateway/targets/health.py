@@ -6,7 +6,7 @@ The clock is handed in; nothing here waits or does I/O.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -165,6 +165,17 @@ class RetryBudget:
         return True
 
 
+class Breakers(dict[str, Breaker]):
+    """One for each model of a provider: a model that fails takes no other down."""
+
+    def __missing__(self, route: str) -> Breaker:
+        if len(self) >= _MAX_REMEMBERED:  # model names come from clients
+            for name in [name for name, each in self.items() if not each.is_open]:
+                del self[name]
+        made = self[route] = Breaker()
+        return made
+
+
 class Health:
     """One process's memory of its upstreams, keyed so that one exhausted model parks no other."""
 
@@ -172,8 +183,10 @@ class Health:
         self._cool: dict[tuple[str, str, str], float] = {}
         self._rejected: dict[tuple[str, str], float] = {}
         self._last_words: dict[tuple[str, str], str] = {}
-        self._breakers: dict[str, Breaker] = {}
-        self._budgets: dict[str, RetryBudget] = {}
+        self.breakers = Breakers()
+        """By route."""
+        self.budgets: defaultdict[str, RetryBudget] = defaultdict(RetryBudget)
+        """By provider."""
         self._on_cool: Callable[[str, str, str, float], None] | None = None
         self._on_reject: Callable[[str, str, float], None] | None = None
 
@@ -186,22 +199,9 @@ class Health:
         back."""
         self._on_cool, self._on_reject = on_cool, on_reject
 
-    def breaker(self, route: str) -> Breaker:
-        """One for each model of a provider: a model that fails takes no other down."""
-        found = self._breakers.get(route)
-        if found is None:
-            if len(self._breakers) >= _MAX_REMEMBERED:  # model names come from clients
-                self._breakers = {name: each for name, each in self._breakers.items() if each.is_open}
-            found = self._breakers[route] = Breaker()
-        return found
-
     def open_breakers(self) -> list[str]:
         """Routes whose circuit breaker is open."""
-        return [route for route, breaker in self._breakers.items() if breaker.is_open]
-
-    def budget(self, provider: str) -> RetryBudget:
-        found = self._budgets.get(provider)
-        return found if found is not None else self._budgets.setdefault(provider, RetryBudget())
+        return [route for route, breaker in self.breakers.items() if breaker.is_open]
 
     def cool(self, provider: str, account: str, model: str, until: float) -> None:
         self.heard_cool(provider, account, model, until)
