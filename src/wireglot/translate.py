@@ -46,7 +46,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     def retraced(self, losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
         """What a renderer reported about the fitted request, at its places in the client's."""
-        if self.trail is None:
+        if self.trail is None or not losses:
             return losses
         return tuple(self.trail.retrace(loss, self.upstream) for loss in losses)
 

@@ -43,39 +43,24 @@ _AFTER_COMMA = (_KEY, _LATER_VALUE)
 _WORDS = (_ESCAPE, _NUMERAL, _LITERAL)
 
 
-class ArgumentStream:
+class ArgumentStream(msgspec.Struct, eq=False):
     """Feed it what the model writes; what it returns may be passed on. `finish` gives the rest.
 
     The last brace is held back until then: what follows it may show that it was not the end. So is a comma
     at the end of what came, until more comes.
     """
 
-    __slots__ = (
-        "_broken",
-        "_comma",
-        "_escape",
-        "_is_key",
-        "_key_count",
-        "_place",
-        "_raw",
-        "_stack",
-        "_word",
-        "form",
-        "opened",
-    )
-
-    def __init__(self) -> None:
-        self.opened = False  # whether the opening brace was passed on
-        self.form: Form = ""  # what has become of the text
-        self._raw: list[str] = []
-        self._place = _ROOT
-        self._stack: list[str] = []
-        self._is_key = False
-        self._key_count = 0  # keys seen at the root
-        self._escape = ""  # of the escape sequence we are in
-        self._word = ""  # of the number or literal we are in
-        self._broken = False
-        self._comma = ""  # one that waits, and the blanks behind it
+    opened: bool = False  # whether the opening brace was passed on
+    form: Form = ""  # what has become of the text
+    _raw: list[str] = []
+    _place: int = _ROOT
+    _stack: list[str] = []
+    _is_key: bool = False
+    _key_count: int = 0  # keys seen at the root
+    _escape: str = ""  # of the escape sequence we are in
+    _word: str = ""  # of the number or literal we are in
+    _broken: bool = False
+    _comma: str = ""  # one that waits, and the blanks behind it
 
     @property
     def raw(self) -> str:

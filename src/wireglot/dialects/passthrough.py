@@ -265,26 +265,23 @@ _TRIES: Final = 4
 """How many frames in a row are learned in vain: some servers say something new in each."""
 
 
-class RepeatedFrames:
+class RepeatedFrames(msgspec.Struct, eq=False):
     """Frames that pass through and differ from one before only in their words: most of a stream.
 
     What a frame tells a tap or a verdict stands in its keys and in values that name something. One that has
     the bytes of a frame with nothing new, but for its words and for numbers that grow, has nothing new too.
     """
 
-    __slots__ = ("_largest", "_tries", "shape")
-
-    def __init__(self, largest: int) -> None:
-        """`largest`: bytes of a frame that need not be refused."""
-        self._largest = largest
-        self.shape: Shape | None = None
-        """Of the last frame that reported nothing; None where the last one reported something."""
-        self._tries = _TRIES
+    largest: int
+    """Bytes of a frame that need not be refused."""
+    shape: Shape | None = None
+    """Of the last frame that reported nothing; None where the last one reported something."""
+    _tries: int = _TRIES
 
     def hold(self, data: bytes) -> bool:
         """Whether these are whole frames of that shape, and nothing else."""
         shape = self.shape
-        if shape is None or len(data) > self._largest:
+        if shape is None or len(data) > self.largest:
             return False
         said = shape.values(data)
         if not said or _QUOTE in said:

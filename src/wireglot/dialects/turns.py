@@ -205,22 +205,17 @@ def write_turns(
     return out
 
 
-class JoinedTurn:
+class JoinedTurn(msgspec.Struct, eq=False):
     """A turn being put together: `pieces` with the numbers of their messages, of which `message` is the
     first."""
 
-    __slots__ = ("_cache", "_known", "is_one", "message", "pieces", "role")
-
-    def __init__(
-        self, role: str, message: Message, cache: _WriterCache | None, known: WrittenTurn | None
-    ) -> None:
-        self.role = role
-        self.message = message
-        self.is_one = True
-        """Whether there is no other message in it."""
-        self.pieces: list[tuple[int, Any]] = []
-        self._cache = cache
-        self._known = known
+    role: str
+    message: Message
+    _cache: _WriterCache | None
+    _known: WrittenTurn | None
+    is_one: bool = True
+    """Whether there is no other message in it."""
+    pieces: list[tuple[int, Any]] = []
 
     def finished(self, make: Callable[[JoinedTurn], Any]) -> Any:
         """What `make` makes of it; as JSON where it may come again."""

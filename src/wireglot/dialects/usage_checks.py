@@ -75,13 +75,10 @@ class UsageFields:
         self.counted: Counted = {key: frozenset(inner) or None for key, inner in counted.items()}
 
     def problems(self, raw: Extra) -> tuple[str, ...]:
-        return self.problems_of(raw.form)
-
-    def problems_of(self, document: dict[str, Any]) -> tuple[str, ...]:
         """Sorted; none where the numbers agree."""
         numbers: Numbers = {}
         found: list[str] = []
-        get = document.get
+        get = raw.form.get
         for name, key in self.flat:
             value = get(key)
             if type(value) is int and 0 <= value <= COUNT_MAX:

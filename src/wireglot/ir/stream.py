@@ -35,15 +35,12 @@ from wireglot.ir.safeguards import SafeguardResult
 _FEW: Final = 64
 
 
-class GrowingText:
+class GrowingText(msgspec.Struct, eq=False):
     """A list of the words would take ten times their memory: a short string is mostly its own head. So the
     last few are kept as they came, those before them as long strings."""
 
-    __slots__ = ("_last", "_long")
-
-    def __init__(self) -> None:
-        self._long: list[str] = []
-        self._last: list[str] = []
+    _long: list[str] = []
+    _last: list[str] = []
 
     def add(self, text: str) -> None:
         last = self._last
@@ -197,15 +194,12 @@ def check(events: Iterable[Event]) -> Iterator[Event]:
         raise BrokenGrammar("no Finish and no Failure")
 
 
-class _Open:
+class _Open(msgspec.Struct, eq=False):
     """A part being collected."""
 
-    __slots__ = ("logprobs", "part", "text")
-
-    def __init__(self, part: Part) -> None:
-        self.part = part
-        self.text = GrowingText()
-        self.logprobs: list[TokenLogprob] = []
+    part: Part
+    text: GrowingText = msgspec.field(default_factory=GrowingText)
+    logprobs: list[TokenLogprob] = []
 
     def close(self, end: PartEnd) -> Part:
         return finish_part(self.part, str(self.text), tuple(self.logprobs), end)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from wireglot.ir.content import Message, Part, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, Request
@@ -25,19 +27,16 @@ _MESSAGES = "$.messages"
 _TOOLS = "$.tools"
 
 
-class Trail:
-    """Drawn as far as somebody asks: most requests lose nothing on the way, or what they begin with."""
+class Trail(msgspec.Struct, eq=False):
+    """Drawn as far as somebody asks: most requests lose nothing on the way, or what they begin with. Values
+    are known by their identities, so anyone who knows one holds the value, too."""
 
-    __slots__ = ("_drawn", "_followed", "_inner", "_places", "_request")
-
-    def __init__(self, request: Request) -> None:
-        # Values are known by their identities, so anyone who knows one holds the value, too.
-        self._request = request
-        self._places: dict[int, _Place] = {}
-        self._drawn = -1
-        """Of how many messages the places are known; -1: of the tools neither."""
-        self._inner: dict[int, _Place] | None = None
-        self._followed: dict[int, tuple[_Value, _Value]] = {}
+    _request: Request
+    _places: dict[int, _Place] = {}
+    _drawn: int = -1
+    """Of how many messages the places are known; -1: of the tools neither."""
+    _inner: dict[int, _Place] | None = None
+    _followed: dict[int, tuple[_Value, _Value]] = {}
 
     def of(self, value: _Value) -> str:
         """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""

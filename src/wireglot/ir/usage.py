@@ -106,8 +106,9 @@ def counts_of(counts: TokenCounts) -> tuple[int, ...]:
 
 
 def with_counts(row: _Row, counts: TokenCounts) -> _Row:
-    """A row that has all counts, with those of an account."""
-    return msgspec.structs.replace(row, **dict(zip(COUNTS, counts_of(counts), strict=True)))
+    """A row that has all counts, with those of an account; what was not reported is 0."""
+    reported = {name: value or 0 for name, value in zip(COUNTS, _ALL(counts), strict=True)}
+    return msgspec.structs.replace(row, **reported)
 
 
 def kinds_of(counts: TokenCounts) -> tuple[int, ...]:

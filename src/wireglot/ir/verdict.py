@@ -326,7 +326,8 @@ class Watch:
             self._thoughts.add(start.index)
         elif type(part) is ToolCall and part.kind == "function":
             self._arguments[start.index] = text = GrowingText()
-            text.add(part.arguments)
+            if part.arguments:
+                text.add(part.arguments)
         if not self._said:
             self._said = _says(part)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -89,6 +90,9 @@ class Aliases(msgspec.Struct, frozen=True):
     def restore_answer(self, answer: Candidate) -> Candidate:
         """The same of a further answer."""
         return msgspec.structs.replace(answer, content=tuple(map(self.restore, answer.content)))
+
+
+NO_ALIASES: Final = Aliases()
 
 
 def freeform_input(arguments: str) -> str:

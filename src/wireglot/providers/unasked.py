@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Text, ToolCall
@@ -22,17 +23,16 @@ _PLACE: Final = "$.content"
 _NOT_SHOWN: Final = Loss(_PLACE, "thinking.display", "dropped", "the request does not ask to see thinking")
 
 
-class Unasked:
+class Unasked(Struct, eq=False):
     """One answer, whole or as the events of a stream. `signs`: texts and calls of the client's dialect have a
     place for their state, and keep it."""
 
-    def __init__(self, minter: Origin, *, signs: bool) -> None:
-        self.losses: list[Loss] = []
-        self._minter = minter
-        self._signs = signs
-        self._left_out: set[int] = set()
-        self._moved: dict[int, int] = {}
-        """By its number in the stream that of each part which is shown."""
+    minter: Origin
+    signs: bool
+    losses: list[Loss] = []
+    _left_out: set[int] = set()
+    _moved: dict[int, int] = {}
+    """By its number in the stream that of each part which is shown."""
 
     def response(self, response: Response) -> Response:
         others = tuple(map(self._other, response.others))
@@ -65,7 +65,7 @@ class Unasked:
         number = self._moved[index]
         if type(event) is PartStart:
             return PartStart(number, self._unsigned(event.part))
-        if type(event) is PartEnd and event.signature is not None and not self._signs:
+        if type(event) is PartEnd and event.signature is not None and not self.signs:
             return replace(event, index=number, signature=None)
         return event if number == index else replace(event, index=number)
 
@@ -80,13 +80,13 @@ class Unasked:
             if part.text:
                 self._declare(_NOT_SHOWN)
             return True
-        if type(part) is Foreign and part.dialect == self._minter.dialect:
+        if type(part) is Foreign and part.dialect == self.minter.dialect:
             self._declare(left_out(part, _PLACE))
             return True
         return False
 
     def _unsigned(self, part: Part) -> Part:
-        if self._signs or not isinstance(part, Text | ToolCall | Media) or part.signature is None:
+        if self.signs or not isinstance(part, Text | ToolCall | Media) or part.signature is None:
             return part
         return replace(part, signature=None)
 

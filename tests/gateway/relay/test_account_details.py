@@ -163,7 +163,7 @@ def answered(
     upstream.reset()
     upstream.otherwise = behaviour
     health = gateway.process.gateway.health
-    for each in (health._budgets, health._rejected, health._cool):
+    for each in (health.budgets, health._rejected, health._cool):
         each.clear()
     got = ask(gateway, client, model_at(dialect), stream=stream, headers=KEYED)
     assert upstream.requests, "the provider was asked"

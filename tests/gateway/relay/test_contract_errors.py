@@ -46,7 +46,7 @@ def stage() -> Iterator[tuple[LiveGateway, ScriptedUpstream]]:
 def _fresh(stage: Any) -> None:
     stage[1].reset()
     health = stage[0].process.gateway.health
-    for each in (health._budgets, health._rejected, health._cool):
+    for each in (health.budgets, health._rejected, health._cool):
         each.clear()
 
 

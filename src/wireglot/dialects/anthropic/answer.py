@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, assert_never
 
+import msgspec
+
 from wireglot.dialects.anthropic.blocks import render_input
 from wireglot.dialects.anthropic.citations import render_citations
 from wireglot.dialects.anthropic.client_tools import TOOLSETS
@@ -34,16 +36,13 @@ def call_id(identifier: str, response_id: str, context: Context) -> str:
     return identifier if _LEGAL_ID.fullmatch(identifier) else context.new_id("toolu", response_id, identifier)
 
 
-class AnswerBlocks:
+class AnswerBlocks(msgspec.Struct, eq=False):
     """Renders toward a client. `native`: the answer came from this dialect and is reported as it came."""
 
-    __slots__ = ("_context", "losses", "native", "response_id")
-
-    def __init__(self, context: Context, losses: list[Loss], response_id: str, native: bool) -> None:
-        self._context = context
-        self.losses = losses
-        self.response_id = response_id
-        self.native = native
+    context: Context
+    losses: list[Loss]
+    response_id: str
+    native: bool
 
     def content(self, parts: tuple[Part, ...], path: str) -> list[Block]:
         blocks: list[Block] = []
@@ -57,7 +56,7 @@ class AnswerBlocks:
                 self._text(part, path, blocks)
             case ToolCall():
                 if part.signature is not None:
-                    blocks.append(carrier(part.signature, "call", self._context))
+                    blocks.append(carrier(part.signature, "call", self.context))
                 blocks.append(self.call(part, path))
             case Reasoning():
                 block = self.reasoning(part, path)
@@ -87,7 +86,7 @@ class AnswerBlocks:
                 )
             return
         if part.signature is not None:
-            blocks.append(carrier(part.signature, "text", self._context))
+            blocks.append(carrier(part.signature, "text", self.context))
         block = self.empty_text()
         block["text"] = part.text
         citations = render_citations(part.citations, path, self.losses, echoable=False)
@@ -96,7 +95,7 @@ class AnswerBlocks:
         blocks.append(put_back(block, part.extra, path, self.losses))
 
     def call_id(self, identifier: str) -> str:
-        return call_id(identifier, self.response_id, self._context)
+        return call_id(identifier, self.response_id, self.context)
 
     def empty_text(self) -> Block:
         """A text block to be filled. The vendor requires `citations`, null where there are none."""
@@ -105,7 +104,7 @@ class AnswerBlocks:
         )
 
     def call(self, part: ToolCall, path: str) -> Block:
-        identifier = call_id(part.id, self.response_id, self._context)
+        identifier = call_id(part.id, self.response_id, self.context)
         if identifier != part.id:
             detail = "the provider's id has characters this dialect rejects"
             self.losses.append(Loss(f"{path}.id", "tool_call.id", "emulated", detail))
@@ -127,11 +126,11 @@ class AnswerBlocks:
                 return None
             block: Block = {
                 "type": "redacted_thinking",
-                "data": redacted_for_client(part.signature, self._context),
+                "data": redacted_for_client(part.signature, self.context),
             }
             return put_back(block, part.extra, path, self.losses)
         # Clients look for the key without asking whether it is there; some hosts leave it out.
-        signature = signature_for_client(part, self._context) or ""
+        signature = signature_for_client(part, self.context) or ""
         block = {"type": "thinking", "thinking": part.text, "signature": signature}
         return put_back(block, part.extra, path, self.losses)
 

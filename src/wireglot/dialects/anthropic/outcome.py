@@ -200,14 +200,16 @@ def tier_of_usage(usage: Any) -> str:
     return tier if type(tier) is str else ""
 
 
-def render_tier_of_response(tier: str, usage: dict[str, Any], losses: list[Loss]) -> None:
-    """The tier an answer was served at stands inside its usage."""
-    if not tier or usage.get("service_tier") == tier:
-        return
-    if tier in _TIERS_RESPONSE or usage.get("service_tier") is not None:
-        usage["service_tier"] = tier
-    else:
-        losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier {tier}"))
+def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> dict[str, Any]:
+    """With the tier that the answer was served at; zeros where the upstream reported nothing."""
+    rendered = render_usage(usage or Usage(), "$.usage", losses)
+    stated = rendered.get("service_tier")
+    if tier and stated != tier:
+        if tier in _TIERS_RESPONSE or stated is not None:
+            rendered["service_tier"] = tier
+        else:
+            losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier {tier}"))
+    return rendered
 
 
 def parse_tier(raw: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from wireglot.dialects.anthropic.mcp import SERVERS, are_carried, servers_of
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
 from wireglot.dialects.anthropic.parts import BlockParser
@@ -103,12 +105,11 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
     return [Message("system", parts, extra=Extra(NAME, form={"content": "array"}))]
 
 
-class _Turns:
+class _Turns(msgspec.Struct, eq=False):
     """Reads messages. They depend on each other in one thing: a call without an id gets one by its number."""
 
-    def __init__(self, messages: list[Message], blocks: BlockParser) -> None:
-        self.messages = messages
-        self._blocks = blocks
+    messages: list[Message]
+    _blocks: BlockParser
 
     def read_message(self, item: Any, index: int) -> None:
         self.messages.append(_parse_message(item, f"$.messages[{index}]", self._blocks))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from wireglot.dialects.anthropic.citations import parse_citations
 from wireglot.dialects.anthropic.client_tools import TOOLSETS
 from wireglot.dialects.anthropic.media import parse_media
@@ -56,24 +58,19 @@ def _plain_texts(blocks: list[Any]) -> tuple[Text, ...] | None:
     return tuple(texts)
 
 
-class BlockParser:
+class BlockParser(msgspec.Struct, eq=False):
     """Parses the blocks of one document, whose sender answers for what is wrong in it.
 
     `origin` is stamped on signatures that are not ours. A call without an id gets one made of its place, and
     in an answer (`response_id` is not None) of that answer's id, or failing that of its own arguments.
     """
 
-    __slots__ = ("_context", "_fault", "_origin", "_response_id", "calls")
-
-    def __init__(
-        self, context: Context, origin: Origin, fault: type[WireglotError], response_id: str | None = None
-    ) -> None:
-        self._context = context
-        self._origin = origin
-        self._fault = fault
-        self._response_id = response_id
-        self.calls = 0
-        """How many were read so far."""
+    context: Context
+    origin: Origin
+    fault: type[WireglotError]
+    response_id: str | None = None
+    calls: int = 0
+    """How many were read so far."""
 
     def content(self, blocks: list[Any], path: str) -> tuple[Part, ...]:
         parts: list[Part] = []
@@ -83,8 +80,8 @@ class BlockParser:
             if part is not None:
                 parts.append(part)
                 continue
-            for each in joined_thoughts(block, self._context) or (block,):
-                read = self.block(Fields(each, f"{path}[{index}]", self._fault))
+            for each in joined_thoughts(block, self.context) or (block,):
+                read = self.block(Fields(each, f"{path}[{index}]", self.fault))
                 if isinstance(read, Sealed):
                     held.append((len(parts), read))
                 else:
@@ -107,7 +104,7 @@ class BlockParser:
                     self.calls += 1
                     extra = _CALLED if size == 5 else None
                     return ToolCall(identifier, name, encode_text(value), extra=extra)
-            elif kind == "tool_result" and size == 3 and self._response_id is None:
+            elif kind == "tool_result" and size == 3 and self.response_id is None:
                 identifier, content = block["tool_use_id"], block["content"]
                 if type(identifier) is str and content:
                     if type(content) is list:
@@ -133,34 +130,32 @@ class BlockParser:
                 return parse_text(fields)
             case "tool_use":
                 return self._call(fields)
-            case "tool_result" if self._response_id is None:
+            case "tool_result" if self.response_id is None:
                 return self._result(fields)
             case "thinking":
-                return parse_thinking(fields, self._context, self._origin)
+                return parse_thinking(fields, self.context, self.origin)
             case "redacted_thinking":
-                return parse_redacted(fields, self._context, self._origin)
+                return parse_redacted(fields, self.context, self.origin)
             case "image":
                 return parse_media(fields, "image")
             case "document":
                 return parse_media(fields, "document")
-            case other if self._response_id is None:
+            case other if self.response_id is None:
                 return parse_other(fields, other)
             case other:
                 return Foreign(NAME, other, fields.value)
 
     def _call(self, fields: Fields) -> ToolCall:
         name = fields.text("name")
-        if not name and self._response_id is not None:
+        if not name and self.response_id is not None:
             raise fields.wrong("name", "the name of a tool")
         self.calls += 1
         value = fields.dict_or_none("input")
         identifier = fields.text_or("id")
         if not identifier:
-            reported = {None: (), "": (call_text(value or {}),)}.get(
-                self._response_id, (self._response_id or "",)
-            )
-            made = self._context.lasting_id if self._response_id is None else self._context.new_id
-            identifier = made(self._context.call_prefix, *reported, str(self.calls), name)
+            said = {None: (), "": (call_text(value or {}),)}.get(self.response_id, (self.response_id or "",))
+            made = self.context.lasting_id if self.response_id is None else self.context.new_id
+            identifier = made(self.context.call_prefix, *said, str(self.calls), name)
         return ToolCall(
             identifier,
             name,
@@ -179,7 +174,7 @@ class BlockParser:
         elif type(content) is list:
             parts = tuple(self._result_part(item) for item in fields.objects("content"))
         elif content is not None:
-            raise self._fault(
+            raise self.fault(
                 f"expected a string or an array, got {describe(content)}", f"{fields.path}.content"
             )
         known = _RESULT

@@ -10,9 +10,8 @@ from wireglot.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot.dialects.anthropic.outcome import (
     parse_stop,
     parse_usage,
+    render_final_usage,
     render_stop,
-    render_tier_of_response,
-    render_usage,
     tier_of_usage,
 )
 from wireglot.dialects.anthropic.parts import BlockParser
@@ -23,7 +22,7 @@ from wireglot.dialects.fields import Fields, own_form, text_in
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
 
 KNOWN = frozenset(
@@ -117,12 +116,6 @@ def render_response(
         if key not in ("content", "usage") or not body.get(key) or response.usage is None:
             body.pop(key, None)
     return Rendered(put_back(body, response.extra, "$", losses), tuple(losses))
-
-
-def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> dict[str, Any]:
-    rendered = render_usage(usage or Usage(), "$.usage", losses)  # zeros where the upstream reported nothing
-    render_tier_of_response(tier, rendered, losses)
-    return rendered
 
 
 def malformed_call(stop: Stop) -> ApiError:

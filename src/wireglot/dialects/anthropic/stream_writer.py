@@ -10,14 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
+import msgspec
+
 from wireglot.dialects.answer_writer import AnswerWriter
 from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id, streamed
 from wireglot.dialects.anthropic.citations import render_citations
 from wireglot.dialects.anthropic.errors import render_error
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back
-from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage, shorten_final
+from wireglot.dialects.anthropic.outcome import (
+    overwrite_estimate,
+    render_final_usage,
+    render_stop,
+    render_usage,
+    shorten_final,
+)
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
-from wireglot.dialects.anthropic.response import malformed_call, render_final_usage
+from wireglot.dialects.anthropic.response import malformed_call
 from wireglot.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_results
 from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.dialects.arguments import declare_arguments
@@ -45,20 +53,19 @@ _DELTA_END = b"}}\n\n"
 _BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     """A part that is not written to its end: only one block is open at a time, so others wait behind it."""
 
-    __slots__ = ("arguments", "end", "index", "opened", "part", "path", "pieces", "scored")
-
-    def __init__(self, index: int, part: Part) -> None:
-        self.index = index
-        self.part = part
-        self.pieces: list[str] = []  # what came before its turn
-        self.end: PartEnd | None = None
-        self.opened = False
-        self.scored = False  # whether its logprobs were declared
-        self.arguments: ArgumentStream | None = None
-        self.path = f"$.content[{index}]"
+    index: int
+    part: Part
+    path: str
+    pieces: list[str] = []
+    """What came before its turn."""
+    end: PartEnd | None = None
+    opened: bool = False
+    scored: bool = False
+    """Whether its logprobs were declared."""
+    arguments: ArgumentStream | None = None
 
 
 class MessageWriter(AnswerWriter):
@@ -132,7 +139,8 @@ class MessageWriter(AnswerWriter):
         if not is_own(extra):
             delta["container"] = None
             shorten_final(event["usage"])
-            losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
+            if extra is not None:
+                losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
         else:
             known = own_fields(start.extra if start is not None else None, NAME)
             for key, value in own_fields(extra, NAME).items():
@@ -174,7 +182,7 @@ class MessageWriter(AnswerWriter):
             part.pieces.append(delta.text)
 
     def _open_part(self, event: PartStart, out: list[bytes]) -> None:
-        part = _Waiting(event.index, event.part)
+        part = _Waiting(event.index, event.part, f"$.content[{event.index}]")
         if self._head is None:
             self._head = part
             self._begin_part(part, out)

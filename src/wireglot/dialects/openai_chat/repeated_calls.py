@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
 from wireglot.dialects.argument_stream import MendedArguments
 from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.passthrough import event_of, object_of, whole_frames
@@ -45,16 +47,15 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if type(value) is dict else None
 
 
-class CallRepair:
+class CallRepair(msgspec.Struct, eq=False):
     """Implements `StreamRepair`: arguments that clients add up are JSON, where it is plain what was meant.
     Chunks pass as they came; those wait whose arguments may be too much (`MendedArguments`)."""
 
-    def __init__(self) -> None:
-        self.losses: list[Loss] = []
-        self._calls: dict[_Key, MendedArguments] = {}
-        self._begun: set[_Key] = set()
-        """Calls of which something has gone out: their names are known."""
-        self._waiting: list[bytes] = []
+    losses: list[Loss] = []
+    _calls: dict[_Key, MendedArguments] = {}
+    _begun: set[_Key] = set()
+    """Calls of which something has gone out: their names are known."""
+    _waiting: list[bytes] = []
 
     def repair(self, data: bytes) -> bytes:
         if data.find(_ARGUMENTS) < 0 and not self._waiting:

@@ -144,7 +144,7 @@ class Watcher:
         if self.path is not None and self._seen[:2] != head and not self._refusal:
             self._files = _referred(self.path, content, self._files)
         files = self._files if self._kept is None else (*self._files, self._kept)
-        seen = (*head, *(_digest(_content(file)) for file in files))
+        seen = (*head, *map(_digest, map(_content, files)))
         changed, self._seen = seen != self._seen, seen
         return changed
 

@@ -72,7 +72,9 @@ def read(
     # A larger one is measured when it is decoded, before it goes anywhere.
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
         _check_depth(body, depth)
-    conversation = conversation_name(head, outline, client.conversation_field)
+    conversation = ""
+    if _HELD_HEADER in head.headers or client.conversation_field in outline.members:
+        conversation = conversation_name(head, outline, client.conversation_field)
     sealed = sealing(settings.server, incoming.caller)
     return Job(
         settings,

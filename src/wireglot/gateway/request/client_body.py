@@ -40,7 +40,12 @@ class ClientBody:
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")
         self.body: Final = body
-        self.outline: Final[Outline] = _outlined(body, memory, turns, grown, depth)
+        try:
+            self.outline: Final = _ClientOutline(body, memory, turns, grown, depth)
+        except BadJson as problem:
+            if not isinstance(read_json(body), dict):
+                raise RequestError("bad", "expected a JSON object", code="invalid_type") from None
+            raise bad_json(problem, body) from None
         self.memory = memory
         """What the caller's requests have in common. Known once it was recalled."""
         self._find_memory = find_memory if memory is None else None
@@ -109,15 +114,6 @@ class _ClientOutline(Outline):
         except RequestError as fault:
             return fault
         return bad_json(problem)
-
-
-def _outlined(body: bytes, memory: Memory | None, turns: str, grown: Grown | None, depth: int) -> Outline:
-    try:
-        return _ClientOutline(body, memory, turns, grown, depth)
-    except BadJson as problem:
-        if not isinstance(read_json(body), dict):
-            raise RequestError("bad", "expected a JSON object", code="invalid_type") from None
-        raise bad_json(problem, body) from None
 
 
 def read_json(body: bytes, depth: int = MAX_DEPTH) -> Any:

@@ -127,7 +127,7 @@ class Exchange(msgspec.Struct, eq=False):
         self.codec = dialect(job.dialect)
         self.policy = job.policy or job.settings.losses
         self.sealed = job.content.sealed
-        self.is_large = _is_large(job)
+        self.is_large = len(job.body) > LARGE_BYTES and _is_large(job)
         record.model, record.stream, record.session = job.model, job.stream, job.session
         record.facts = job.surface.client.facts(job.head.headers)
 
@@ -339,7 +339,7 @@ def _holds_image(parts: Iterable[Part]) -> bool:
 
 
 def _is_large(job: Job) -> bool:
-    return len(job.body) > LARGE_BYTES and weight(job.body, job.outline.grown) > LARGE_BYTES
+    return weight(job.body, job.outline.grown) > LARGE_BYTES
 
 
 def _some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:

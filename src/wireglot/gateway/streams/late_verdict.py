@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from wireglot.dialects.base import StreamMarks, StreamReader
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request
@@ -18,40 +20,33 @@ from wireglot.ir.verdict import EMPTY, Watch
 from wireglot.wire.search import holds_any
 
 
-class LateVerdict:
-    def __init__(
-        self,
-        reader: Callable[[], StreamReader],
-        asked: Callable[[], Request | None],
-        marks: StreamMarks | None,
-        *,
-        leaves_out: bool = False,
-    ) -> None:
-        """`asked`: what was asked. It may not have been read so far, and most answers do not need it.
-        `leaves_out`: the client knows a call that the limit cut off (`Watch`)."""
-        self.verdict: ApiError | None = None
-        """Why what came is no answer."""
-        self.said = False
-        """Whether there is something in it that is no thought."""
-        self._new_reader = reader
-        self._asked = asked
-        self._marks = marks
-        self._leaves_out = leaves_out
-        self._opened: bytearray | None = None
-        """The first frames, and others that must be known to read on."""
-        self._reading: tuple[StreamReader, Watch] | None = None
-        """While something is open that could still turn out to be none."""
-        self._in_pieces = False
-        """Whether a call comes in pieces, which the reader puts together: it must see all that comes."""
-        self._over = self._unknown = False
-        self._twice = False
-        """Two beginnings came: of one answer, which is nothing, or of two."""
+class LateVerdict(msgspec.Struct, eq=False):
+    new_reader: Callable[[], StreamReader]
+    asked: Callable[[], Request | None]
+    """What was asked. It may not have been read so far, and most answers do not need it."""
+    marks: StreamMarks | None
+    leaves_out: bool = False
+    """The client knows a call that the limit cut off (`Watch`)."""
+    verdict: ApiError | None = None
+    """Why what came is no answer."""
+    said: bool = False
+    """Whether there is something in it that is no thought."""
+    _opened: bytearray | None = None
+    """The first frames, and others that must be known to read on."""
+    _reading: tuple[StreamReader, Watch] | None = None
+    """While something is open that could still turn out to be none."""
+    _in_pieces: bool = False
+    """Whether a call comes in pieces, which the reader puts together: it must see all that comes."""
+    _over: bool = False
+    _unknown: bool = False
+    _twice: bool = False
+    """Two beginnings came: of one answer, which is nothing, or of two."""
 
     def hear(self, frames: bytes, *, complete: bool) -> bool:
         """Whole frames, before they go out. After a `verdict` they do not. `complete`: the end of the answer
-        is among them, or was before. Whether they reported nothing new: others that only have other words in
-        them need not be heard."""
-        marks = self._marks
+        is among them, or was before. Whether they report nothing new: others that only have other words in them
+        need not be heard."""
+        marks = self.marks
         if self._over:
             return False
         if marks is None:
@@ -78,12 +73,12 @@ class LateVerdict:
 
     def _read(self, frames: bytes, *, complete: bool) -> None:
         if self._reading is None:
-            watch = Watch(self._asked(), leaves_out=self._leaves_out, may_be_empty=self.said)
-            self._reading = self._new_reader(), watch
+            watch = Watch(self.asked(), leaves_out=self.leaves_out, may_be_empty=self.said)
+            self._reading = self.new_reader(), watch
             if self._opened is not None:
                 watch.pass_on(self._reading[0].read(bytes(self._opened)))
         reader, watch = self._reading
-        marks, self._over = self._marks, complete
+        marks, self._over = self.marks, complete
         if marks is not None and marks.pieces and marks.pieces in frames:
             self._in_pieces = True
         events = reader.read(frames)

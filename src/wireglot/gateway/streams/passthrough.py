@@ -311,7 +311,8 @@ class Passthrough:
             if late.verdict is not None:
                 self._refuse(late.verdict)
                 return False
-        out = self._fitted(frames)
+        is_left = self._repair is None or self._repair.leaves(frames)
+        out = frames if is_left and self._hide is None else self._fitted(frames)
         self._begun = True
         if self._kept is not None and tap.complete:
             self._kept.end += out
@@ -320,7 +321,7 @@ class Passthrough:
         if tap.ended and not self._buffer and not self.ended:  # half a line end may still be on its way
             self._over()
             self._complete()  # the client need not wait for the upstream to close
-        return is_known and out is frames and (self._repair is None or self._repair.leaves(frames))
+        return is_known and is_left and out is frames
 
     def _fitted(self, frames: bytes) -> bytes:
         """As the client gets them."""

@@ -30,7 +30,7 @@ from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, Start, fold, unfold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
-from wireglot.providers.aliases import EventRestorer
+from wireglot.providers.aliases import NO_ALIASES, EventRestorer
 from wireglot.providers.carried import MinterNamer
 
 
@@ -56,9 +56,10 @@ class Translation:
         self._exchange = exchange
         self._client = client
         self._reader = upstream.stream_reader(prepared.context)
-        self._restorer = EventRestorer(prepared.aliases) if prepared.aliases else None
+        self._restorer = EventRestorer(prepared.aliases) if prepared.aliases != NO_ALIASES else None
         self._unasked = unasked(exchange, prepared, keeps=keeps)
-        self._namer = MinterNamer(prepared.minter) if prepared.minter is not None else None
+        minter = prepared.minter if self._unasked is None else None
+        self._namer = MinterNamer(minter) if minter is not None else None
         # Writers keep the text for their last event.
         self._room = exchange.job.settings.limits.response * STREAM_TIMES
         self._buffer: list[Event] = []

@@ -16,12 +16,10 @@ from wireglot.ir.loss import Action, Feature, Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import joined, still_paired
-from wireglot.providers.aliases import Aliases
+from wireglot.providers.aliases import NO_ALIASES, Aliases
 from wireglot.providers.fit.survey import CallRules, asks, survey
 from wireglot.providers.limits import Limits
 from wireglot.wire.known_row import fold, row_of
-
-NO_ALIASES: Final = Aliases()
 
 _PLACE_BYTES: Final = 64
 """Of a message in a joined turn; its parts are held with it, wherever it came from."""

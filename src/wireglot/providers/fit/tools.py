@@ -22,8 +22,8 @@ from wireglot.ir.request import (
     tool_name,
 )
 from wireglot.ir.trail import Trail
-from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
-from wireglot.providers.fit.fitting import NO_ALIASES, FitTarget, Fitting
+from wireglot.providers.aliases import INPUT, NO_ALIASES, Aliases, freeform_arguments, legal_name
+from wireglot.providers.fit.fitting import FitTarget, Fitting
 from wireglot.providers.fit.output import reported_notes
 from wireglot.providers.fit.survey import ODD_CALLS
 from wireglot.providers.fit.thinking import thinks
@@ -229,8 +229,9 @@ class _Disguise:
         fitted: list[AnyTool] = []
         for tool in tools:
             new = self._tool(tool)
-            if new is not None:
+            if new is not None and new is not tool:
                 self.trail.follow(tool, new)
+            if new is not None:
                 fitted.append(new)
         return tuple(fitted)
 
