@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.laws.test_prefix import ODD, PLACES, UPSTREAMS, Body, prefixes, talk
 from tests.tiers import rows
+from wireglot.cache import growing_body, known_row
+from wireglot.cache import memory as memory_module
+from wireglot.cache.memory import Memory
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.ir.content import Message
@@ -25,9 +28,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.testing.check_dialect import Case
 from wireglot.testing.strategies.strategies import requests
 from wireglot.translate import plan
-from wireglot.wire import growing_body, known_row, splice
 from wireglot.wire.json import decode, encode
-from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
 
 Upstream = tuple[str, str | None, str | None]
@@ -39,7 +40,7 @@ _MOST = 64 * 1024 * 1024
 def _short_members_too() -> Iterator[None]:
     """And short conversations count as settled but for their last turn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splice, "_SHORT_BYTES", 0)
+        patch.setattr(memory_module, "_SHORT_BYTES", 0)
         patch.setattr(known_row, "OPEN_TURNS", 1)
         patch.setattr(known_row, "_LEAST", 1)
         patch.setattr(known_row, "_STEP", 1)
@@ -54,7 +55,8 @@ def translated(body: bytes, source: str, upstream: Upstream, memory: Memory | No
     context = Context(seed=seed, memory=memory)
     try:
         turns = surface(source).client.turns
-        document = Outline(body, memory, turns).document(memory=memory, turns=turns)
+        outline = Outline(body, memory, turns)
+        document = memory.document(outline, turns=turns) if memory is not None else outline.document()
         request = dialect(source).parse_request(document, context)
         planned = plan(request, source=source, target=target, model=model, provider=provider, context=context)
         rendered = dialect(target).render_request(planned.upstream, planned.context)
@@ -176,7 +178,7 @@ def test_another_secret_opens_nothing_that_is_remembered() -> None:
     memory = Memory(_MOST)
     for context in (ours, Context(secret=b"one", owner="b"), Context(secret=b"two", owner="a"), ours):
         with_memory = Context(secret=context.secret, owner=context.owner, memory=memory)
-        document = Outline(body).document(memory=memory, turns="messages")
+        document = memory.document(Outline(body), turns="messages")
         read = dialect("anthropic").parse_request(document, with_memory)
         assert read == dialect("anthropic").parse_request(decode(body), context)
 

@@ -16,11 +16,11 @@ from tests.laws.cases import FIXTURES
 from tests.providers.asks import fit
 from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, HISTORY, PROVIDER, TOOLS, Endpoint
 from tests.tiers import rows
+from wireglot.cache.memory import Memory
 from wireglot.dialects.base import Context
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request, Tool
 from wireglot.providers.limits import Limits
-from wireglot.wire.memory import Memory
 
 PINS = FIXTURES / "fit"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))

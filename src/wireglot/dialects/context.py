@@ -13,8 +13,8 @@ from wireglot.dialects.envelope import Holder, Sealed, seal, unseal, unseal_all
 from wireglot.ir.content import Origin, Reasoning, Signature
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
+from wireglot.wire.cache import Cache
 from wireglot.wire.json import encode
-from wireglot.wire.memory import Memory
 from wireglot.wire.sse import MAX_FRAME
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     framing: Framing = "sse"
     max_frame: int = MAX_FRAME
     """How much of one event of a stream is held before the stream is given up."""
-    memory: Memory | None = None
+    memory: Cache | None = None
     """What the client's requests have in common. Nothing may differ where it is missing, but the time."""
     reasons: bool = True
     """Whether the model may reason: False only where it is known that it does not."""

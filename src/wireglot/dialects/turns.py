@@ -2,7 +2,7 @@
 
 A dialect knows how to read and write one message, and what else of the request that depends on. Turns that
 were read or written before, and nearly all of a conversation that came before, are taken from the cache (see
-`wire/memory.py`).
+`wire/cache.py`).
 
 What is written of a message follows from the message, from the context, from what is known of the calls that
 it answers, and, where something is lost, from its place: losses tell that. All of it is in the name under
@@ -21,9 +21,8 @@ import msgspec
 from wireglot.dialects.context import Context
 from wireglot.ir.content import Message, Part, Role, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
+from wireglot.wire.cache import Cache, KnownTurns
 from wireglot.wire.json import encode
-from wireglot.wire.known_row import KnownRow, row_of
-from wireglot.wire.memory import Memory
 
 _OBJECTS_BYTES: Final = 3
 """A turn that is written at the end is held as its writer's own objects too: about so many times its text."""
@@ -62,7 +61,7 @@ def read_turns(reader: TurnReader, items: Sequence[Any], context: Context, *depe
     messages = reader.messages
     leading = len(messages)
     start = 0
-    row = row_of(memory, items)
+    row = memory.row(items)
     if row is not None and (known := row.reached(("read", scope))) is not None:
         start, (read, snapshot) = known
         messages += read
@@ -184,7 +183,7 @@ def write_turns(
             )
             index = end
         return out
-    row = row_of(cache.memory, messages)
+    row = cache.memory.row(messages)
     lost = len(writer.losses)
     if row is not None:
         index = cache.take_settled(row, messages, start, out)
@@ -263,12 +262,12 @@ class _WriterCache:
 
     __slots__ = ("_scope", "_writer", "memory")
 
-    def __init__(self, memory: Memory, writer: TurnWriter, scope: int) -> None:
+    def __init__(self, memory: Cache, writer: TurnWriter, scope: int) -> None:
         self.memory = memory
         self._writer = writer
         self._scope = scope
 
-    def take_settled(self, row: KnownRow, messages: tuple[Message, ...], start: int, out: list[Any]) -> int:
+    def take_settled(self, row: KnownTurns, messages: tuple[Message, ...], start: int, out: list[Any]) -> int:
         """Write the first turns from `start` on, as far as they came before; the number of the next
         message."""
         known = row.reached(("written", self._scope))
@@ -284,7 +283,7 @@ class _WriterCache:
         writer.go_on(found.mark)
         return found.end
 
-    def settle(self, row: KnownRow, start: int, out: list[Any], lost: int) -> None:
+    def settle(self, row: KnownTurns, start: int, out: list[Any], lost: int) -> None:
         """All that will come again is written: it is taken at once then. It follows from the messages and the
         context alone. `lost`: how many losses there were before."""
         key, end = ("written", self._scope), len(row.values)

@@ -35,7 +35,6 @@ from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import Incoming, Job
-from wireglot.gateway.request.memories import REMEMBERED_BYTES, Memories
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, may_pass, redacted, shown, tells_all
 from wireglot.gateway.settings import Settings
@@ -53,6 +52,7 @@ from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop, Usage
 from wireglot.ir.stream import Event, Failure, Finish, Start
+from wireglot.wire.cache import Caches
 from wireglot.wire.json import encode
 
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "assist"})
@@ -96,7 +96,7 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     gates: Gates
     account: ByteAccount
     """Bytes held by all requests, in both directions."""
-    memories: Memories
+    memories: Caches
     router: Router
     health: Health
     sign_ins: SignIns
@@ -296,7 +296,7 @@ class Gateway:
                 await self._parts.pages.state.answer(_page(incoming, body, reply, record))
             else:
                 now = int(time.time())
-                if len(body) < REMEMBERED_BYTES:
+                if len(body) < self.memories.least_bytes:
                     job = read(incoming, body, id=record.id, now=now)
                 else:
                     job = await self._read(incoming, body, record.id, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from wireglot.cache.caches import Memories
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
@@ -21,7 +22,6 @@ from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.job import Incoming
-from wireglot.gateway.request.memories import Memories
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State

@@ -6,23 +6,16 @@ from typing import Any
 
 import msgspec
 
-from wireglot.wire.body_frame import BodyFrame
-from wireglot.wire.growing_body import Grown, compare
+from wireglot.wire.cache import Cache, KnownBody
 from wireglot.wire.json import MAX_DEPTH, BadJson, bad_json, decode, encode, repair_escapes
-from wireglot.wire.memory import KnownText, Memory
 from wireglot.wire.scan import Span, scan
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 _LONG_BYTES = 256 * 1024
-_SHORT_BYTES = 1024
-"""Members up to here are decoded sooner than found."""
-_MAX_EQUAL = 128
-"""So many equal turns of one conversation are remembered, any more are decoded again."""
 _BACKSLASH = ord("\\")
 _BRACKET = ord("[")
-_NESTED = b"[{"
 
 _KEY = re.compile(rb'[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*")[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
 _AFTER_VALUE = re.compile(rb"[ \t\n\r]*([,}])")
@@ -39,13 +32,13 @@ class Outline:
     def __init__(
         self,
         body: bytes,
-        memory: Memory | None = None,
+        cache: Cache | None = None,
         turns: str = "",
-        grown: Grown | None = None,
+        grown: KnownBody | None = None,
         depth: int = MAX_DEPTH,
     ) -> None:
-        """What `memory` knows of it is not read again: see `growing_body`. `grown`: where that was looked for
-        already."""
+        """What `cache` knows of it is not read again. `grown`: where that was looked for already. `turns`:
+        the member that holds the conversation."""
         self.body = body
         self.repeated: list[str] = []
         """The keys that stand there more than once."""
@@ -55,8 +48,8 @@ class Outline:
         """Whether all of it is known to be JSON that nobody need repair, nested at most `depth` deep."""
         self.members: dict[str, Span]
         """Where each value is; of a key that stands there more than once, the last."""
-        if memory is not None:
-            self.recall(memory, turns)
+        if cache is not None:
+            self.recall(cache, turns)
         if self.grown is not None:
             self.members = self.grown.spans
         elif (members := scan(body, depth)) is not None:
@@ -68,10 +61,10 @@ class Outline:
                 members, self.repeated = _found_spans(readable, values)
             self.members = members
 
-    def recall(self, memory: Memory, turns: str) -> None:
-        """Look for what `memory` knows of it."""
-        if self.grown is None and memory.frames:
-            self.grown = compare(self.body, memory, turns)
+    def recall(self, cache: Cache, turns: str) -> None:
+        """Look for what `cache` knows of it."""
+        if self.grown is None:
+            self.grown = cache.compare(self.body, turns)
 
     def get(self, key: str) -> Any:
         """Its value; None where it is not there. Raises what `unreadable` makes of a BadJson."""
@@ -88,58 +81,10 @@ class Outline:
         their letters, numbers and depth. For those who tell it in their own way."""
         return problem
 
-    def document(
-        self, depth: int = MAX_DEPTH, memory: Memory | None = None, turns: str = ""
-    ) -> dict[str, Any]:
-        """The object, decoded. What `memory` knows is taken from it: each item of the member `turns`, any
-        other array or object as a whole."""
-        inside = depth - 1
+    def document(self, depth: int = MAX_DEPTH) -> dict[str, Any]:
+        """The object, decoded member by member."""
         body = memoryview(self.body)
-        if memory is None:
-            return {
-                key: _decode_member(body[start:end], inside) for key, (start, end) in self.members.items()
-            }
-        grown = self.grown
-        learn = memory.learns
-        texts: dict[str, KnownText] = {}
-        document: dict[str, Any] = {}
-        for key, (start, end) in self.members.items():
-            raw = body[start:end]
-            if len(raw) <= _SHORT_BYTES or raw[0] not in _NESTED:
-                document[key] = _decode_member(raw, inside)
-            elif key == turns:
-                known = grown if grown is not None and grown.frame.turns == turns else None
-                grows = learn
-                if known is not None and 2 * known.fresh > len(raw):  # another conversation, or a question
-                    grows = memory.has_met(known.frame, known.rest[0]) and learn
-                if grows or (known is not None and known.turns):
-                    document[key] = _decode_turns(raw, inside, memory, known, grows)
-                else:
-                    document[key] = _decode_member(raw, inside)
-            else:
-                text = grown.texts.get(start) if grown is not None else None
-                if text is not None and text.depth == inside:
-                    document[key] = memory.recall(text)
-                    continue
-                document[key] = value = memory.decode(raw, inside, learn=learn)
-                text = memory.text_of(value)
-                if text is not None:
-                    texts[key] = text
-        self._learn(document.get(turns), texts, memory, turns)
-        return document
-
-    def _learn(self, found: Any, texts: Mapping[str, KnownText], memory: Memory, turns: str) -> None:
-        """For the next body that is this one and a little more."""
-        if type(found) is not list or not found:
-            return
-        grown = self.grown
-        if grown is not None:
-            memory.follow(grown.frame, found, len(grown.turns))
-        elif not self.repeated and memory.text_of(found[0]) is not None:
-            known = {key: (text.number, len(text.stated)) for key, text in texts.items()}
-            frame = BodyFrame(self.body, self.members, known, turns)
-            memory.use(frame)
-            memory.follow(frame, found)
+        return {key: decode_member(body[start:end], depth - 1) for key, (start, end) in self.members.items()}
 
     def replaced(self, key: str, value: bytes) -> bytes:
         """As `splice` does it."""
@@ -155,47 +100,14 @@ def _decode_long(text: memoryview, depth: int) -> Any:
     if text[0] != _BRACKET:
         return decode(text, depth)
     try:
-        items = _decode_items(text)
+        items = decode_items(text)
     except (ValueError, RecursionError):
         return decode(text, depth)  # which tells what is wrong
     return [decode(memoryview(item), depth - 1) for item in items]
 
 
-def _decode_member(text: memoryview, depth: int) -> Any:
+def decode_member(text: memoryview, depth: int) -> Any:
     return _decode_long(text, depth) if len(text) > _LONG_BYTES else decode(text, depth)
-
-
-def _decode_turns(text: memoryview, depth: int, memory: Memory, grown: Grown | None, learn: bool) -> Any:
-    """An array whose items are found one by one: a conversation grows at its end."""
-    turns: list[Any] = []
-    times: dict[int, int] = {}
-    """How often the value of this identity, and those of the same words, stand among the turns."""
-    if grown is not None and not {text.depth for text in grown.turns} - {depth - 1}:
-        turns = memory.recall_all(grown.turns)
-        items = grown.rest
-        if items:
-            times = dict.fromkeys(map(id, turns), 1)
-    else:
-        try:
-            items = _decode_items(text)
-        except (ValueError, RecursionError):
-            return decode(text, depth)  # which tells what is wrong, or reads an object
-    for item in items:
-        value = memory.decode(item, depth - 1, learn=learn)
-        if type(value) is dict or type(value) is list:
-            first, again = id(value), times.get(id(value), 0)
-            while id(value) in times and again <= _MAX_EQUAL:
-                # Two turns of the same words are two: places in a conversation are distinguished by identity.
-                # With spaces behind it, it is another text of the same value.
-                value = memory.decode(bytes(item) + b" " * again, depth - 1, learn=learn)
-                again += 1
-            if id(value) in times:
-                value = decode(memoryview(item), depth - 1)
-            if again:
-                times[first] = again
-            times[id(value)] = 1
-        turns.append(value)
-    return turns
 
 
 def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:

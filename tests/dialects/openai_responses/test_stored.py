@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from tests.dialects.test_surfaces import Read
 from tests.tiers import rows
+from wireglot.cache.memory import Memory
 from wireglot.dialects.base import Context
 from wireglot.dialects.body import BadField
 from wireglot.dialects.openai_responses import DIALECT
@@ -26,7 +27,6 @@ from wireglot.ir.content import (
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request
 from wireglot.wire.json import encode
-from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
 
 CONTEXT = Context(now=1760000000)
@@ -470,7 +470,7 @@ def test_items_of_a_message_that_is_remembered_are_objects_too() -> None:
     memory = Memory(1_000_000)
     context = Context(memory=memory)
     body = encode({"model": "m", "input": [{"role": "user", "content": "x" * 2000}]})
-    document = Outline(body).document(memory=memory, turns="input")
+    document = memory.document(Outline(body), turns="input")
     (message,) = DIALECT.parse_request(document, context).messages
     assert memory.is_known(message)
     kept = COMPACTION.render_kept([message], lambda: "i", context)

@@ -12,7 +12,10 @@ from tests.gateway.faults.faults_kit import BY_NAME, post
 from tests.laws.test_prefix import PLACES
 from tests.tiers import rows
 from wireglot import translate_request
+from wireglot.cache.caches import Memories
+from wireglot.cache.memory import Memory
 from wireglot.dialects.registry import dialect_name
+from wireglot.gateway import composition
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import LARGE_BYTES, THREAD_NAME
 from wireglot.gateway.request.client_body import ClientBody
@@ -20,8 +23,8 @@ from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.translate import plan
+from wireglot.wire.cache import NoCaches
 from wireglot.wire.json import encode
-from wireglot.wire.memory import Memory
 
 _CODE = 'value = self.table["key"]\t# “quoted”\n' * 60
 _OFF = "[limits]\nremembered = 0\n"
@@ -61,6 +64,25 @@ def _through(gateway: LiveGateway, upstream: ScriptedUpstream, client: str) -> S
     return send
 
 
+def memories_of(gateway: LiveGateway) -> Memories:
+    memories = gateway.process.gateway.memories
+    assert isinstance(memories, Memories)
+    return memories
+
+
+def test_a_gateway_without_the_cache_answers_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "openai-chat") as caching:
+        monkeypatch.setattr(composition, "Memories", NoCaches)
+        with LiveGateway.before(upstream, "openai-chat") as plain:
+            one, other = (_through(gateway, upstream, "anthropic") for gateway in (caching, plain))
+            for turns in (1, 2, 3, 24):
+                body = _conversation(turns)
+                asked, _, lost = one(body)
+                expected, _, also_lost = other(body)
+                assert (asked, lost) == (expected, also_lost)
+            assert isinstance(plain.process.gateway.memories, NoCaches)
+
+
 @rows(
     ("client", "spoken"),
     [
@@ -90,8 +112,8 @@ def test_every_turn_reaches_the_upstream_as_if_it_were_the_first(client: str, sp
             place = PLACES[client][0]
             edited = {**body, place: [*body[place][:-2], body[place][-1]]}
             assert one(edited)[0] == other(edited)[0]
-        assert remembers.process.gateway.memories.of("local") is not None
-        assert forgets.process.gateway.memories.of("local") is None
+        assert memories_of(remembers).of("local") is not None
+        assert memories_of(forgets).of("local") is None
 
 
 def test_a_large_body_is_read_at_once_where_most_of_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +150,7 @@ def test_callers_never_meet_what_others_have_sent() -> None:
             headers = {"x-api-key": key}
             answered = post(gateway.port, "/v1/messages", encode(_conversation(turns)), headers)
             assert answered.status == 200, answered.body
-        memories = gateway.process.gateway.memories
+        memories = memories_of(gateway)
         one, two = memories.of("one"), memories.of("two")
         assert one is not None
         assert two is not None

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
+from wireglot.cache import known_row
+from wireglot.cache.memory import Memory
 from wireglot.dialects.base import Context
 from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning.names import (
@@ -23,8 +25,6 @@ from wireglot.gateway.state.reasoning.names import (
     without_ids,
 )
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.wire import known_row
-from wireglot.wire.memory import Memory
 
 LONG = "It will rain in Ulm today and tomorrow."
 ASKED = Message("user", (Text(" weather? "), Media("image", data="A" * 100), Foreign("acme", "note", {})))

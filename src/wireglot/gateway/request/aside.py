@@ -12,8 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from wireglot.wire.growing_body import Grown, compare
-from wireglot.wire.memory import Memory
+from wireglot.wire.cache import Cache, KnownBody
 
 T = TypeVar("T")
 
@@ -23,8 +22,6 @@ and most bodies of this size for one or two."""
 
 _MAX_KNOWN_BYTES: Final = 2 * 1024 * 1024
 """Up to here to compare what is known and to write it again takes a fraction of a millisecond."""
-_TURN_BYTES: Final = 200
-"""As much work as so many bytes that are new: the shortest turns are the most work for their size."""
 
 THREAD_NAME: Final = "large-body"
 _MAX_THREADS: Final = 4
@@ -34,18 +31,18 @@ _SWITCH_SECONDS: Final = 0.001
 """Python's own 5 ms would be felt in each round of the loop, of which a request takes about ten."""
 
 
-def weight(body: bytes, grown: Grown | None) -> int:
+def weight(body: bytes, grown: KnownBody | None) -> int:
     """How much work a body is, in bytes of one that nobody knows."""
     if grown is None or len(body) > _MAX_KNOWN_BYTES:
         return len(body)
-    return min(len(body), grown.fresh + _TURN_BYTES * (len(grown.turns) + len(grown.rest)))
+    return min(len(body), grown.work)
 
 
-def known_of(body: bytes, memory: Memory | None, turns: str) -> Grown | None:
+def known_of(body: bytes, memory: Cache | None, turns: str) -> KnownBody | None:
     """What is known of a large body, where so little of it is new that it is read at once."""
     if memory is None or not turns or len(body) > _MAX_KNOWN_BYTES:
         return None
-    grown = compare(body, memory, turns, LARGE_BYTES)
+    grown = memory.compare(body, turns, LARGE_BYTES)
     return grown if weight(body, grown) <= LARGE_BYTES else None
 
 

@@ -14,9 +14,8 @@ from wireglot.gateway.request.client_body import ClientBody, bad_json
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
-from wireglot.wire.growing_body import Grown
+from wireglot.wire.cache import Cache, KnownBody
 from wireglot.wire.json import BadJson, exceeds_depth
-from wireglot.wire.memory import Memory
 from wireglot.wire.search import holds_rare
 from wireglot.wire.splice import Outline, without
 
@@ -42,9 +41,9 @@ def read(
     *,
     id: str,
     now: int,
-    memory: Memory | None = None,
-    grown: Grown | None = None,
-    find_memory: Callable[[bytes], Memory | None] | None = None,
+    memory: Cache | None = None,
+    grown: KnownBody | None = None,
+    find_memory: Callable[[bytes], Cache | None] | None = None,
 ) -> Job:
     """The request that a body asks for. Raises a RequestError that names the field. The other parameters are
     those of `ClientBody`."""

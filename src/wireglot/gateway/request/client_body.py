@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
-from wireglot.wire.growing_body import Grown
+from wireglot.wire.cache import Cache, KnownBody
 from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode
-from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
 
 _LONG_BYTES: Final = 256 * 1024
@@ -28,11 +27,11 @@ class ClientBody:
         self,
         body: bytes,
         depth: int = MAX_DEPTH,
-        memory: Memory | None = None,
+        memory: Cache | None = None,
         turns: str = "",
         *,
-        grown: Grown | None = None,
-        find_memory: Callable[[bytes], Memory | None] | None = None,
+        grown: KnownBody | None = None,
+        find_memory: Callable[[bytes], Cache | None] | None = None,
     ) -> None:
         """`turns`: the member whose items come again with every turn, in `memory`. `grown`: what of it is
         known, where somebody has looked for that. `find_memory`: where it is not known yet whether the body
@@ -83,7 +82,9 @@ class ClientBody:
         # Of a member that stands twice the outline has only one.
         if (memory is not None or len(self.body) > _LONG_BYTES) and not outline.repeated:
             try:
-                return outline.document(depth, memory, self._turns)
+                if memory is not None:
+                    return memory.document(outline, depth, self._turns)
+                return outline.document(depth)
             except BadJson:
                 pass  # reported with its place in the whole body
         value = read_json(self.body, depth)

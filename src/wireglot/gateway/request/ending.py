@@ -110,8 +110,8 @@ class Ending(msgspec.Struct, eq=False):
         return self.account.before_asking()
 
     def before_answering(self) -> Awaitable[None] | None:
-        """What must be waited for, None where nothing must. Asked by every attempt, and by anyone who would keep
-        the client's connection alive meanwhile."""
+        """What must be waited for, None where nothing must. Asked by every attempt, and by anyone who would
+        keep the client's connection alive meanwhile."""
         return self.account.before_answering() if self.account is not None else None
 
     def holds(self, target: Target) -> bool:

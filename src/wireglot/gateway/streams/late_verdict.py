@@ -44,8 +44,8 @@ class LateVerdict(msgspec.Struct, eq=False):
 
     def hear(self, frames: bytes, *, complete: bool) -> bool:
         """Whole frames, before they go out. After a `verdict` they do not. `complete`: the end of the answer
-        is among them, or was before. Whether they report nothing new: others that only have other words in them
-        need not be heard."""
+        is among them, or was before. Whether they report nothing new: others that only have other words in
+        them need not be heard."""
         marks = self.marks
         if self._over:
             return False

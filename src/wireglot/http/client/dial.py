@@ -72,7 +72,7 @@ class Dialer:
                     factory = lambda: connection  # noqa: B023, E731 - called before the loop goes on
                     await self._loop.create_connection(factory, sock=sock)
                 return connection
-            except BaseException as fault:
+            except BaseException as fault:  # the socket is closed, whatever it was
                 # Given up as soon as made, asyncio would see a TLS connection off politely, and wait.
                 connection.drop()
                 sock.close()

@@ -19,7 +19,7 @@ from wireglot.ir.turns import joined, still_paired
 from wireglot.providers.aliases import NO_ALIASES, Aliases
 from wireglot.providers.fit.survey import CallRules, asks, survey
 from wireglot.providers.limits import Limits
-from wireglot.wire.known_row import fold, row_of
+from wireglot.wire.cache import fold
 
 _PLACE_BYTES: Final = 64
 """Of a message in a joined turn; its parts are held with it, wherever it came from."""
@@ -119,7 +119,7 @@ class Fitting:
         self._known = messages
         self.memory = memory.for_turns(messages) if memory is not None else None
         """Where some of them are known."""
-        self._row = row_of(self.memory, messages)
+        self._row = self.memory.row(messages) if self.memory is not None else None
 
     def is_paired(self, messages: tuple[Message, ...]) -> bool:
         row = self._row if messages is self._known else None

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.request import Request, Sampling, Thinking, Tool
 from wireglot.providers.limits import Limits
-from wireglot.wire.known_row import KnownRow, fold
+from wireglot.wire.cache import KnownTurns, fold
 
 ALWAYS: Final = 1
 
@@ -143,7 +143,7 @@ class Survey(NamedTuple):
 _NOTHING: Final = Survey()
 
 
-def survey(messages: tuple[Message, ...], rules: CallRules, row: KnownRow | None = None) -> Survey:
+def survey(messages: tuple[Message, ...], rules: CallRules, row: KnownTurns | None = None) -> Survey:
     """`row`: the first of these messages, where they came before."""
 
     def behind(found: Survey, more: tuple[Message, ...]) -> Survey:

@@ -28,7 +28,7 @@ from wireglot.providers.fit.output import reported_notes
 from wireglot.providers.fit.survey import ODD_CALLS
 from wireglot.providers.fit.thinking import thinks
 from wireglot.providers.limits import Limits
-from wireglot.wire.memory import Memory
+from wireglot.wire.cache import Cache
 
 _FREEFORM_SCHEMA = {
     "type": "object",
@@ -150,7 +150,7 @@ class _Undisguised(msgspec.Struct, frozen=True):
     changed: tuple[tuple[AnyTool, AnyTool], ...]
 
 
-def _undisguised(tools: tuple[AnyTool, ...], target: FitTarget, memory: Memory) -> _Undisguised | None:
+def _undisguised(tools: tuple[AnyTool, ...], target: FitTarget, memory: Cache) -> _Undisguised | None:
     disguise = _Disguise(target, [], Trail(Request("", (), tools)))
     fitted = disguise.tools(tools)
     if disguise.losses or disguise.upstream or disguise.custom or disguise.kept:
@@ -198,7 +198,7 @@ class _Disguise:
         names = {upstream: key for key, upstream in self.upstream.items()}
         return Aliases(names, frozenset(self.custom))
 
-    def known_tools(self, tools: tuple[AnyTool, ...], memory: Memory) -> tuple[AnyTool, ...] | None:
+    def known_tools(self, tools: tuple[AnyTool, ...], memory: Cache) -> tuple[AnyTool, ...] | None:
         """What `tools` gives, known from an earlier turn; None where it has to be asked."""
         if not memory.is_known(tools):
             return None

@@ -23,9 +23,8 @@ import msgspec
 
 from wireglot.dialects.base import is_minted
 from wireglot.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
+from wireglot.wire.cache import Cache, fold
 from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.known_row import fold, row_of
-from wireglot.wire.memory import Memory
 
 _NAME_BYTES: Final = 16
 _PREFIX_BYTES: Final = 32
@@ -103,14 +102,14 @@ _NOTHING: Final = _Chain()
 """Where every remembered conversation begins; nobody adds to it."""
 
 
-def read_history(messages: Sequence[Message], memory: Memory | None = None) -> History:
+def read_history(messages: Sequence[Message], memory: Cache | None = None) -> History:
     """Neighbouring messages of the model are one turn: clients cut answers in their own ways.
 
     In `memory` stands what comes of each message behind what was said before it: a conversation that comes
     again is not hashed again.
     """
     memory = memory.for_turns(messages) if memory is not None else None
-    row = row_of(memory, messages)
+    row = memory.row(messages) if memory is not None else None
     settled = len(row.values) if row is not None else 0
     while settled and messages[settled - 1].role == "assistant":
         settled -= 1  # the turn may go on, when the next message comes as another
@@ -141,7 +140,7 @@ class _Read(NamedTuple):
     turns: tuple[Turn, ...]
 
 
-def _behind(message: Message, chain: _Chain, memory: Memory | None) -> _Chain:
+def _behind(message: Message, chain: _Chain, memory: Cache | None) -> _Chain:
     """What was said with this message of the user. A chain that is remembered is not changed any more."""
     if memory is None:
         return _said(message, chain)
@@ -168,7 +167,7 @@ class _KnownTurn(msgspec.Struct, frozen=True, eq=False):
 
 
 def _turn(
-    messages: Sequence[Message], start: int, chain: _Chain, memory: Memory | None
+    messages: Sequence[Message], start: int, chain: _Chain, memory: Cache | None
 ) -> tuple[Turn, _Chain]:
     """The turn that these messages of the model are, and what was said with it."""
     first, rest = messages[0], tuple(messages[1:])

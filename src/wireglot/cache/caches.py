@@ -8,21 +8,41 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock, RLock
-from typing import Final
+from typing import Final, Protocol
 
-from wireglot.gateway.process_limits import ProcessLimits
-from wireglot.gateway.request.sightings import Sightings
-from wireglot.http.account import ByteAccount
-from wireglot.wire.memory import Memory
+from wireglot.cache.memory import Memory
+from wireglot.cache.sightings import Sightings
 
-REMEMBERED_BYTES: Final = 8 * 1024
-"""Smaller bodies are read as quickly as remembered."""
+_LEAST_BYTES: Final = 8 * 1024
+"""Smaller bodies are read as quickly as found."""
 _HELD_FOR_BYTE: Final = 7
 """What is held for each byte of a conversation, with all that is made of it."""
 
 
+class Limits(Protocol):
+    """In bytes, of all callers and of each. 0: nothing is cached."""
+
+    @property
+    def remembered(self) -> int: ...
+
+    @property
+    def remembered_per_key(self) -> int: ...
+
+
+class Account(Protocol):
+    """Counts what is cached among all that the process holds."""
+
+    remembered: int
+    forget: Callable[[int], None]
+    """Drops this many of the cached bytes."""
+
+
 class Memories:
-    def __init__(self, limits: Callable[[], ProcessLimits], account: ByteAccount) -> None:
+    """Implements `wire.cache.Caches`."""
+
+    least_bytes: Final = _LEAST_BYTES
+
+    def __init__(self, limits: Callable[[], Limits], account: Account) -> None:
         self._limits = limits
         self._account = account
         self._counting = Lock()
@@ -38,7 +58,7 @@ class Memories:
 
     def for_next_turn(self, caller: str, body: bytes) -> Memory | None:
         """The caller's own, for a body that seems to go on with a conversation that is known."""
-        memory = self._of.get(caller) if len(body) >= REMEMBERED_BYTES else None
+        memory = self._of.get(caller) if len(body) >= _LEAST_BYTES else None
         if memory is None or not memory.may_know(body):
             return None
         memory.sent(len(body))
@@ -48,7 +68,7 @@ class Memories:
 
     def for_body(self, caller: str, body: bytes) -> Memory | None:
         """The caller's own, for any other body that comes again; None where it would only cost."""
-        if len(body) < REMEMBERED_BYTES:
+        if len(body) < _LEAST_BYTES:
             return None
         limits = self._limits()
         if not limits.remembered:

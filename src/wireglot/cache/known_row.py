@@ -7,12 +7,12 @@ more). So only what stands before those counts as settled, and what was found ou
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
 
 import msgspec
 
-from wireglot.wire.memory import Memory
+from wireglot.cache.texts import Texts
 
 OPEN_TURNS: Final = 4
 """So many turns at the end may come otherwise."""
@@ -30,8 +30,6 @@ _VALUE_BYTES: Final = 128
 """Of a turn in a row, with what is found out about it."""
 _ROW_BYTES: Final = 2048
 _KEY: Final = "rows"
-
-_S = TypeVar("_S")
 
 
 class KnownRow:
@@ -54,11 +52,11 @@ class KnownRow:
         self.made[key] = (len(self.values) if count is None else count, found)
 
 
-def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
+def row_of(memory: Texts, values: Sequence[Any]) -> KnownRow | None:
     """The settled part of these turns, or nearly all of it; None where it is short, or none of the first
     ones is known."""
     settled = len(values) - OPEN_TURNS
-    if memory is None or settled < _LEAST:
+    if settled < _LEAST:
         return None
     lead = 0
     while not memory.is_known(values[lead]):
@@ -81,28 +79,6 @@ def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
     size = sum([_ROW_BYTES + _VALUE_BYTES * len(row.values) for row in rows])
     memory.keep(anchor, _KEY, rows, size)
     return new
-
-
-def fold(
-    row: KnownRow | None,
-    values: tuple[Any, ...],
-    key: Hashable,
-    start: _S,
-    step: Callable[[_S, tuple[Any, ...]], _S],
-    settled: int | None = None,
-) -> _S:
-    """What all values come to, from `start` on: `step` takes what those before came to, which it must not
-    change, and the next ones. `row`: those that came before, which are gone through once. `key`: all that
-    `step` goes by beside the values. `settled`: how many of the row can be cut off, where not all can."""
-    if row is None:
-        return step(start, values)
-    if settled is None:
-        settled = len(row.values)
-    count, found = row.reached(key) or (0, start)
-    if count < settled:
-        found = step(found, values[count:settled])
-        row.settle(key, found, settled)
-    return step(found, values[max(count, settled) :])
 
 
 def is_alike(one: Any, other: Any) -> bool:

@@ -1,9 +1,9 @@
 """What comes again and again, byte for byte, and what was made of it.
 
-An agent sends its tools and its whole conversation with every turn. Anyone who decodes them with a `Memory`
-gets the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was
-fitted, how it was written. Nobody may change a value that came from here or anything inside of it. A value
-that did not come from here is never taken for one that did.
+An agent sends its tools and its whole conversation with every turn. The one that decodes them with a `Texts` gets
+the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was fitted,
+how it was written. Nobody may change a value that came from here or anything inside of it. A value that did
+not come from here is never taken for one that did.
 
 The one that holds a memory decides whose it is: this module has none of its own.
 
@@ -17,11 +17,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
-from wireglot.wire.body_frame import BodyFrame, KnownRun
+from wireglot.cache.body_frame import BodyFrame, KnownRun
 from wireglot.wire.json import MAX_DEPTH, decode
 
 _VALUE_BYTES: Final = 3
@@ -100,7 +100,7 @@ class KnownText(Known):
         return self  # not held: it would refer to itself
 
 
-class Memory:
+class Texts:
     """Holds about `most` bytes; what was not used for longest goes first."""
 
     __slots__ = (
@@ -272,7 +272,7 @@ class Memory:
         known = self._known.get(id(value))
         return known is not None and known.value is value
 
-    def for_turns(self, turns: Sequence[Any]) -> Memory | None:
+    def for_turns(self, turns: Sequence[Any]) -> Self | None:
         """This one, if some of these turns are known; otherwise nothing can be found or kept for any of them.
         They are where one looks: in the middle, of a conversation that has grown."""
         middle = len(turns) // 2

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
+from wireglot.cache.memory import _MAX_EQUAL, Memory
+from wireglot.cache.texts import _MAX_MADE
 from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.memory import _MAX_MADE, Memory
-from wireglot.wire.splice import _MAX_EQUAL, Outline
+from wireglot.wire.splice import Outline
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -40,7 +41,7 @@ def test_a_document_is_the_one_that_decode_gives(members: dict[str, Any]) -> Non
     padded = {key: [value, _LONG] for key, value in members.items()} | members
     for body in map(encode, (members, padded, {"messages": [*members.values(), _LONG, *members.values()]})):
         for _ in range(2):
-            document = Outline(body, memory, "messages").document(128, memory, "messages")
+            document = memory.document(Outline(body, memory, "messages"), 128, "messages")
             assert document == decode(body)
             assert list(document) == list(decode(body))
 
@@ -60,7 +61,7 @@ def test_a_document_is_the_one_that_decode_gives(members: dict[str, Any]) -> Non
 def test_odd_bodies_are_read_alike(body: bytes) -> None:
     memory = Memory(_MOST)
     for _ in range(2):
-        assert Outline(body, memory, "turns").document(128, memory, "turns") == decode(body)
+        assert memory.document(Outline(body, memory, "turns"), 128, "turns") == decode(body)
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"1e999", b'"\xff"', b"[" * 200 + b"]" * 200])
@@ -70,7 +71,7 @@ def test_what_decode_refuses_is_refused_each_time(bad: bytes) -> None:
         body = b'{"%s":[{"a":1},{"b":%s},"%s"]}' % (key.encode(), bad, _LONG.encode())
         for _ in range(2):
             with pytest.raises(BadJson):
-                Outline(body, memory, "turns").document(128, memory, "turns")
+                memory.document(Outline(body, memory, "turns"), 128, "turns")
 
 
 @pytest.mark.parametrize("odd", [b'"\\ud800"', b'{"\\ud800":1}', b'"\\ud83d\\ude00"', b"1"])
@@ -78,8 +79,8 @@ def test_a_long_member_is_read_alike(odd: bytes) -> None:
     """One of more than 256 KiB is decoded item by item, unless something in it is to be repaired."""
     for long in (b'[%b,"%b"]', b'{"a":%b,"b":"%b"}'):
         body = b'{"turns":%b}' % (long % (odd, b"x" * 300_000))
-        for memory in (None, Memory(4 * _MOST)):
-            assert Outline(body).document(128, memory, "turns") == decode(body)
+        assert Outline(body).document(128) == decode(body)
+        assert Memory(4 * _MOST).document(Outline(body), 128, "turns") == decode(body)
 
 
 def test_a_lower_limit_of_depth_holds_for_what_is_remembered() -> None:
@@ -104,7 +105,7 @@ def test_two_turns_of_the_same_words_are_two_values() -> None:
     memory = Memory(_MOST)
     body = encode({"turns": [{"a": _LONG}, {"b": 1}, {"a": _LONG}]})
     for _ in range(2):
-        first, _, last = Outline(body, memory, "turns").document(128, memory, "turns")["turns"]
+        first, _, last = memory.document(Outline(body, memory, "turns"), 128, "turns")["turns"]
         assert first == last
         assert first is not last
         assert memory.is_known(first)
@@ -115,7 +116,7 @@ def test_very_many_equal_turns_are_as_many_values() -> None:
     memory = Memory(_MOST)
     body = encode({"turns": [{"a": _LONG}] * 200 + [1, 1, None]})
     for _ in range(2):
-        turns = Outline(body, memory, "turns").document(128, memory, "turns")["turns"]
+        turns = memory.document(Outline(body, memory, "turns"), 128, "turns")["turns"]
         assert turns == [{"a": _LONG}] * 200 + [1, 1, None]
         assert len({id(turn) for turn in turns[:200]}) == 200
     assert len(memory) < 150
@@ -313,7 +314,7 @@ def test_equal_turns_are_looked_for_once_or_twice_each() -> None:
 
     memory = Counting(_MOST)
     body = encode({"turns": [{"a": "x"}] * 1000})
-    Outline(body).document(128, memory, "turns")
+    memory.document(Outline(body), 128, "turns")
     assert memory.asked <= 1000 + _MAX_EQUAL
 
 
@@ -323,7 +324,7 @@ def test_equal_turns_are_two_values_also_where_there_is_no_room_for_them() -> No
         memory = Memory(most)
         body = encode({"turns": [turn, {"b": _LONG}, turn, turn, {"c": _LONG}, {"d": _LONG}, *[turn] * 20]})
         for _ in range(3):
-            turns = Outline(body).document(128, memory, "turns")["turns"]
+            turns = memory.document(Outline(body), 128, "turns")["turns"]
             assert turns == decode(body)["turns"]
             assert len({id(each) for each in turns}) == len(turns)
 

@@ -7,9 +7,9 @@ import pytest
 
 from tools.bench.bodies import VARIED
 from tools.bench.bodies import body as agent_body
+from wireglot.cache.caches import Memories
+from wireglot.cache.sightings import Sightings
 from wireglot.gateway.process_limits import ProcessLimits
-from wireglot.gateway.request.memories import Memories
-from wireglot.gateway.request.sightings import Sightings
 from wireglot.http.account import ByteAccount
 from wireglot.wire.json import encode
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.wire import growing_body
-from wireglot.wire import splice as module
-from wireglot.wire.growing_body import compare
+from wireglot.cache import growing_body
+from wireglot.cache import memory as module
+from wireglot.cache.growing_body import compare
+from wireglot.cache.memory import Memory
 from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline, splice
 
 MOST = 1024 * 1024
@@ -33,7 +33,7 @@ def read(body: bytes, memory: Memory | None) -> object:
     """All that somebody can see of it, faults included."""
     try:
         outline = Outline(body, memory, "turns")
-        document = outline.document(9, memory, "turns")
+        document = memory.document(outline, 9, "turns") if memory is not None else outline.document(9)
         renamed = outline.replaced("model", b"0")
     except BadJson as fault:
         return type(fault)
@@ -109,11 +109,11 @@ def fresh(body: bytes, memory: Memory) -> int:
 def test_only_what_is_new_is_read() -> None:
     memory = Memory(MOST)
     first = [{"n": number, "text": "x" * 100} for number in range(5)]
-    before = Outline(grown(first), memory, "turns").document(memory=memory, turns="turns")
+    before = memory.document(Outline(grown(first), memory, "turns"), turns="turns")
     body = grown([*first, {"n": 5}, {"n": 6}])
     outline = Outline(body, memory, "turns")
     assert fresh(body, memory) == len(b'{"n":5},{"n":6}')
-    document = outline.document(memory=memory, turns="turns")
+    document = memory.document(outline, turns="turns")
     assert document == decode(body)
     assert all(one is other for one, other in zip(before["turns"], document["turns"], strict=False))
     assert document["tools"] is before["tools"]
@@ -122,7 +122,7 @@ def test_only_what_is_new_is_read() -> None:
 
 def test_somebody_may_want_to_read_only_so_much_at_once() -> None:
     memory = Memory(MOST)
-    Outline(grown([{"n": 1}]), memory, "turns").document(memory=memory, turns="turns")
+    memory.document(Outline(grown([{"n": 1}]), memory, "turns"), turns="turns")
     body = grown([{"n": 1}, {"n": 2}])
     found = compare(body, memory, "turns", 7)
     assert found is not None
@@ -134,14 +134,14 @@ def test_conversations_that_begin_alike_are_both_known() -> None:
     memory = Memory(MOST)
     texts = [grown([{"a": 1}, {"of": each}, {"b": 1}, {"of": each}]) for each in range(20)]
     for text in [*texts, *texts]:  # of one that begins, nobody knows yet whether it grows
-        Outline(text, memory, "turns").document(memory=memory, turns="turns")
+        memory.document(Outline(text, memory, "turns"), turns="turns")
     assert [fresh(text, memory) for text in texts] == [0] * 20
 
 
 def test_other_members_make_another_frame_and_old_ones_go() -> None:
     memory = Memory(MOST)
     for number in range(200):
-        Outline(grown([{"a": 1}], n=number), memory, "turns").document(memory=memory, turns="turns")
+        memory.document(Outline(grown([{"a": 1}], n=number), memory, "turns"), turns="turns")
     assert fresh(grown([{"a": 1}], n=199), memory) == 0
     assert compare(grown([{"a": 1}], n=0), memory, "turns") is None
     assert len(memory.frames) == 64
@@ -158,7 +158,7 @@ def test_other_members_make_another_frame_and_old_ones_go() -> None:
 def test_a_frame_that_takes_the_room_of_all_else_is_not_kept() -> None:
     memory = Memory(20_000)
     body = grown([{"a": 1}], system="x" * 10_000)
-    Outline(body, memory, "turns").document(memory=memory, turns="turns")
+    memory.document(Outline(body, memory, "turns"), turns="turns")
     assert not memory.frames
     assert len(memory) == 2
 
@@ -168,13 +168,13 @@ def test_turns_that_were_forgotten_are_read_again() -> None:
     turns = [{"n": number, "text": "x" * 300} for number in range(9)]
     for count in (*range(1, 10), 3, 9):
         body = grown(turns[:count])
-        assert Outline(body, memory, "turns").document(memory=memory, turns="turns") == decode(body)
+        assert memory.document(Outline(body, memory, "turns"), turns="turns") == decode(body)
         assert memory.held <= 6000
 
 
 def read_turns(memory: Memory, turns: list[Any]) -> list[Any]:
     body = grown(turns)
-    document = Outline(body, memory, "turns").document(memory=memory, turns="turns")
+    document = memory.document(Outline(body, memory, "turns"), turns="turns")
     assert document == decode(body)
     read: list[Any] = document["turns"]
     return read

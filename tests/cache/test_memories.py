@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from wireglot.cache.caches import Memories
 from wireglot.gateway.process_limits import ProcessLimits
-from wireglot.gateway.request.memories import Memories
 from wireglot.http.account import ByteAccount
 from wireglot.wire.json import encode
 

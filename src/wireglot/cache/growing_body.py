@@ -18,14 +18,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from wireglot.wire.body_frame import SPACE, SPACES, BodyFrame, KnownRun, Piece
-from wireglot.wire.known_row import OPEN_TURNS
-from wireglot.wire.memory import KnownText, Memory
+from wireglot.cache.body_frame import SPACE, SPACES, BodyFrame, KnownRun, Piece
+from wireglot.cache.known_row import OPEN_TURNS
+from wireglot.cache.texts import KnownText, Texts
 from wireglot.wire.scan import Span
 
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _LEAST: Final = 8
 """Fewer turns are looked for one by one as quickly."""
+_TURN_BYTES: Final = 200
+"""A turn is as much work as this many new bytes: the shortest turns are the most work for their size."""
 _COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
 
 
@@ -43,6 +45,10 @@ class Grown(NamedTuple):
     fresh: int
     """How many bytes those have."""
 
+    @property
+    def work(self) -> int:
+        return self.fresh + _TURN_BYTES * (len(self.turns) + len(self.rest))
+
 
 class _Begun(NamedTuple):
     """What of a body is known to stand there, from its beginning on."""
@@ -56,7 +62,7 @@ class _Begun(NamedTuple):
     run: KnownRun | None
 
 
-def compare(body: bytes, memory: Memory, turns: str, max_fresh: int | None = None) -> Grown | None:
+def compare(body: bytes, memory: Texts, turns: str, max_fresh: int | None = None) -> Grown | None:
     """None where it is in no frame that is known; then it may be no JSON at all. Also where more than
     `max_fresh` bytes of it would be to read."""
     for run in memory.runs:
@@ -79,7 +85,7 @@ def compare(body: bytes, memory: Memory, turns: str, max_fresh: int | None = Non
     return None
 
 
-def _behind(body: bytes, memory: Memory, begun: _Begun) -> dict[int, KnownText] | None:
+def _behind(body: bytes, memory: Texts, begun: _Begun) -> dict[int, KnownText] | None:
     """The members of the frame's tail; None where the body ends in another way."""
     texts: dict[int, KnownText] = {}
     tail_starts = len(body) - begun.frame.tail_bytes
@@ -88,7 +94,7 @@ def _behind(body: bytes, memory: Memory, begun: _Begun) -> dict[int, KnownText] 
 
 
 def _read_on(
-    body: bytes, memory: Memory, begun: _Begun, behind: dict[int, KnownText], max_fresh: int | None
+    body: bytes, memory: Texts, begun: _Begun, behind: dict[int, KnownText], max_fresh: int | None
 ) -> Grown | None:
     frame, found = begun.frame, begun.turns
     tail_starts = len(body) - frame.tail_bytes
@@ -115,7 +121,7 @@ def _read_on(
     return Grown(frame, spans, begun.texts | behind, turns=found, rest=rest, fresh=tail_starts - at)
 
 
-def _settle(body: bytes, memory: Memory, begun: _Begun, ends: list[int], most: int) -> None:
+def _settle(body: bytes, memory: Texts, begun: _Begun, ends: list[int], most: int) -> None:
     """So many turns are compared at once next time. `ends`: where those end that were found by themselves."""
     run = begun.run
     before = len(begun.turns) - len(ends)
@@ -132,7 +138,7 @@ def _settle(body: bytes, memory: Memory, begun: _Begun, ends: list[int], most: i
 
 
 def _match(
-    body: bytes, at: int, pieces: tuple[Piece, ...], memory: Memory, texts: dict[int, KnownText]
+    body: bytes, at: int, pieces: tuple[Piece, ...], memory: Texts, texts: dict[int, KnownText]
 ) -> int:
     """Where they end; 0 where something else stands there."""
     for text, number, length in pieces:
@@ -148,7 +154,7 @@ def _match(
     return at
 
 
-def _follow(body: bytes, end: int, memory: Memory, begun: _Begun, ends: list[int]) -> int:
+def _follow(body: bytes, end: int, memory: Texts, begun: _Begun, ends: list[int]) -> int:
     """Where known turns leave off: at `end`, before it where another one begins, behind it where the text
     cannot go on so. They are added to those of `begun`."""
     found, at = begun.turns, begun.at

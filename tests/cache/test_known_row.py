@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 from tests.tiers import rows
+from wireglot.cache.known_row import _MAX_MADE, _MAX_ROWS, KnownRow, row_of
+from wireglot.cache.memory import Memory
 from wireglot.ir.content import Extra, Message
-from wireglot.wire.known_row import _MAX_MADE, _MAX_ROWS, KnownRow, row_of
-from wireglot.wire.memory import Memory
 
 MOST = 16 * 1024 * 1024
 
@@ -21,7 +21,7 @@ def _message(number: Any) -> Message:
     return Message("user", (), extra=Extra("anthropic", {"n": number}))
 
 
-def row(memory: Memory | None, values: list[Any]) -> KnownRow:
+def row(memory: Memory, values: list[Any]) -> KnownRow:
     found = row_of(memory, values)
     assert found is not None
     return found
@@ -89,7 +89,6 @@ def test_to_say_the_same_is_to_be_written_the_same(one: Any, other: Any) -> None
 
 def test_without_a_memory_or_where_it_is_short_there_is_none() -> None:
     memory = Memory(MOST)
-    assert row_of(None, turns(memory, 20)) is None
     assert row_of(memory, turns(memory, 11)) is None
     assert row_of(memory, [[1]] * 20) is None, "not one of its own"
     assert row_of(memory, ()) is None
