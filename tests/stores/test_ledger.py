@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
+from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import UsageQuery, UsageRow
 
 DAY = 86_400_000
@@ -338,3 +340,18 @@ def test_every_word_of_a_row_comes_back_as_it_was(run, ledger):
 def test_nothing_to_apply_is_no_fault(run, ledger):
     run(ledger.apply([]))
     assert run(ledger.close_open([], NOON)) == 0
+
+
+def test_totals_in_memory_are_added_up_beside_the_loop(run):
+    threads = []
+
+    class Watched(UsageQuery, frozen=True):
+        def chooses(self, row: UsageRow) -> bool:
+            threads.append(threading.current_thread())
+            return super().chooses(row)
+
+    ledger = MemoryEngine().ledger
+    run(ledger.apply([done("a"), done("b")]))
+    assert run(ledger.totals(Watched()))[0].requests == 2
+    assert threading.main_thread() not in threads
+    assert len(threads) == 2

@@ -443,3 +443,20 @@ def test_a_disk_that_fails_while_the_file_is_made_is_reported_and_leaves_nothing
             open_file(path, STORE)
     assert list(tmp_path.iterdir()) == []
     opened(path)
+
+
+def test_what_a_report_sorts_is_in_a_file_and_not_in_memory(tmp_path: Path) -> None:
+    """A report over a million rows sorts more than a gateway should hold. Only reports write such files, in a
+    directory that can be written: in a container the others are read-only."""
+
+    async def look() -> None:
+        database = (await SqliteEngine.open(str(tmp_path / "store.db")))._database
+        stores = [
+            await ask(lambda file: file.pragma("temp_store")) for ask in (database.write, database.read)
+        ]
+        assert stores == [2, 2], "in memory"
+        assert await database.report(lambda file: file.pragma("temp_store")) == 1
+        assert await database.report(lambda file: file.pragma("temp_store_directory"))
+        await database.close()
+
+    asyncio.run(look())

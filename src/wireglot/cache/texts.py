@@ -1,6 +1,6 @@
 """What comes again and again, byte for byte, and what was made of it.
 
-An agent sends its tools and its whole conversation with every turn. The one that decodes them with a `Texts` gets
+An agent sends its tools and its whole conversation with every turn. Decoded with a `Texts` they give
 the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was fitted,
 how it was written. Nobody may change a value that came from here or anything inside of it. A value that did
 not come from here is never taken for one that did.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -273,10 +274,8 @@ class MemoryLedger:
                 self.usage[row.id] = row
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
-        sums: dict[tuple[str, ...], list[UsageRow]] = {} if query.groups else {(): []}
-        for row in self._chosen(query):
-            sums.setdefault(tuple(_GROUPS[name](row) for name in query.groups), []).append(row)
-        return [_total(group, sums[group]) for group in sorted(sums)]
+        # Rows do not change: a thread may add them up while the loop goes on.
+        return await asyncio.to_thread(_totals, query, list(self.usage.values()))
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         found = sorted(self._chosen(query), key=lambda row: (row.started, row.id), reverse=newest_first)
@@ -326,6 +325,13 @@ class MemoryLedger:
 
     def _chosen(self, query: UsageQuery) -> list[UsageRow]:
         return [row for row in self.usage.values() if query.chooses(row)]
+
+
+def _totals(query: UsageQuery, rows: Iterable[UsageRow]) -> list[UsageTotal]:
+    sums: dict[tuple[str, ...], list[UsageRow]] = {} if query.groups else {(): []}
+    for row in filter(query.chooses, rows):
+        sums.setdefault(tuple(_GROUPS[name](row) for name in query.groups), []).append(row)
+    return [_total(group, sums[group]) for group in sorted(sums)]
 
 
 def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from wireglot.stores.base import StoreDown, StoreUnusable
 OLDEST_VERSION: Final = (3, 51, 3)
 """Older ones may lose a commit when the WAL is reset while two connections write (FAULTS 99)."""
 
+_TEMPORARY: Final = threading.Lock()
 BUSY_SECONDS: Final = 5.0
 CHECKED_BYTES: Final = 32 << 20
 """A larger file is not read through at every start; what is wrong with it shows when it is used."""
@@ -64,6 +66,17 @@ def open_reader(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
     # A reader that checkpoints would do a writer's work while others wait for it.
     connection.wal_autocheckpoint(0)
     connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def open_reports(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
+    """The same for reports, which sort a whole table: what exceeds the cache is in an unnamed file, so that
+    no report takes memory in proportion to the rows. It is next to the database: others may be read-only."""
+    connection = open_reader(path, busy=busy)
+    connection.pragma("temp_store", "FILE")
+    with _TEMPORARY:  # one directory for the whole process, which may not change while it is in use
+        if not connection.pragma("temp_store_directory"):
+            connection.pragma("temp_store_directory", str(path.parent.absolute()))
     return connection
 
 

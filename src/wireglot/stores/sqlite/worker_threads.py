@@ -20,7 +20,15 @@ from typing import Any, Final, Generic, TypeVar
 import apsw
 
 from wireglot.stores.base import StoreDown, StoreUnusable
-from wireglot.stores.sqlite.file import BUSY_SECONDS, Format, explain, is_damage, open_file, open_reader
+from wireglot.stores.sqlite.file import (
+    BUSY_SECONDS,
+    Format,
+    explain,
+    is_damage,
+    open_file,
+    open_reader,
+    open_reports,
+)
 
 T = TypeVar("T")
 
@@ -292,7 +300,8 @@ class Database:
         self._writer = WriterThread("store-write", WatchedConnection(path, again, connection))
         reader = partial(open_reader, path, busy=busy)
         self._reader = WorkerThread("store-read", WatchedConnection(path, reader))
-        self._reports = WorkerThread("store-report", WatchedConnection(path, reader))
+        reporter = partial(open_reports, path, busy=busy)
+        self._reports = WorkerThread("store-report", WatchedConnection(path, reporter))
         self.write, self.read, self.report = self._writer.do, self._reader.do, self._reports.do
 
     @classmethod

@@ -64,7 +64,7 @@ def query_of(given: Mapping[str, str], now: float | None = None) -> UsageQuery:
 
 async def report(ledger: Ledger, query: UsageQuery, currency: str) -> dict[str, Any]:
     totals = await ledger.totals(query)
-    whole = await ledger.totals(msgspec.structs.replace(query, groups=()))
+    whole = await ledger.totals(msgspec.structs.replace(query, groups=())) if query.groups else totals
     names = [next(name for name, group in GROUPS.items() if group == each) for each in query.groups]
     document: dict[str, Any] = {
         "object": "usage.list",
