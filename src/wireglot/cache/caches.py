@@ -19,7 +19,7 @@ _HELD_FOR_BYTE: Final = 7
 """What is held for each byte of a conversation, with all that is made of it."""
 
 
-class Limits(Protocol):
+class CacheLimits(Protocol):
     """In bytes, of all callers and of each. 0: nothing is cached."""
 
     @property
@@ -29,7 +29,7 @@ class Limits(Protocol):
     def remembered_per_key(self) -> int: ...
 
 
-class Account(Protocol):
+class CacheAccount(Protocol):
     """Counts what is cached among all that the process holds."""
 
     remembered: int
@@ -42,7 +42,7 @@ class Memories:
 
     least_bytes: Final = _LEAST_BYTES
 
-    def __init__(self, limits: Callable[[], Limits], account: Account) -> None:
+    def __init__(self, limits: Callable[[], CacheLimits], account: CacheAccount) -> None:
         self._limits = limits
         self._account = account
         self._counting = Lock()

@@ -23,7 +23,7 @@ from wireglot.gateway.config.urls import is_local
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.relay.explanation import own_words
-from wireglot.gateway.relay.key_questions import key_questions
+from wireglot.gateway.relay.outbound import key_questions
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.settings import Credential, Provider, Settings
 from wireglot.http.client.client import HttpTransport

@@ -24,8 +24,7 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.errors import ClientFault
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Feature, Loss
+from wireglot.ir.loss import Feature, Loss, left_out
 from wireglot.ir.request import (
     AnyTool,
     HostedTool,

@@ -19,8 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from wireglot.ir.content import FOREIGN, UNSIGNED, Extra, Foreign, Message, Origin, Part, Reasoning, Signature
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, left_out
 from wireglot.ir.outcome import Candidate, Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, OtherAnswer, PartEnd, PartStart

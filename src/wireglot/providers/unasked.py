@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Text, ToolCall
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, left_out
 from wireglot.ir.outcome import Candidate, Response
 from wireglot.ir.stream import Delta, Event, OtherAnswer, PartEnd, PartStart
 

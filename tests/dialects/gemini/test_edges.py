@@ -440,7 +440,7 @@ def test_an_answer_that_grows_without_bound_is_given_up(monkeypatch):
     from wireglot.dialects.gemini import tap
 
     monkeypatch.setattr(tap, "MAX_DOCUMENT_BYTES", 10)
-    one = tap.Documents(1000)
+    one = tap.StreamDocuments(1000)
     assert one.feed(b'{"a":1234}') == []
     with pytest.raises(FrameTooLarge):
         one.feed(b"x")

@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.tiers import rows
-from wireglot.gateway.state.responses.compaction_words import NOW, PREFACE
+from wireglot.gateway.state.responses.compaction import NOW, PREFACE
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 

@@ -14,8 +14,7 @@ from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, left_out
 from wireglot.wire.json import encode_text
 
 Block = dict[str, Any]

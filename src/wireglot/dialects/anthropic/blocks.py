@@ -24,8 +24,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss, feature_of
+from wireglot.ir.loss import Loss, feature_of, left_out
 
 Block = dict[str, Any]
 

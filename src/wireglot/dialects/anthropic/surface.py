@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.budgets import BUDGETS
 from wireglot.dialects.anthropic.errors import owns_error
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
@@ -18,7 +17,7 @@ from wireglot.dialects.anthropic.render_request import render_request
 from wireglot.dialects.anthropic.repair import MessageRepair
 from wireglot.dialects.anthropic.safeguards import ASKED
 from wireglot.dialects.anthropic.settings import asks_thinking
-from wireglot.dialects.anthropic.tap import MessageTap, glance
+from wireglot.dialects.anthropic.tap import MessageTap, glance, in_answer, in_opening
 from wireglot.dialects.anthropic.tools import tool_changes
 from wireglot.dialects.body import (
     MEDIA_MARKS,

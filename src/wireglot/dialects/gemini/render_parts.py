@@ -15,8 +15,7 @@ from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.parts import plain_name
 from wireglot.dialects.gemini.results import response_object
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss, feature_of, losses_of_extra
+from wireglot.ir.loss import Loss, feature_of, left_out, losses_of_extra
 
 
 def signature_for_client(signature: Signature, holder: Holder, context: Context) -> str:

@@ -32,7 +32,7 @@ class GeminiTap:
         self.ended = False  # a chunk with usage may follow the one with the finish reason
         self.error: ApiError | None = None
         self.flaws: list[str] = []
-        self._framing = Documents(max_frame)
+        self._framing = StreamDocuments(max_frame)
         self._last = b""
         self._wrapped = wrapped
         self._calls = False
@@ -87,7 +87,7 @@ class GeminiTap:
             self.complete = True
 
 
-class Documents:
+class StreamDocuments:
     """The JSON documents in the bytes of a stream. Any cutting gives the same.
 
     Three framings come under one name: SSE, one JSON array that grows (no `alt=sse`), and one plain object

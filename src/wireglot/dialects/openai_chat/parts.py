@@ -16,8 +16,7 @@ from wireglot.dialects.openai_chat.extras import (
     put_cache,
 )
 from wireglot.ir.content import Extra, Foreign, Media, Reasoning, Text
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss, feature_of, losses_of_extra
+from wireglot.ir.loss import Loss, feature_of, left_out, losses_of_extra
 
 _PLAIN_TEXT = frozenset({"type", "text"})
 _LINK = frozenset({"url"})

@@ -29,8 +29,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.left_out import left_out
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Loss, left_out, losses_of_extra
 from wireglot.wire.json import BadJson, decode
 
 ERROR_PREFIX = "Error: "

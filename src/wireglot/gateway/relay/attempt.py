@@ -20,8 +20,7 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.grades import Grade
-from wireglot.ir.left_out import withheld
-from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.loss import Loss, withheld, worst_first
 from wireglot.ir.request import Request
 from wireglot.providers.endpoints import Operation
 from wireglot.translate import Plan, plan

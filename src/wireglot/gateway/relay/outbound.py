@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from wireglot.dialects.registry import surface
@@ -13,7 +14,9 @@ from wireglot.gateway.settings import Credential, Provider
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Outbound
-from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
+from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint, key_check
+from wireglot.providers.spec import ProviderSpec
+from wireglot.providers.spec import provider as known_provider
 
 USER_AGENT: Final = "wireglot"
 
@@ -28,6 +31,11 @@ _AUTH: Final = {
     "x-goog-api-key": ("x-goog-api-key", ""),
     "api-key": ("api-key", ""),
 }
+
+_SOME_MODEL: Final = "wireglot-key-check"
+"""For hosts whose models have their customers' own names: who may ask is decided before what for."""
+_NO_REQUEST: Final = b"{}"
+"""Refused as a request by whoever takes the key, so that no token is spent; refused for the key by others."""
 
 
 def list_outbound(provider: Provider, credential: Credential | None) -> Outbound | None:
@@ -58,6 +66,37 @@ def own_outbound(
         *provider.headers,
     ]
     return _formed(provider, credential, spoken, url, headers, body)
+
+
+# Questions that cost nothing and show whether a provider is there and takes a key.
+
+
+def key_questions(asked: Provider, credential: Credential | None) -> Iterator[tuple[str, Outbound]]:
+    """The surest first, each with its dialect. Where one is not there (404), the next may be."""
+    spec = asked.spec
+    if check := key_check(spec, asked.variables):
+        yield spec.dialects[0], own_outbound(asked, credential, spec.dialects[0], check)
+    for spoken in spec.dialects:
+        try:
+            url = endpoint(spec, spoken, "models", variables=asked.variables)
+        except NoEndpoint:
+            continue
+        yield spoken, own_outbound(asked, credential, spoken, url)
+    for spoken in spec.dialects:
+        try:
+            url = endpoint(spec, spoken, "generate", _known_model(spec), asked.variables)
+        except NoEndpoint:
+            continue
+        yield spoken, own_outbound(asked, credential, spoken, url, body=_NO_REQUEST)
+
+
+def _known_model(spec: ProviderSpec) -> str:
+    inherited = known_provider(spec.vendor).models if spec.vendor else ()
+    entries = (*spec.models, *inherited)
+    return next((entry.match for entry in entries if entry.is_name and not entry.retired), _SOME_MODEL)
+
+
+# What a client asks for.
 
 
 def outbound(
