@@ -295,6 +295,9 @@ class Gateway:
             elif asked.operation in _STATE:
                 await self._parts.pages.state.answer(_page(incoming, body, reply, record))
             else:
+                turn = self._parts.gates.starts.turn()
+                if turn is not None:
+                    await turn
                 now = int(time.time())
                 if len(body) < self.memories.least_bytes:
                     job = read(incoming, body, id=record.id, now=now)

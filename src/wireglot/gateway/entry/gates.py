@@ -6,10 +6,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
+from typing import Final
 
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.process_limits import ProcessLimits
+
+MAX_STARTS: Final = 4
+"""To read, fit and write a request takes about a millisecond: a running stream waits for as many."""
 
 
 class Gate:
@@ -69,6 +73,37 @@ class Gate:
         self.inside -= 1
 
 
+class Starts:
+    """At most MAX_STARTS requests start in one round of the event loop: when thousands come at once, streams
+    that are running go on between them. First come, first served."""
+
+    def __init__(self) -> None:
+        self._left = MAX_STARTS
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def turn(self) -> asyncio.Future[None] | None:
+        """What to wait for, None where nothing."""
+        loop = asyncio.get_running_loop()
+        if self._left == MAX_STARTS:
+            loop.call_soon(self._next_round)
+        if self._left:
+            self._left -= 1
+            return None
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        return turn
+
+    def _next_round(self) -> None:
+        self._left = MAX_STARTS
+        while self._waiting and self._left:
+            turn = self._waiting.popleft()
+            if not turn.done():  # a client may have left
+                turn.set_result(None)
+                self._left -= 1
+        if self._left < MAX_STARTS:
+            asyncio.get_running_loop().call_soon(self._next_round)
+
+
 class Gates:
     """The gate of the whole process, and one for each client key."""
 
@@ -76,6 +111,7 @@ class Gates:
         self.draining = False
         """Whether the gateway is shutting down, and takes no more requests."""
         self.all = Gate(limits.requests, limits.queue, limits.queue_time)
+        self.starts = Starts()
         self._by_caller: dict[str, Gate] = {}
 
     @property
