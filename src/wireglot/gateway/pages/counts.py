@@ -154,7 +154,7 @@ class Counting:
                 model=target.model,
                 provider=target.provider.name,
                 limits=target.limits,
-                context=exchange.job.reading,
+                context=exchange.job.content.reading(exchange.job.context),
             )
         )
         base_url = target.provider.spec.base_url
@@ -165,7 +165,9 @@ class Counting:
             return exchange.request()
         job = exchange.job
         counts = _counts(job.surface)
-        return with_request_errors(lambda: counts.parse_request(exchange.document(), job.reading))
+        return with_request_errors(
+            lambda: counts.parse_request(exchange.document(), job.content.reading(job.context))
+        )
 
     def _estimated(self, exchange: Exchange, target: Target) -> bytes:
         self.estimated_for.add(target.provider.name)

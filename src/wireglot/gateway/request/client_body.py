@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
+from wireglot.dialects.base import Context
 from wireglot.gateway.errors import RequestError
 from wireglot.wire.cache import Cache, KnownBody
 from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode
@@ -67,6 +70,10 @@ class ClientBody:
             self.memory = find(self.body)
             if self.memory is not None:
                 self.outline.recall(self.memory, self._turns)
+
+    def reading(self, context: Context) -> Context:
+        """What the decoded body is read with."""
+        return context if self.memory is None else msgspec.structs.replace(context, memory=self.memory)
 
     def document(self) -> dict[str, Any]:
         """Decoded once."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable
+from itertools import repeat
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -22,7 +23,7 @@ from wireglot.gateway.request.aside import LARGE_BYTES, weight
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
-from wireglot.gateway.request.headers import ESTIMATE, cross_origin, identity_of, loss_headers, wants_details
+from wireglot.gateway.request.headers import ESTIMATE, IDENTITY, cross_origin, loss_headers, wants_details
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
@@ -268,7 +269,7 @@ class Exchange(msgspec.Struct, eq=False):
     def headers(self) -> Headers:
         """What every answer tells about itself."""
         record, job = self.record, self.job
-        headers = identity_of(record.id, job.surface)
+        headers = list(zip((*IDENTITY, *job.surface.client.identity_headers), repeat(record.id)))
         if record.provider:
             route = f"{record.provider}/{record.upstream_model}"
             if job.caller.key is not None:
@@ -318,7 +319,7 @@ class Exchange(msgspec.Struct, eq=False):
 
     def _parsed(self) -> Request:
         job = self.job
-        request = self._own = self.codec.parse_request(self.document(), job.reading)
+        request = self._own = self.codec.parse_request(self.document(), job.content.reading(job.context))
         if not job.session:
             self._conversation = Estimator.conversation(request, caller=job.caller.name)
             self.record.beginning = self._conversation

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Final
 
-from wireglot.dialects.base import Surface
 from wireglot.dialects.registry import surface
 from wireglot.http.application import Head, Headers
 from wireglot.ir.loss import Loss, grouped, sum_of, worst_first
@@ -35,16 +35,13 @@ _EXPOSED: Final = ", ".join(
 """What a page in a browser may read of an answer: all others are hidden from it."""
 
 
+IDENTITY: Final = ("x-wireglot-request-id", "x-request-id")
+"""Under which an answer of every dialect names its request; some have one more."""
+
+
 def identity(request_id: str, dialect_name: str) -> Headers:
     """Under which id an answer is found in the log, by every name that clients look for."""
-    return identity_of(request_id, surface(dialect_name))
-
-
-def identity_of(request_id: str, spoken: Surface) -> Headers:
-    headers: Headers = [("x-wireglot-request-id", request_id), ("x-request-id", request_id)]
-    for name in spoken.client.identity_headers:
-        headers.append((name, request_id))
-    return headers
+    return list(zip((*IDENTITY, *surface(dialect_name).client.identity_headers), repeat(request_id)))
 
 
 def cross_origin(origin: str) -> Headers:

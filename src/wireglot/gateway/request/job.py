@@ -62,12 +62,6 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
     """Without a memory: whether there is one is known once the body was decoded."""
 
     @property
-    def reading(self) -> Context:
-        """What the decoded body is read with."""
-        memory = self.content.memory
-        return self.context if memory is None else msgspec.structs.replace(self.context, memory=memory)
-
-    @property
     def thread(self) -> bool:
         """The conversation is held by the provider itself: only its own vendor can go on with it."""
         held = self.surface.client.thread

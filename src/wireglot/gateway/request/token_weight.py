@@ -228,8 +228,10 @@ def _beginnings(request: Request) -> list[str]:
     for message in request.messages:
         if message.role not in ("system", "user"):
             continue
-        own = [part.text for part in message.content if type(part) is Text]
+        before = len(texts)
+        for part in message.content:
+            if type(part) is Text:
+                texts.append(part.text)
         if message.role == "user":
-            return [*texts, "\x1f".join(own)]
-        texts += own
+            return [*texts[:before], "\x1f".join(texts[before:])]
     return texts

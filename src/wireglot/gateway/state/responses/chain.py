@@ -137,7 +137,8 @@ class Chain:
         job, request = exchange.job, exchange.request()
         items = document.get("input")
         if items and items is not exchange.document().get("input"):
-            request = with_request_errors(lambda: exchange.codec.parse_request(document, job.reading))
+            reading = job.content.reading(job.context)
+            request = with_request_errors(lambda: exchange.codec.parse_request(document, reading))
         return stored_of(job).without_state(request)
 
     def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:
