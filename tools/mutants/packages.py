@@ -92,8 +92,7 @@ PACKAGES = (
     Package("dialects", ("dialects/*.py", "dialects/schema/*.py"), ("tests/dialects", *_LAWS)),
     Package("ir", ("ir/*.py",), ("tests/ir", "tests/test_translate.py", *_LAWS)),
     Package("providers", ("providers/**/*.py",), ("tests/providers", "tests/test_translate.py", *_LAWS)),
-    Package("wire", ("wire/*.py",), ("tests/wire", "tests/cache")),
-    Package("cache", ("cache/*.py",), ("tests/cache", "tests/laws/test_growing.py")),
+    Package("wire", ("wire/*.py", "cache/*.py"), ("tests/wire", "tests/cache", "tests/gateway/request")),
     Package("http", ("http/**/*.py",), ("tests/http",)),
     Package("stores", ("stores/*.py", "stores/memory/*.py", "stores/sqlite/*.py"), ("tests/stores",)),
     Package(
