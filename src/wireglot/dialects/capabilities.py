@@ -92,7 +92,7 @@ class SocketEnd(msgspec.Struct, frozen=True, kw_only=True):
     is_stored: bool
     """Whether others than this connection can, too."""
     is_error: bool = False
-    """An error that is no end where one follows that tells the same, and is told in another form here."""
+    """An error that is no end where one follows that reports the same; it has another form here."""
 
 
 class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -228,8 +228,9 @@ class _Conversation:
             self._forget(previous)
 
     def _refuse(self, error: RequestError, lane: str) -> None:
-        told = refusal(error.error, self._opened.asked.dialect, final=error.final)
-        self._socket.send(self._spoken.error(told.status, decode(told.body), _told(told.headers), lane))
+        refused = refusal(error.error, self._opened.asked.dialect, final=error.final)
+        headers = _useful(refused.headers)
+        self._socket.send(self._spoken.error(refused.status, decode(refused.body), headers, lane))
 
 
 class _EventReply:
@@ -255,7 +256,7 @@ class _EventReply:
             document = body.decode("utf-8", "replace")
         if status < 400:  # no stream came of it
             status, document = 502, {"error": {"type": "server_error", "message": "expected a stream"}}
-        self._socket.send(self._spoken.error(status, document, _told(headers), self._asked.lane))
+        self._socket.send(self._spoken.error(status, document, _useful(headers), self._asked.lane))
 
     def start(self, status: int, headers: Headers) -> None:
         self.started = True
@@ -286,8 +287,8 @@ class _EventReply:
             self._socket.send(self._spoken.error(502, decode(self._error), {}, self._asked.lane))
 
     def abort(self) -> None:
-        told = {"error": {"type": "server_error", "message": "the answer was cut off"}}
-        self._socket.send(self._spoken.error(502, told, {}, self._asked.lane))
+        error = {"error": {"type": "server_error", "message": "the answer was cut off"}}
+        self._socket.send(self._spoken.error(502, error, {}, self._asked.lane))
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         self._socket.on_pressure((pause, resume))
@@ -300,7 +301,7 @@ def _decoded(message: str) -> Any:
         raise BadField("expected a JSON object", "$", "invalid_json") from None
 
 
-def _told(headers: Headers) -> dict[str, str]:
+def _useful(headers: Headers) -> dict[str, str]:
     return {name: value for name, value in headers if name in _TOLD_HEADERS}
 
 

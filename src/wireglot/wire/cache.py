@@ -99,7 +99,7 @@ class Cache(Protocol):
         """The value, known as long as the one it was made of is, if that is."""
         ...
 
-    def scope(self, *told: Hashable) -> int:
+    def scope(self, *names: Hashable) -> int:
         """A short name for all that is equal in many keys."""
         ...
 

@@ -105,8 +105,8 @@ class _Opening(msgspec.Struct):
 def in_answer(body: bytes, asked: str) -> bytes:
     """A whole answer."""
     try:
-        told = msgspec.json.decode(body, type=_Named).model
-        return body if told in ("", asked) else splice(body, {"model": encode(asked)})
+        named = msgspec.json.decode(body, type=_Named).model
+        return body if named in ("", asked) else splice(body, {"model": encode(asked)})
     except (msgspec.DecodeError, BadJson, UnicodeDecodeError):
         return body  # its reader will say what is wrong with it
 

@@ -90,12 +90,12 @@ def _check_calls(before: list[Document], own: list[Document]) -> None:
 
 
 def event(data: bytes, asked: SocketRequest) -> str:
-    """What the answer goes on from may be known to nobody but the connection, which tells it."""
+    """What the answer goes on from may be known to nobody but the connection, which adds it."""
     if asked.previous and _kind(data) in _WITH_RESPONSE:
-        told = _decoded(data)
-        answer = told.get("response")
+        document = _decoded(data)
+        answer = document.get("response")
         if type(answer) is dict and not answer.get("previous_response_id"):
-            data = encode({**told, "response": {**answer, "previous_response_id": asked.previous}})
+            data = encode({**document, "response": {**answer, "previous_response_id": asked.previous}})
     text = data.decode()
     # An object is never empty here: it has its type.
     return f'{{"stream_id":{encode_text(asked.lane)},{text.lstrip()[1:]}' if asked.lane else text
@@ -129,16 +129,16 @@ def is_beginning(data: bytes) -> bool:
 
 def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
     """Codex waits for minutes where there is no status, and reads the headers beside it."""
-    told: dict[str, Any] = {"type": "server_error", "code": None, "message": "", "param": None}
+    report: dict[str, Any] = {"type": "server_error", "code": None, "message": "", "param": None}
     if type(body) is not dict:
-        told["message"] = str(body)[:_MAX_SHOWN_CHARACTERS]
+        report["message"] = str(body)[:_MAX_SHOWN_CHARACTERS]
     elif type(inner := body.get("error")) is dict:
-        told |= inner
+        report |= inner
     else:  # an event tells it flat
-        told |= {key: body[key] for key in ("code", "message", "param") if key in body}
-    message: dict[str, Any] = {"type": "error", "status": status, "error": told}
+        report |= {key: body[key] for key in ("code", "message", "param") if key in body}
+    message: dict[str, Any] = {"type": "error", "status": status, "error": report}
     if headers:
-        message |= {"headers": dict(headers), "error": {**told, "headers": dict(headers)}}
+        message |= {"headers": dict(headers), "error": {**report, "headers": dict(headers)}}
     if lane:
         message["stream_id"] = lane
     return encode_text(message)

@@ -278,11 +278,11 @@ def _plain(message: Message) -> Message:
 
 def in_words(message: Message) -> Message:
     """A turn as text, so that any model can read it: calls without their tools are refused by some."""
-    content = tuple(told for part in message.content if (told := _told(part, message.role)) is not None)
+    content = tuple(said for part in message.content if (said := _reported(part, message.role)) is not None)
     return replace(message, content=content, extra=None)
 
 
-def _told(part: Part, role: Role) -> Part | None:
+def _reported(part: Part, role: Role) -> Part | None:
     match part:
         case Text():
             return Text(part.text) if part.text else None
