@@ -1,0 +1,161 @@
+"""Every place where the program reaches around the event loop, put on the simulated machine.
+
+Nothing in the program knows of it. A real thread or socket that is made all the same is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from tools.sim.disk import SimDisk, SimVfs
+from tools.sim.loop import OWNER
+from tools.sim.network import Network, SimSocket
+from tools.sim.threads import Threads
+from wireglot.gateway import run
+from wireglot.gateway.observe import log, observer
+from wireglot.gateway.request import memories
+from wireglot.gateway.state.responses import orphans
+from wireglot.gateway.trace import recording, shelf
+from wireglot.http.client import dial
+from wireglot.http.client.connection import ClientConnection
+from wireglot.http.server.connection import ServerConnection
+from wireglot.stores.journal import disk as journal_disk
+from wireglot.stores.journal import files, sync
+from wireglot.stores.sqlite import worker_threads
+
+_VFS: list[SimVfs] = []
+_SERVE: Final = {kind: kind.__dict__["_serve"] for kind in (worker_threads.WorkerThread, worker_threads.WriterThread)}
+
+
+class _Instead:
+    """A module with some of its names replaced."""
+
+    def __init__(self, module: Any, **names: Any) -> None:
+        self._module = module
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def install(network: Network, threads: Threads, disk: SimDisk, *, kernel_syncs: bool) -> None:
+    """For one run. `kernel_syncs`: whether the kernel syncs the journal by itself."""
+    for module in (log, recording, sync, files, journal_disk, worker_threads):
+        module.threading = threads  # type: ignore[attr-defined]
+    for module, name in ((observer, "Lock"), (memories, "Lock"), (memories, "RLock"), (shelf, "Lock")):
+        setattr(module, name, getattr(threads, name))
+    setattr(worker_threads, "SimpleQueue", threads.SimpleQueue)
+    dial.socket = _Instead(socket, socket=SimSocket)  # type: ignore[assignment]
+    _install_disk(disk, kernel_syncs)
+    _install_process()
+    for kind in (ServerConnection, ClientConnection):
+        setattr(kind, "__hash__", _numbered)
+    setattr(threading.Thread, "start", _real_thread)
+
+
+def _install_disk(disk: SimDisk, kernel_syncs: bool) -> None:
+    if not _VFS:
+        _VFS.append(SimVfs())
+    _VFS[0].disk = disk
+    names: dict[str, Any] = {
+        "_pwrite": disk.pwrite,
+        "_pread": disk.pread,
+        "_fdatasync": disk.fdatasync,
+        "_fallocate": disk.reserve,
+    }
+    for name, function in names.items():
+        setattr(journal_disk, name, function)
+    kernel: Any = (lambda self: disk.kernel_sync()) if kernel_syncs else (lambda self: None)
+    setattr(journal_disk.LocalDisk, "kernel_sync", kernel)
+
+    def slowly(serve: Any) -> Any:
+        def timed(self: Any, batch: Any) -> None:
+            if disk.in_job:  # one of a batch, by itself
+                serve(self, batch)
+                return
+            disk.begin_job()
+            serve(self, batch)
+            disk.end_job()
+
+        return timed
+
+    for kind, serve in _SERVE.items():
+        setattr(kind, "_serve", slowly(serve))
+
+
+def _install_process() -> None:
+    def owner() -> Any:
+        found = OWNER.get()
+        assert found is not None, "nobody's code"
+        return found
+
+    def listen(number: int, handler: Any) -> None:
+        owner().handlers[number] = handler
+
+    def no_mask(*_: Any) -> None:
+        """Masks are the supervisor's."""
+
+    def deadline(seconds: float, **_: Any) -> None:
+        owner().must_end(seconds)
+
+    def kill(pid: int, number: int) -> None:
+        if pid not in owner().living_pids():
+            raise ProcessLookupError(3, "No such process")
+
+    def opened(*args: Any) -> int:
+        fd = os.open(*args)
+        owner().descriptors.add(fd)
+        return fd
+
+    def closed(fd: int) -> None:
+        owner().descriptors.discard(fd)
+        os.close(fd)
+
+    files.os = _Instead(os, open=opened, close=closed)  # type: ignore[assignment]
+    run.signal = _Instead(signal, signal=listen, pthread_sigmask=no_mask)  # type: ignore[assignment]
+    run.faulthandler = _Instead(None, dump_traceback_later=deadline)  # type: ignore[assignment]
+    orphans.os = _Instead(os, getpid=lambda: owner().pid, kill=kill)  # type: ignore[assignment]
+    setattr(orphans, "pid_space", lambda: owner().boot)
+    setattr(orphans, "_living", _Living())
+    os.getpid = lambda: getattr(OWNER.get(), "pid", 1)
+    socket.gethostname = lambda: "sim"
+
+
+class _Living:
+    """Instances of the process that asks: here several processes share what is one module."""
+
+    def __contains__(self, instance: object) -> bool:
+        return instance in self._of_owner()
+
+    def add(self, instance: str) -> None:
+        self._of_owner().add(instance)
+
+    def discard(self, instance: str) -> None:
+        self._of_owner().discard(instance)
+
+    def _of_owner(self) -> set[str]:
+        owner: Any = OWNER.get()
+        found: set[str] = owner.instances
+        return found
+
+
+_NUMBERS: dict[int, int] = {}
+_HELD: list[object] = []
+
+
+def _numbered(thing: object) -> int:
+    """A hash that is the same in every run, unlike an address."""
+    number = _NUMBERS.get(id(thing))
+    if number is None:
+        number = _NUMBERS[id(thing)] = len(_NUMBERS) + 1
+        _HELD.append(thing)  # so that nothing else ever has its address
+    return number
+
+
+def _real_thread(thread: threading.Thread) -> None:
+    raise AssertionError(f"a real thread was started: {thread.name}")

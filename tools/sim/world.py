@@ -1,0 +1,507 @@
+"""One run: a machine with one or two workers of a gateway, providers, clients, an operator, and misfortune."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import random
+import re
+import shutil
+import signal
+import tempfile
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import msgspec
+
+from tools.sim import laws, patches
+from tools.sim.clients import Client
+from tools.sim.clock import CLOCK
+from tools.sim.disk import SimDisk
+from tools.sim.loop import OWNER, SimLoop, SimTask, Stuck, Trace
+from tools.sim.network import Network, Weather
+from tools.sim.threads import Threads
+from wireglot.demo.service import Served
+from wireglot.gateway import config
+from wireglot.gateway.run import CLOSE_SECONDS, GRACE_SECONDS, Process, WorkerPlace
+from wireglot.gateway.settings import SyncOrder
+from wireglot.testing.scripted_upstream.behaviour import Behaviour, Fault, Recorded, answer_for
+from wireglot.testing.scripted_upstream.upstream import Connection
+
+PORT: Final = 4000
+KEYS: Final = ("ada-opens-with-this-key", "bob-opens-with-this-key")
+_MARK: Final = re.compile(rb"mark\d+x\d+y")
+_SPEAKERS: Final = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+_FAULTS: Final[tuple[Fault, ...]] = (
+    "close", "reset", "stall", "garbage", "html", "empty", "truncated-json", "json-for-stream", "byte-chunks",
+    "unframed", "short-body", "close-midstream", "reset-midstream", "stall-midstream", "no-terminal",
+    "half-event", "bad-json", "error-first", "error-midstream",
+)  # fmt: skip
+_ERRORS: Final = (400, 401, 429, 500, 503, 529)
+_HORIZON_SECONDS: Final = 3600.0
+"""Of virtual time: a run that takes longer does not end."""
+
+
+class Worker:
+    """A simulated process of the gateway (`Owner`)."""
+
+    def __init__(self, world: World, index: int, number: int) -> None:
+        self.world = world
+        self.index = index
+        self.name = f"worker {index}.{number}"
+        self.pid = 100 + number
+        self.boot = world.boot
+        self.alive = True
+        self.handlers: dict[int, Any] = {}
+        self.instances: set[str] = set()
+        self.process: Process | None = None
+        self.is_up = False
+        self.ended = False
+        self.stopped_at = 0.0
+        self.descriptors: set[int] = set()
+        self.task: asyncio.Task[None]
+
+    def start(self) -> None:
+        context = contextvars.copy_context()
+        context.run(OWNER.set, self)
+        self.task = self.world.loop.create_task(self._live(), context=context)
+
+    async def _live(self) -> None:
+        world = self.world
+        world.trace.note(f"{self.name} starts")
+        settings = config.load(world.config_path, environ=world.environ, overrides={})
+        place = None
+        if world.workers > 1:
+            place = WorkerPlace(self.index, str(world.folder / "shared"))
+        process = self.process = Process(
+            settings, path=world.config_path, environ=world.environ, place=place, log_fd=world.log_fd
+        )
+        started = process.start
+
+        async def start() -> None:
+            await started()
+            self.is_up = True
+
+        process.start = start  # type: ignore[method-assign]
+        await process.serve()
+        self.ended = True
+        self.is_up = False
+        world.trace.note(f"{self.name} ends")
+        laws.after_end(world, self)
+        self.alive = False
+
+    def signal(self, number: int) -> None:
+        """As the system would call its handler, between two steps of the loop."""
+        handler = self.handlers.get(number)
+        if self.alive and handler is not None:
+            self.world.trace.note(f"{self.name} signal {number}")
+            if number == signal.SIGTERM and not self.stopped_at:
+                self.stopped_at = CLOCK.now
+            context = contextvars.copy_context()
+            context.run(OWNER.set, self)
+            context.run(handler, number, None)
+
+    def must_end(self, seconds: float) -> None:
+        """The process has itself killed then, which it never should have to."""
+        self.world.loop.at(CLOCK.now + seconds, self._overdue)
+
+    def _overdue(self) -> None:
+        if self.alive:
+            self.world.broken("drain ends", f"{self.name} had to be killed by its own watchdog")
+            self.die(silently=False)
+
+    def living_pids(self) -> set[int]:
+        return {worker.pid for worker in self.world.living() if worker.boot == self.boot}
+
+    def die(self, *, silently: bool) -> None:
+        """Nothing of it runs from here on."""
+        self.world.trace.note(f"{self.name} dies")
+        self.alive = self.is_up = False
+        self.world.network.drop(self, silently=silently)
+        for fd in sorted(self.descriptors):
+            os.close(fd)  # and with it its locks
+        self.descriptors.clear()
+
+
+class Clients:
+    """Owner of what is outside of the gateway."""
+
+    name = "outside"
+    alive = True
+
+
+class World:
+    def __init__(self, seed: int, folder: Path, trace: Trace, *, calm: bool = False) -> None:
+        """`calm`: nothing goes wrong."""
+        self.seed = seed
+        self.trace = trace
+        self.root = folder
+        chance = self.chance = random.Random(f"world {seed}")
+        self.calm = calm
+        self.loop = SimLoop(random.Random(f"loop {seed}"), trace, stalls=0.0 if calm else chance.choice((0.0, 0.001, 0.01)))
+        self.loop.set_exception_handler(self._unexpected)
+        self.weather = self._weather()
+        self.network = Network(self.loop, random.Random(f"network {seed}"), self.weather)
+        self.threads = Threads(self.loop, lambda what: self.broken("no crash", what))
+        self.loop.threads = self.threads
+        self.disk = SimDisk(self.loop, self.threads, random.Random(f"disk {seed}"))
+        self.found: list[str] = []
+        """Laws that were broken."""
+        self.counts: Counter[str] = Counter()
+        self.workers = chance.choice((1, 1, 2))
+        self.sync: str = chance.choice(get_args(SyncOrder))
+        self.kernel_syncs = chance.random() < 0.5
+        self.faulty = 0.0 if calm else chance.choice((0.0, 0.1, 0.4))
+        """How often a provider fails, as a part of all."""
+        self.uses_disk_faults = not calm and chance.random() < 0.3
+        self.boots = 0
+        self.power_losses = 0
+        self.kills = 0
+        self.folder = folder
+        self.started = 0
+        self.running: list[Worker] = []
+        self.outside = Clients()
+        self.seen: Counter[str] = Counter()
+        """How often each mark came to a provider."""
+        self.clients: list[Client] = []
+        self.log_fd = -1
+        self.finale = False
+        self._served = 0
+
+    @property
+    def boot(self) -> str:
+        return f"boot {self.boots}"
+
+    def _weather(self) -> Weather:
+        if self.calm:
+            return Weather()
+        chance = self.chance
+        return Weather(
+            latency=chance.choice((0.0001, 0.001, 0.02)),
+            jitter=chance.choice((0.0, 0.01, 0.2)),
+            pieces=chance.choice((0.0, 0.2, 0.8)),
+            window=chance.choice((2_000, 65_536)),
+            cuts=chance.choice((0.0, 0.0, 0.1, 0.3)),
+            lost_names=chance.choice((0.0, 0.0, 0.1)),
+        )
+
+    def living(self) -> list[Worker]:
+        return [worker for worker in self.running if worker.alive]
+
+    def broken(self, law: str, how: str) -> None:
+        line = f"{law}: {how}"
+        self.trace.note(f"BROKEN {line}")
+        self.found.append(line)
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        problem = context.get("exception")
+        self.broken("no crash", f"{context.get('message')}: {problem!r}")
+        if problem is not None and self.trace._show is not None:
+            import traceback
+
+            self.trace._show("".join(traceback.format_exception(problem)))
+
+    # From the outside.
+
+    def run(self) -> None:
+        CLOCK.begin(self.seed)
+        SimTask.count = 0
+        patches.install(self.network, self.threads, self.disk, kernel_syncs=self.kernel_syncs)
+        asyncio.set_event_loop(self.loop)
+        context = contextvars.copy_context()
+        context.run(OWNER.set, self.outside)
+        story = self.loop.create_task(self._story(), context=context)
+        story.add_done_callback(lambda _: self.loop.stop())
+        self.loop.at(CLOCK.now + _HORIZON_SECONDS, self._too_long)
+        try:
+            self.loop.run_forever()
+        except Stuck as stuck:
+            self.broken("everything ends", str(stuck))
+            return
+        if story.done() and not story.cancelled() and story.exception() is not None:
+            problem = story.exception()
+            assert problem is not None
+            self.broken("the simulator works", repr(problem))
+            if self.trace._show is not None:
+                import traceback
+
+                self.trace._show("".join(traceback.format_exception(problem)))
+
+    def _too_long(self) -> None:
+        self.broken("everything ends", "the run does not")
+        self.loop.stop()
+
+    async def _story(self) -> None:
+        chance = self.chance
+        self._begin_machine()
+        await self._open_providers()
+        self.boot_workers()
+        await self._until_up()
+        for number in range(chance.randint(2, 5)):
+            address = ("127.0.0.1", PORT)
+            self.clients.append(Client(number, address, random.Random(f"client {self.seed} {number}"), list(KEYS)))
+        count, pause = chance.randint(2, 7), chance.choice((0.05, 1.0, 5.0))
+        work = [asyncio.create_task(client.run(count, pause)) for client in self.clients]
+        operator = asyncio.create_task(self._operate())
+        await asyncio.gather(*work)
+        await operator
+        await self._finish()
+
+    # The machine.
+
+    def _begin_machine(self) -> None:
+        self.folder = self.root / f"boot{self.boots}"
+        (self.folder / "shared").mkdir(mode=0o700, parents=True)
+        self.config_path.write_text(self._config(), encoding="utf-8")
+        self.log_fd = os.open(self.root / "log", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+
+    @property
+    def config_path(self) -> Path:
+        return self.folder / "wireglot.toml"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"XDG_DATA_HOME": str(self.folder), "HOME": str(self.folder)}
+
+    def boot_workers(self) -> None:
+        for index in range(self.workers):
+            if not any(worker.alive and worker.index == index for worker in self.running):
+                self.started += 1
+                worker = Worker(self, index, self.started)
+                self.running.append(worker)
+                worker.start()
+
+    async def _until_up(self) -> bool:
+        """Whether all workers listen, within a time that is more than enough."""
+        for _ in range(600):
+            living = self.living()
+            if len(living) == self.workers and all(worker.is_up for worker in living):
+                return True
+            for worker in self.running:
+                if worker.task.done() and not worker.ended and worker.alive:
+                    worker.die(silently=False)
+                    problem = worker.task.exception()
+                    if not self.uses_disk_faults:
+                        self.broken("it starts", repr(problem))
+                    self.boot_workers()
+            await asyncio.sleep(0.1)
+        return False
+
+    def _config(self, variant: int = 0) -> str:
+        chance = random.Random(f"config {self.seed}")
+        count = chance.randint(1, 3)
+        lines = [
+            f'[server]\nport = {PORT}\nlog = "json"\nworkers = {self.workers}\nsecret = "a-secret-of-this-simulated-machine"',
+            f'[store]\nsync = "{self.sync}"\njournal = 262144',
+            f"[limits]\ndrain = {chance.choice((0.5, 5, 20))}\ndrain_again = 1\nrequests = {chance.choice((2, 1000))}\nrequests_per_key = {chance.choice((1, 64))}\nqueue_time = {chance.choice((0.2, 2))}\nping = {2 + variant}",
+            "[providers]\ndiscover = false",
+        ]
+        names = [f"u{number}" for number in range(count)]
+        for number, name in enumerate(names):
+            speaker = chance.choice(list(_SPEAKERS))
+            host = f"{name}.test" if number % 2 else f"127.0.0.1:{9000 + number}"
+            lines.append(
+                f'[providers.{name}]\ndialect = "{speaker}"\nbase_url = "http://{host}{_SPEAKERS[speaker]}"\n'
+                f'api_key = "the-provider-key-of-{name}"\nconcurrency = {chance.choice((1, 50))}\n'
+                "timeouts = { connect = 2, first_byte = 20, idle = 20, total = 60 }"
+            )
+        targets = ", ".join(f'"{name}/*"' for name in names)
+        lines.append(f'[models]\n"a-*" = [{targets}]')
+        for name, key in zip(("ada", "bob"), KEYS, strict=True):
+            limits = "" if name == "bob" else f"tokens_per_day = {chance.choice((3_000, 1_000_000))}\ncost_per_day = 5.0\nconcurrent = {chance.choice((2, 20))}"
+            lines.append(f'[keys.{name}]\nhash = "sha256:{sha256(key.encode()).hexdigest()}"\n{limits}')
+        lines.append('[prices]\n"u*/*" = { input = 3, output = 15 }')
+        return "\n".join(lines) + "\n"
+
+    # Providers.
+
+    async def _open_providers(self) -> None:
+        for number in range(3):
+            self.network.names[f"u{number}.test"] = f"10.0.0.{number}"
+            for address in (("127.0.0.1", 9000 + number), (f"10.0.0.{number}", 80)):
+                await self.loop.create_server(self._provider_connection, *address)
+
+    def _provider_connection(self) -> Connection:
+        self._served += 1
+        return Connection(self._served, self._provide, lambda _: None, lambda _: None)
+
+    def _provide(self, request: Recorded) -> tuple[Behaviour, Served]:
+        for mark in set(_MARK.findall(request.body)):
+            self.seen[mark.decode()] += 1
+        behaviour = self._behaviour()
+        self.trace.note(f"provider {request.path} {behaviour.fault or behaviour.error or 'well'}")
+        return behaviour, answer_for(request, behaviour)
+
+    def _behaviour(self) -> Behaviour:
+        chance = self.chance
+        gap = chance.choice((0.0, 0.0, 0.01, 0.5)) if not self.finale else 0.0
+        delay = chance.choice((0.0, 0.0, 0.05, 2.0)) if not self.finale else 0.0
+        if self.finale or chance.random() >= self.faulty:
+            return Behaviour(gap=gap, delay=delay, close=chance.random() < 0.1)
+        self.counts["provider faults"] += 1
+        if chance.random() < 0.4:
+            return Behaviour(error=chance.choice(_ERRORS), retry_after=chance.choice((None, 0.5, 3.0)))
+        return Behaviour(fault=chance.choice(_FAULTS), gap=gap, delay=delay)
+
+    # The operator, and misfortune.
+
+    async def _operate(self) -> None:
+        if self.calm:
+            return
+        chance = self.chance
+        acts = [self._reload, self._reload_twice, self._broken_reload, self._stop, self._stop_twice, self._reload_and_stop, self._kill, self._lose_power, self._jump, self._part]
+        if self.uses_disk_faults:
+            acts += [self._fill_disk, self._break_disk, self._slow_disk]
+        for _ in range(chance.randint(0, 4)):
+            await asyncio.sleep(chance.random() ** 2 * 6)
+            act = chance.choice(acts)
+            self.trace.note(f"operator: {act.__name__[1:]}")
+            self.counts[act.__name__[1:].replace("_", " ")] += 1
+            await act()
+
+    def _signal_all(self, number: int) -> None:
+        for worker in self.living():
+            worker.signal(number)
+
+    async def _reload(self) -> None:
+        self.config_path.write_text(self._config(self.chance.randint(1, 5)), encoding="utf-8")
+        self._signal_all(signal.SIGHUP)
+
+    async def _reload_twice(self) -> None:
+        await self._reload()
+        await asyncio.sleep(self.chance.choice((0.0, 0.001, 0.25)))
+        await self._reload()
+
+    async def _broken_reload(self) -> None:
+        before = self.config_path.read_text(encoding="utf-8")
+        self.config_path.write_text(before[: self.chance.randrange(len(before))], encoding="utf-8")
+        self._signal_all(signal.SIGHUP)
+        await asyncio.sleep(self.chance.random() * 3)
+        self.config_path.write_text(before, encoding="utf-8")
+
+    async def _stop(self) -> None:
+        self._signal_all(signal.SIGTERM)
+        await self._until_ended()
+        self.boot_workers()
+        await self._until_up()
+
+    async def _stop_twice(self) -> None:
+        self._signal_all(signal.SIGTERM)
+        await asyncio.sleep(self.chance.random())
+        await self._stop()
+
+    async def _reload_and_stop(self) -> None:
+        self._signal_all(signal.SIGHUP)
+        await asyncio.sleep(self.chance.choice((0.0, 0.0, 0.0001, 0.001, 0.25)))
+        await self._stop()
+
+    async def _until_ended(self) -> None:
+        """Each worker ends within what its limits add up to; its own watchdog is the last of them."""
+        workers = self.living()
+        while any(worker.alive for worker in workers):
+            for worker in workers:
+                if worker.task.done() and not worker.ended and worker.alive:
+                    problem = worker.task.exception()
+                    worker.die(silently=False)
+                    self.broken("drain ends", f"{worker.name}: {problem!r}")
+            await asyncio.sleep(0.1)
+
+    async def _kill(self) -> None:
+        living = self.living()
+        if living:
+            self.kills += 1
+            self.chance.choice(living).die(silently=False)
+        await asyncio.sleep(self.chance.random())
+        self.boot_workers()
+        await self._until_up()
+
+    async def _lose_power(self) -> None:
+        self.power_losses += 1
+        for worker in self.living():
+            worker.die(silently=True)
+        before = self.folder
+        self.boots += 1
+        self.folder = self.root / f"boot{self.boots}"
+        self.folder.mkdir(mode=0o700)
+        self.disk.after_power_loss(before, self.folder)
+        shutil.rmtree(self.folder / "shared", ignore_errors=True)
+        (self.folder / "shared").mkdir(mode=0o700)
+        await asyncio.sleep(self.chance.random() * 3)
+        self.boot_workers()
+        await self._until_up()
+
+    async def _jump(self) -> None:
+        CLOCK.offset += self.chance.choice((-3600.0, -5.0, 5.0, 3600.0))
+
+    async def _part(self) -> None:
+        """A provider cannot be reached for a while."""
+        number = self.chance.randrange(3)
+        away = {("127.0.0.1", 9000 + number), (f"10.0.0.{number}", 80)}
+        self.network.unreachable |= away
+        for endpoint in list(self.network.open):
+            if endpoint.names[1] in away:
+                self.network.sever(endpoint, "silence")
+        await asyncio.sleep(self.chance.random() * 10)
+        self.network.unreachable -= away
+
+    async def _fill_disk(self) -> None:
+        self.disk.full = True
+        await asyncio.sleep(self.chance.random() * 5)
+        self.disk.full = False
+
+    async def _break_disk(self) -> None:
+        self.disk.failing = self.chance.choice((0.02, 0.5))
+        await asyncio.sleep(self.chance.random() * 5)
+        self.disk.failing = 0.0
+
+    async def _slow_disk(self) -> None:
+        self.disk.slow = 100.0
+        await asyncio.sleep(self.chance.random() * 5)
+        self.disk.slow = 1.0
+
+    # The end: everything is well again, and must be found so.
+
+    async def _finish(self) -> None:
+        self.finale = True
+        self.network.weather = Weather()
+        self.network.unreachable.clear()
+        self.disk.full, self.disk.failing, self.disk.slow = False, 0.0, 1.0
+        self.config_path.write_text(self._config(), encoding="utf-8")
+        self.boot_workers()
+        if not await self._until_up():
+            self.broken("it starts", "not after a minute")
+            return
+        await asyncio.sleep(75)  # breakers, cool-downs and leases are over by then
+        await laws.ask_for_everything(self)
+        await asyncio.sleep(5)
+        for worker in self.living():
+            laws.at_rest(self, worker)
+        await laws.budgets(self)
+        for client in self.clients:
+            client.close()
+        await self._stop_for_good()
+        await laws.books(self)
+
+    async def _stop_for_good(self) -> None:
+        limits = msgspec.to_builtins(self.living()[0].process.gateway.settings.limits) if self.living() else {}  # type: ignore[union-attr]
+        began = CLOCK.now
+        self._signal_all(signal.SIGTERM)
+        await self._until_ended()
+        allowed = limits.get("drain", 0) + CLOSE_SECONDS + GRACE_SECONDS
+        if CLOCK.now - began > allowed:
+            self.broken("drain ends", f"after {CLOCK.now - began:.1f} s")
+
+
+def simulate(seed: int, trace: Trace, *, calm: bool = False) -> World:
+    """One run, in a folder of its own in memory."""
+    place = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    folder = Path(tempfile.mkdtemp(prefix="wireglot-sim-", dir=place))
+    world = World(seed, folder, trace, calm=calm)
+    try:
+        world.run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return world
