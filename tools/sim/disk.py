@@ -30,6 +30,13 @@ class Write(NamedTuple):
     data: bytes | None
 
 
+class Job(NamedTuple):
+    """Work of SQLite's: the number of the last write before it, and the files that it wrote."""
+
+    first: int
+    files: dict[int, Kept]
+
+
 class Kept:
     """One file: what is on the disk for sure, and what was written since, in order."""
 
@@ -84,12 +91,10 @@ class SimDisk:
         self.slow = 1.0
         self.struck = 0
         """Operations that failed."""
-        self.lies = False
-        """Nothing is synced, whatever is said: a planted defect."""
         self._kept: dict[int, Kept] = {}
         self._number = 0
-        self._jobs: dict[SimThread | None, int] = {}
-        """Jobs of SQLite that are under way, by their threads: the number of the last write before each."""
+        self._jobs: dict[SimThread | None, Job] = {}
+        """Those of SQLite that are under way, by their threads."""
         self._descriptors = 1_000_000
 
     # What is asked of it.
@@ -103,7 +108,10 @@ class SimDisk:
 
     def wrote(self, kept: Kept, at: int, data: bytes | None) -> None:
         self._number += 1
-        kept.pending.append(Write(self._number, self._threads.current, at, data))
+        thread = self._threads.current
+        kept.pending.append(Write(self._number, thread, at, data))
+        if thread in self._jobs:
+            self._jobs[thread].files[id(kept)] = kept
 
     def fails(self, *, grows: bool) -> int:
         """The number of the error that this operation ends with, 0 where it goes well."""
@@ -124,7 +132,8 @@ class SimDisk:
     def pwrite(self, fd: int, data: bytes | bytearray, at: int) -> int:
         kept = self.kept(os.fstat(fd).st_ino, fd)
         size = len(data)
-        problem = self.fails(grows=True)
+        # Into room that was reserved before, a full disk takes it as ever.
+        problem = self.fails(grows=at + size > os.fstat(fd).st_size)
         if problem:
             size = self._chance.randrange(size + 1)  # a part of it was written all the same
         os.pwrite(fd, data[:size], at)
@@ -150,8 +159,7 @@ class SimDisk:
         if problem := self.fails(grows=False):
             kept.lose_some(self._chance)
             raise OSError(problem, os.strerror(problem))
-        if not self.lies:
-            kept.flush(number)
+        kept.flush(number)
 
     def kernel_sync(self) -> SimKernelSync:
         self._descriptors += 1
@@ -160,7 +168,7 @@ class SimDisk:
     # SQLite's jobs.
 
     def begin_job(self) -> None:
-        self._jobs[self._threads.current] = self._number
+        self._jobs[self._threads.current] = Job(self._number, {})
 
     @property
     def in_job(self) -> bool:
@@ -170,10 +178,8 @@ class SimDisk:
         """The time that the work took passes now: SQLite itself did it in no time."""
         thread = self._threads.current
         self._threads.pass_time(self.seconds())
-        self._jobs.pop(thread, None)
-        for kept in self._kept.values():
-            if any(write.job is thread for write in kept.pending):
-                kept.settle()
+        for kept in self._jobs.pop(thread).files.values():
+            kept.settle()
 
     # Loss of power.
 
@@ -198,12 +204,11 @@ class SimDisk:
 
     def _cut_job(self) -> None:
         """One job of SQLite may be in the middle of its writes."""
-        for job, first in list(self._jobs.items()):
-            files = [kept for kept in self._kept.values() if any(write.job is job and write.number > first for write in kept.pending)]
-            others = any(write.number > first and write.job is not job for kept in files for write in kept.pending)
-            if files and not others and self._chance.random() < 0.7:
-                cut = self._chance.randint(first, self._number)
-                for kept in files:
+        for thread, job in self._jobs.items():
+            later = [write for kept in job.files.values() for write in kept.pending if write.number > job.first]
+            if later and all(write.job is thread for write in later) and self._chance.random() < 0.7:
+                cut = self._chance.randint(job.first, self._number)
+                for kept in job.files.values():
                     kept.pending = [write for write in kept.pending if write.number <= cut]
 
 
@@ -229,7 +234,7 @@ class SimKernelSync:
         for kept in synced:
             if self._result:
                 kept.lose_some(self._disk._chance)
-            elif not self._disk.lies:
+            else:
                 kept.flush(number)
         self._loop.readable(self.descriptor)
 
@@ -272,7 +277,7 @@ class _File(apsw.VFSFile):
 
     def xWrite(self, data: bytes, offset: int) -> None:
         disk = self._vfs.disk
-        if problem := disk.fails(grows=True):
+        if problem := disk.fails(grows=offset + len(data) > super().xFileSize()):
             raise _refused(problem, apsw.SQLITE_IOERR_WRITE)
         super().xWrite(data, offset)
         disk.wrote(self._kept, offset, bytes(data))

@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tools.sim.clients import Asked
 from tools.sim.loop import SimTask
 from wireglot.stores import open_engine
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from tools.sim.world import Worker, World
 
 
+KEY = "bob-opens-with-this-key"
+"""That of a caller without limits."""
+
+
 def after_end(world: World, worker: Worker) -> None:
     """A process that has ended in good order leaves nothing behind."""
     own = asyncio.current_task()
@@ -22,7 +28,7 @@ def after_end(world: World, worker: Worker) -> None:
     for task in sorted(left, key=lambda task: task.number):
         world.broken("no task remains", f"{worker.name}: {task.get_coro().__qualname__}")  # type: ignore[union-attr]
     for endpoint in world.network.open:
-        if endpoint.owner is worker and not endpoint.lost:
+        if endpoint.owner is worker and not endpoint.lost and endpoint.protocol is not None:
             world.broken("no connection remains", f"{worker.name}: {endpoint.number}")
     assert worker.process is not None
     _permits(world, worker)
@@ -69,18 +75,20 @@ async def ask_for_everything(world: World) -> None:
                 if found.status != 200 or asked.mark.encode() not in found.body:
                     world.broken("nothing is lost", f"response of {asked.mark}: {found.status} {found.body[:200]!r} {found.problem}")
     check_repeats(world)
-    last = await client.ask(Asked(f"mark{client.number}x9999y", "openai-chat", False, "bob-opens-with-this-key"), patient=True)
-    if not last.acknowledged:
+    for number in range(8):  # a provider's key that was refused rests for a minute
+        last = await client.ask(Asked(f"mark{client.number}x999{number}y", "openai-chat", False, KEY), patient=True)
+        check_answer(world, last)
+        if last.acknowledged:
+            break
+        await asyncio.sleep(10)
+    else:
         world.broken("it recovers", f"{last.status} {last.body[:200]!r} {last.problem}")
-    check_answer(world, last)
 
 
 def check_answer(world: World, asked: Asked) -> None:
     """One answer, by itself."""
     world.counts["requests"] += 1
     world.counts["acknowledged"] += asked.acknowledged
-    if asked.status == 500 and asked.whole and b"internal" in asked.body:
-        world.broken("no crash", f"{asked.mark}: {asked.body[:200]!r}")
     if asked.status != 200:
         return
     if asked.stream and asked.headers.get("content-type", "").startswith("text/event-stream"):
@@ -128,6 +136,14 @@ async def budgets(world: World) -> None:
                     world.broken("budgets add up", f"{key.name}: {standing.used} {standing.unit}, the ledger says {spent}")
 
 
+def log(world: World) -> None:
+    """What the gateway itself calls a bug is one."""
+    for line in (world.root / "log").read_bytes().splitlines():
+        entry = msgspec.json.decode(line)
+        if entry["event"] in ("bug", "not closed"):
+            world.broken("no crash", line.decode())
+
+
 async def books(world: World) -> None:
     """Every acknowledged request has one row, and no request two."""
     engine = await open_engine(f"sqlite://{world.folder / 'wireglot' / 'wireglot.db'}")
@@ -137,7 +153,7 @@ async def books(world: World) -> None:
     by_model: dict[str, list[UsageRow]] = {}
     for row in rows:
         by_model.setdefault(row.model, []).append(row)
-        if not row.outcome:
+        if not row.outcome and not world.dropped:
             world.broken("no row stays open", row.id)
     ids = Counter(row.id for row in rows)
     for id, count in ids.items():
@@ -171,5 +187,6 @@ def _row(world: World, row: UsageRow, asked: Asked) -> None:
 
 
 def _may_be_lost(world: World) -> bool:
-    """What a disk that fails, or that nobody waits for, may cost."""
-    return world.uses_disk_faults or (world.sync == "off" and bool(world.power_losses))
+    """What the gateway has reported as lost, or was not asked to wait for."""
+    unsafe = world.sync == "off" or world.unsynced > 0
+    return world.dropped > 0 or (unsafe and bool(world.power_losses))

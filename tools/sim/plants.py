@@ -2,11 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
 
-PLANTS: Final[dict[str, Callable[[], None]]] = {}
+import msgspec
+
+from wireglot.gateway.config.watch import Watcher
+from wireglot.gateway.entry import gates
+from wireglot.gateway.state.ledger import drain
+from wireglot.gateway.state.quotas import quotas
+from wireglot.http.server.connection import ServerReply
+from wireglot.stores.journal import disk
+from wireglot.stores.journal.files import Segment
+from wireglot.stores.records import UsageRow
+from wireglot.stores.sqlite.worker_threads import WriterThread
+
+_ENDS: Final = (b"event: message_stop", b"[DONE]", b"event: response.completed", b"finishReason")
 
 
-def plant(name: str) -> None:
-    PLANTS[name]()
+async def _wait_for(work: Awaitable[Any], timeout: float) -> Any:
+    """`asyncio.wait_for` as Python 3.11 has it: a cancellation that meets the end of the work is lost."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def release(_: object = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    timer = loop.call_later(timeout, release)
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(release)
+    try:
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if task.done():
+                return task.result()
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        if task.done():
+            return task.result()
+        task.cancel()
+        await asyncio.wait({task})
+        raise TimeoutError
+    finally:
+        timer.cancel()
+
+
+def _swallow_cancellation() -> None:
+    async def run(self: Any) -> None:
+        while True:
+            if self._due:
+                await asyncio.sleep(self._settle)
+            else:
+                with suppress(TimeoutError):
+                    await _wait_for(self._wake.wait(), self.interval)
+            self._wake.clear()
+            asked, self._asked = self._asked, False
+            self.step(asked)
+
+    setattr(Watcher, "run", run)
+
+
+def _write_rows_twice() -> None:
+    once = drain.collapsed
+
+    def twice(rows: list[UsageRow]) -> list[UsageRow]:
+        found = once(rows)
+        return [*found, *(msgspec.structs.replace(row, id=f"{row.id}b") for row in found if row.outcome)]
+
+    setattr(drain, "collapsed", twice)
+
+
+def _end_streams_twice() -> None:
+    once = ServerReply.write
+
+    def write(self: ServerReply, data: bytes) -> None:
+        once(self, data)
+        if any(end in data for end in _ENDS) and random.random() < 0.3:
+            once(self, data)
+
+    setattr(ServerReply, "write", write)
+
+
+def _leak_permits() -> None:
+    async def enter(self: gates.Gate) -> None:
+        if self.try_enter():
+            return
+        if len(self._waiting) >= self._queue:
+            raise gates.shed("too many requests at once")
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[bool] = loop.create_future()
+        self._waiting.append(turn)
+        timer = loop.call_later(self._seconds, gates._expire, turn)
+        try:
+            is_ours = await turn
+        finally:  # and nothing where its owner left just as it was given
+            timer.cancel()
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+        if not is_ours:
+            raise gates.shed("too many requests at once, and the queue does not move")
+
+    setattr(gates.Gate, "enter", enter)
+
+
+def _sync_no_journal() -> None:
+    setattr(Segment, "sync", lambda self: None)
+    setattr(disk.LocalDisk, "kernel_sync", lambda self: None)
+
+
+def _sync_no_store() -> None:
+    once = WriterThread.do
+
+    async def do(self: Any, work: Any, after: Any = None, *, synced: bool = True) -> Any:
+        return await once(self, work, after, synced=False)
+
+    setattr(WriterThread, "do", do)
+
+
+def _settle_twice() -> None:
+    once = quotas._settled
+
+    async def twice(*args: Any) -> None:
+        await once(*args)
+        await once(*args)
+
+    setattr(quotas, "_settled", twice)
+
+
+PLANTS: Final[dict[str, Callable[[], None]]] = {
+    "swallowed-cancellation": _swallow_cancellation,
+    "rows-twice": _write_rows_twice,
+    "streams-end-twice": _end_streams_twice,
+    "leaked-permit": _leak_permits,
+    "journal-without-sync": _sync_no_journal,
+    "store-without-sync": _sync_no_store,
+    "budget-settled-twice": _settle_twice,
+}
+"""By name: what puts each into the gateway."""

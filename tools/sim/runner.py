@@ -15,7 +15,7 @@ import msgspec
 from tools.lab.result import Run, add_options
 from tools.sim.clock import REAL_CPU, REAL_MONOTONIC
 from tools.sim.loop import Trace
-from tools.sim.plants import PLANTS, plant
+from tools.sim.plants import PLANTS
 from tools.sim.world import simulate
 
 _WARM_SEED: Final = 0
@@ -40,9 +40,7 @@ def run_seed(seed: int, defect: str = "", *, show: bool = False) -> Outcome:
     """In this process, which must do nothing else."""
     began = REAL_CPU()
     trace = Trace(print if show else None)
-    if defect:
-        plant(defect)
-    world = simulate(seed, trace)
+    world = simulate(seed, trace, defect=PLANTS.get(defect))
     counts = dict(world.counts) | {"cuts": world.network.cut, "disk errors": world.disk.struck}
     return Outcome(seed, trace.digest, trace.count, world.loop.steps, counts, world.found, REAL_CPU() - began)
 

@@ -11,6 +11,7 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -90,6 +91,7 @@ class Worker:
         self.ended = True
         self.is_up = False
         world.trace.note(f"{self.name} ends")
+        self.report_drops()
         laws.after_end(world, self)
         self.alive = False
 
@@ -113,12 +115,20 @@ class Worker:
             self.world.broken("drain ends", f"{self.name} had to be killed by its own watchdog")
             self.die(silently=False)
 
+    def report_drops(self) -> None:
+        """What it said itself that it has lost, or has not waited for."""
+        if self.process is not None and hasattr(self.process, "state"):
+            ledger = self.process.state.ledger
+            self.world.dropped += ledger.dropped + ledger._drain.refused + ledger.journal.damaged
+            self.world.unsynced += ledger.journal.unsynced
+
     def living_pids(self) -> set[int]:
         return {worker.pid for worker in self.world.living() if worker.boot == self.boot}
 
     def die(self, *, silently: bool) -> None:
         """Nothing of it runs from here on."""
         self.world.trace.note(f"{self.name} dies")
+        self.report_drops()
         self.alive = self.is_up = False
         self.world.network.drop(self, silently=silently)
         for fd in sorted(self.descriptors):
@@ -134,8 +144,17 @@ class Clients:
 
 
 class World:
-    def __init__(self, seed: int, folder: Path, trace: Trace, *, calm: bool = False) -> None:
-        """`calm`: nothing goes wrong."""
+    def __init__(
+        self,
+        seed: int,
+        folder: Path,
+        trace: Trace,
+        *,
+        calm: bool = False,
+        defect: Callable[[], None] | None = None,
+    ) -> None:
+        """`calm`: nothing goes wrong. `defect`: what puts one into the gateway."""
+        self._defect = defect
         self.seed = seed
         self.trace = trace
         self.root = folder
@@ -160,6 +179,9 @@ class World:
         self.boots = 0
         self.power_losses = 0
         self.kills = 0
+        self.dropped = 0
+        """Requests of which the gateway says that it kept no account, or that it went on without the disk."""
+        self.unsynced = 0
         self.folder = folder
         self.started = 0
         self.running: list[Worker] = []
@@ -210,6 +232,8 @@ class World:
         CLOCK.begin(self.seed)
         SimTask.count = 0
         patches.install(self.network, self.threads, self.disk, kernel_syncs=self.kernel_syncs)
+        if self._defect is not None:
+            self._defect()
         asyncio.set_event_loop(self.loop)
         context = contextvars.copy_context()
         context.run(OWNER.set, self.outside)
@@ -474,7 +498,7 @@ class World:
         if not await self._until_up():
             self.broken("it starts", "not after a minute")
             return
-        await asyncio.sleep(75)  # breakers, cool-downs and leases are over by then
+        await asyncio.sleep(10)
         await laws.ask_for_everything(self)
         await asyncio.sleep(5)
         for worker in self.living():
@@ -484,6 +508,7 @@ class World:
             client.close()
         await self._stop_for_good()
         await laws.books(self)
+        laws.log(self)
 
     async def _stop_for_good(self) -> None:
         limits = msgspec.to_builtins(self.living()[0].process.gateway.settings.limits) if self.living() else {}  # type: ignore[union-attr]
@@ -495,11 +520,13 @@ class World:
             self.broken("drain ends", f"after {CLOCK.now - began:.1f} s")
 
 
-def simulate(seed: int, trace: Trace, *, calm: bool = False) -> World:
+def simulate(
+    seed: int, trace: Trace, *, calm: bool = False, defect: Callable[[], None] | None = None
+) -> World:
     """One run, in a folder of its own in memory."""
     place = "/dev/shm" if os.path.isdir("/dev/shm") else None
     folder = Path(tempfile.mkdtemp(prefix="wireglot-sim-", dir=place))
-    world = World(seed, folder, trace, calm=calm)
+    world = World(seed, folder, trace, calm=calm, defect=defect)
     try:
         world.run()
     finally:
