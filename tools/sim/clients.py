@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -52,8 +52,7 @@ class Asked(msgspec.Struct, eq=False):
     left: bool = False
     """The client left before."""
     problem: str = ""
-    incarnation: int = 0
-    """How many crashes there had been when it ended."""
+    ended: float = 0.0
 
     @property
     def acknowledged(self) -> bool:
@@ -130,6 +129,10 @@ class Client:
         self._count = 0
         self.asked: list[Asked] = []
         self._last = ""
+        self.leaves = 0.0
+        """How often it leaves before it has its answer, and within how many seconds."""
+        self.leaves_within = 3.0
+        self.on_answer: Callable[[], None] = lambda: None
 
     async def run(self, count: int, pause: float) -> None:
         for _ in range(count):
@@ -173,8 +176,8 @@ class Client:
         if asked.idempotency:
             headers["idempotency-key"] = asked.idempotency
         leaves = PATIENCE_SECONDS
-        if not patient and chance.random() < 0.15:
-            leaves = chance.random() ** 2 * 3
+        if not patient and chance.random() < self.leaves:
+            leaves = chance.random() ** 2 * self.leaves_within
         slow = 0.0 if patient or chance.random() > 0.1 else chance.random() * 0.5
         try:
             async with asyncio.timeout(leaves):
@@ -186,7 +189,10 @@ class Client:
         except (OSError, EOFError, httptools.HttpParserError) as problem:
             asked.problem = repr(problem)
             self.close()
-        if self._chance.random() < 0.2:
+        asked.ended = asyncio.get_running_loop().time()
+        if asked.acknowledged:
+            self.on_answer()
+        if chance.random() < 0.2:
             self.close()
         self._last = asked.response_id or self._last
         return asked
@@ -233,7 +239,3 @@ class Client:
             self._streams[1].close()
             self._streams = None
 
-
-def marks(asked: list[Asked]) -> Iterator[str]:
-    for one in asked:
-        yield one.mark

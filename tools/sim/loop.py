@@ -13,7 +13,7 @@ import hashlib
 import heapq
 import random
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tools.sim.clock import CLOCK
 
@@ -55,6 +55,21 @@ class Trace:
         return self._digest.hexdigest()
 
 
+class LoopPace(NamedTuple):
+    """How often a callback takes long (as a part of all), and how long. Meanwhile other things fall due."""
+
+    slow: float
+    seconds: tuple[float, ...] = (0.0,)
+
+
+PACES = (
+    LoopPace(0.0),
+    LoopPace(0.001, (0.01, 0.1, 0.4, 1.5)),
+    LoopPace(0.01, (0.01, 0.1, 0.4)),
+    LoopPace(0.2, (0.001, 0.005, 0.02)),
+)
+
+
 class SimTask(asyncio.Task[Any]):
     """Its hash is its number: sets of tasks have the same order in every run."""
 
@@ -74,12 +89,11 @@ class SimTask(asyncio.Task[Any]):
 class SimLoop(asyncio.BaseEventLoop):
     """`network` and `threads` are set by whoever makes the world."""
 
-    def __init__(self, chance: random.Random, trace: Trace, *, stalls: float) -> None:
-        """`stalls`: how often a callback takes long, as a part of all."""
+    def __init__(self, chance: random.Random, trace: Trace, pace: LoopPace) -> None:
         super().__init__()
         self.chance = chance
         self.trace = trace
-        self._stalls = stalls
+        self._pace = pace
         self._events: list[_Entry] = []
         self._thread_events: list[_Entry] = []
         self._number = 0
@@ -146,7 +160,8 @@ class SimLoop(asyncio.BaseEventLoop):
             return
         self.steps += 1
         roll = self.chance.random()
-        CLOCK.now += roll * 0.0001 if roll > self._stalls else self.chance.choice((0.01, 0.1, 0.4, 1.5))
+        slow, seconds = self._pace
+        CLOCK.now += roll * 0.0001 if roll > slow else self.chance.choice(seconds)
         handle._run()
 
     def block(self, is_over: Callable[[], bool], deadline: float | None) -> bool:

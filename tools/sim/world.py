@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
 import random
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -22,7 +23,7 @@ from tools.sim import laws, patches
 from tools.sim.clients import Client
 from tools.sim.clock import CLOCK
 from tools.sim.disk import SimDisk
-from tools.sim.loop import OWNER, SimLoop, SimTask, Stuck, Trace
+from tools.sim.loop import OWNER, PACES, SimLoop, SimTask, Stuck, Trace
 from tools.sim.network import Network, Weather
 from tools.sim.threads import Threads
 from wireglot.demo.service import Served
@@ -44,6 +45,11 @@ _FAULTS: Final[tuple[Fault, ...]] = (
 _ERRORS: Final = (400, 401, 429, 500, 503, 529)
 _HORIZON_SECONDS: Final = 3600.0
 """Of virtual time: a run that takes longer does not end."""
+
+
+Kind = Literal["mixed", "crowd", "crashes"]
+"""crowd: many impatient clients, and room for one. crashes: quick answers, and no disk that fails."""
+_KINDS: Final[tuple[Kind, ...]] = ("mixed", "mixed", "crowd", "crashes")
 
 
 class Worker:
@@ -98,7 +104,7 @@ class Worker:
     def signal(self, number: int) -> None:
         """As the system would call its handler, between two steps of the loop."""
         handler = self.handlers.get(number)
-        if self.alive and handler is not None:
+        if self.alive and callable(handler):  # else it is ignored
             self.world.trace.note(f"{self.name} signal {number}")
             if number == signal.SIGTERM and not self.stopped_at:
                 self.stopped_at = CLOCK.now
@@ -160,8 +166,9 @@ class World:
         self.root = folder
         chance = self.chance = random.Random(f"world {seed}")
         self.calm = calm
-        self.loop = SimLoop(random.Random(f"loop {seed}"), trace, stalls=0.0 if calm else chance.choice((0.0, 0.001, 0.01)))
+        self.loop = SimLoop(random.Random(f"loop {seed}"), trace, PACES[0] if calm else chance.choice(PACES))
         self.loop.set_exception_handler(self._unexpected)
+        self.kind: Kind = "mixed" if calm else chance.choice(_KINDS)
         self.weather = self._weather()
         self.network = Network(self.loop, random.Random(f"network {seed}"), self.weather)
         self.threads = Threads(self.loop, lambda what: self.broken("no crash", what))
@@ -170,14 +177,18 @@ class World:
         self.found: list[str] = []
         """Laws that were broken."""
         self.counts: Counter[str] = Counter()
-        self.workers = chance.choice((1, 1, 2))
+        self.workers = chance.choice((1, 1, 2)) if self.kind == "mixed" else 1
         self.sync: str = chance.choice(get_args(SyncOrder))
         self.kernel_syncs = chance.random() < 0.5
         self.faulty = 0.0 if calm else chance.choice((0.0, 0.1, 0.4))
         """How often a provider fails, as a part of all."""
-        self.uses_disk_faults = not calm and chance.random() < 0.3
+        self.uses_disk_faults = self.kind == "mixed" and not calm and chance.random() < 0.4
+        self.impatience = 0.6 if self.kind == "crowd" else chance.choice((0.05, 0.15, 0.6))
+        """How often a client leaves before it has its answer."""
+        self._answer_came = asyncio.Event()
         self.boots = 0
         self.power_losses = 0
+        self.power_lost: list[float] = []
         self.kills = 0
         self.dropped = 0
         """Requests of which the gateway says that it kept no account, or that it went on without the disk."""
@@ -198,8 +209,8 @@ class World:
         return f"boot {self.boots}"
 
     def _weather(self) -> Weather:
-        if self.calm:
-            return Weather()
+        if self.calm or self.kind == "crashes":
+            return Weather(latency=0.0001, jitter=0.0005)
         chance = self.chance
         return Weather(
             latency=chance.choice((0.0001, 0.001, 0.02)),
@@ -264,10 +275,15 @@ class World:
         await self._open_providers()
         self.boot_workers()
         await self._until_up()
-        for number in range(chance.randint(2, 5)):
+        crowd = self.kind == "crowd"
+        for number in range(8 if crowd else chance.randint(2, 5)):
             address = ("127.0.0.1", PORT)
-            self.clients.append(Client(number, address, random.Random(f"client {self.seed} {number}"), list(KEYS)))
-        count, pause = chance.randint(2, 7), chance.choice((0.05, 1.0, 5.0))
+            client = Client(number, address, random.Random(f"client {self.seed} {number}"), list(KEYS))
+            client.leaves = 0.0 if self.calm else self.impatience
+            client.leaves_within = 0.3 if crowd else 3.0
+            client.on_answer = self._answered
+            self.clients.append(client)
+        count, pause = chance.randint(2, 7), 0.05 if crowd else chance.choice((0.05, 1.0, 5.0))
         work = [asyncio.create_task(client.run(count, pause)) for client in self.clients]
         operator = asyncio.create_task(self._operate())
         await asyncio.gather(*work)
@@ -320,7 +336,7 @@ class World:
         lines = [
             f'[server]\nport = {PORT}\nlog = "json"\nworkers = {self.workers}\nsecret = "a-secret-of-this-simulated-machine"',
             f'[store]\nsync = "{self.sync}"\njournal = 262144',
-            f"[limits]\ndrain = {chance.choice((0.5, 5, 20))}\ndrain_again = 1\nrequests = {chance.choice((2, 1000))}\nrequests_per_key = {chance.choice((1, 64))}\nqueue_time = {chance.choice((0.2, 2))}\nping = {2 + variant}",
+            f"[limits]\ndrain = {chance.choice((0.5, 5, 20))}\ndrain_again = 1\nrequests = {chance.choice((2, 1000))}\nrequests_per_key = {1 if self.kind == 'crowd' else chance.choice((1, 64))}\nqueue_time = {chance.choice((0.2, 2))}\nping = {2 + variant}",
             "[providers]\ndiscover = false",
         ]
         names = [f"u{number}" for number in range(count)]
@@ -361,8 +377,9 @@ class World:
 
     def _behaviour(self) -> Behaviour:
         chance = self.chance
-        gap = chance.choice((0.0, 0.0, 0.01, 0.5)) if not self.finale else 0.0
-        delay = chance.choice((0.0, 0.0, 0.05, 2.0)) if not self.finale else 0.0
+        at_once = self.finale or self.kind == "crashes"
+        gap = 0.0 if at_once else chance.choice((0.0, 0.0, 0.01, 0.5))
+        delay = 0.0 if at_once else chance.choice((0.0, 0.0, 0.05, 2.0))
         if self.finale or chance.random() >= self.faulty:
             return Behaviour(gap=gap, delay=delay, close=chance.random() < 0.1)
         self.counts["provider faults"] += 1
@@ -376,8 +393,10 @@ class World:
         if self.calm:
             return
         chance = self.chance
-        acts = [self._reload, self._reload_twice, self._broken_reload, self._stop, self._stop_twice, self._reload_and_stop, self._kill, self._lose_power, self._jump, self._part]
-        if self.uses_disk_faults:
+        acts = [self._reload, self._reload_twice, self._broken_reload, self._stop, self._stop_twice, self._kill, self._lose_power, self._jump, self._part]
+        if self.kind == "crashes":
+            acts = [self._kill, self._lose_power, self._lose_power, self._stop]
+        elif self.uses_disk_faults:
             acts += [self._fill_disk, self._break_disk, self._slow_disk]
         for _ in range(chance.randint(0, 4)):
             await asyncio.sleep(chance.random() ** 2 * 6)
@@ -389,6 +408,27 @@ class World:
     def _signal_all(self, number: int) -> None:
         for worker in self.living():
             worker.signal(number)
+
+    def _answered(self) -> None:
+        self._answer_came.set()
+
+    async def _after_an_answer(self) -> None:
+        """A crash is worst when something has just been acknowledged."""
+        if self.chance.random() < 0.7:
+            self._answer_came.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5):
+                    await self._answer_came.wait()
+
+    async def _send_stop(self) -> None:
+        """SIGTERM, and perhaps SIGHUP a few turns of the loop before or after."""
+        signals = [signal.SIGTERM]
+        if self.chance.random() < 0.5 and not self.calm:
+            signals.insert(self.chance.randrange(2), signal.SIGHUP)
+        for number in signals:
+            self._signal_all(number)
+            for _ in range(self.chance.randrange(12)):
+                await asyncio.sleep(0)
 
     async def _reload(self) -> None:
         self.config_path.write_text(self._config(self.chance.randint(1, 5)), encoding="utf-8")
@@ -407,7 +447,7 @@ class World:
         self.config_path.write_text(before, encoding="utf-8")
 
     async def _stop(self) -> None:
-        self._signal_all(signal.SIGTERM)
+        await self._send_stop()
         await self._until_ended()
         self.boot_workers()
         await self._until_up()
@@ -415,11 +455,6 @@ class World:
     async def _stop_twice(self) -> None:
         self._signal_all(signal.SIGTERM)
         await asyncio.sleep(self.chance.random())
-        await self._stop()
-
-    async def _reload_and_stop(self) -> None:
-        self._signal_all(signal.SIGHUP)
-        await asyncio.sleep(self.chance.choice((0.0, 0.0, 0.0001, 0.001, 0.25)))
         await self._stop()
 
     async def _until_ended(self) -> None:
@@ -434,6 +469,7 @@ class World:
             await asyncio.sleep(0.1)
 
     async def _kill(self) -> None:
+        await self._after_an_answer()
         living = self.living()
         if living:
             self.kills += 1
@@ -443,7 +479,9 @@ class World:
         await self._until_up()
 
     async def _lose_power(self) -> None:
+        await self._after_an_answer()
         self.power_losses += 1
+        self.power_lost.append(CLOCK.now)
         for worker in self.living():
             worker.die(silently=True)
         before = self.folder
@@ -513,7 +551,7 @@ class World:
     async def _stop_for_good(self) -> None:
         limits = msgspec.to_builtins(self.living()[0].process.gateway.settings.limits) if self.living() else {}  # type: ignore[union-attr]
         began = CLOCK.now
-        self._signal_all(signal.SIGTERM)
+        await self._send_stop()
         await self._until_ended()
         allowed = limits.get("drain", 0) + CLOSE_SECONDS + GRACE_SECONDS
         if CLOCK.now - began > allowed:
