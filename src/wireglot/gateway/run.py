@@ -94,6 +94,7 @@ class Process:
         self._drains: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._signals = 0
+        self._closing = False
         self._orphaned = False
         self.address = ("", 0)
 
@@ -191,6 +192,8 @@ class Process:
 
     def stop(self) -> None:
         """Asked once: let requests finish. Asked again: tell them, and end."""
+        if self._closing:
+            return  # there are none any more
         guard = self.gateway.settings.limits
         again = self.gateway.draining
         self.gateway.draining = True
@@ -218,6 +221,7 @@ class Process:
 
     async def close(self) -> None:
         """Within a bounded time: what hangs must not keep the process, its store and its locks."""
+        self._closing = True
         closing = asyncio.create_task(self._close())
         await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
         if closing.done():

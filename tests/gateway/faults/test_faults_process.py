@@ -264,6 +264,24 @@ def test_a_reload_in_the_turns_before_the_end_does_not_keep_it_from_ending(turns
             gateway._end()
 
 
+def test_a_signal_that_comes_when_all_requests_have_ended_drains_nothing_again() -> None:
+    """FAULTS 104: nobody would wait for it, and the log would say that a stopped gateway drains."""
+
+    async def end_and_stop_again(process: Process) -> None:
+        process.stop()
+        await asyncio.gather(*process._drains)
+        await process.close()
+        process.stop()
+        assert all(drain.done() for drain in process._drains)
+
+    with ScriptedUpstream() as upstream:
+        gateway = LiveGateway(every_dialect(upstream)).start()
+        try:
+            gateway.call(end_and_stop_again(gateway.process))
+        finally:
+            gateway._end()
+
+
 def _all_answer(served: Served, workers: int) -> bool:
     return b'state="answered"} %d' % workers in served.get("/metrics")[1]
 
