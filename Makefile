@@ -19,7 +19,7 @@ CORPUS ?= ../shared/corpus/dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants same rolling clients watch contract clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -259,6 +259,11 @@ judges: $(VENV)/.dev ## Run the test suites of others against the gateway and re
 
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only wire")
 	$(BIN)/python -m tools.mutants $(ARGS)
+
+# A seed that breaks a law is printed with the command that replays it. `make test` runs a hundred.
+SEEDS ?= 1000
+sim: $(VENV)/.dev ## Run the whole gateway on a simulated machine, seed by seed (SEEDS=10000, ARGS="--first 5000")
+	$(BIN)/python -m tools.sim --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
 # Run it after every step of a change that must keep what the gateway does. Both sides run at once, each on real sockets.
 BASE ?= HEAD

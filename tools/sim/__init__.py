@@ -4,6 +4,6 @@
     python -m tools.sim --seed 1234 --trace      one of them again, event by event
 
 Real: every line of the gateway, SQLite, the journal's files (on a memory file system).
-Simulated: time, randomness, the event loop's order of I/O, threads, network, names, what a disk keeps, signals,
-crashes. See docs/extending.md.
+Simulated: time, randomness, the order in which I/O arrives, threads, the network, what a disk keeps, signals
+and crashes. docs/extending.md says what is left out.
 """

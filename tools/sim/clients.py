@@ -157,7 +157,9 @@ class Client:
         )
 
     async def _repeat(self, before: Asked) -> None:
-        fresh = Asked(before.mark, before.dialect, before.stream, before.key, before.stored, before.idempotency, True)
+        fresh = Asked(
+            before.mark, before.dialect, before.stream, before.key, before.stored, before.idempotency, True
+        )
         await self.ask(fresh)
 
     async def ask(self, asked: Asked, *, patient: bool = False) -> Asked:
@@ -183,8 +185,8 @@ class Client:
             async with asyncio.timeout(leaves):
                 await self._talk("POST", path, headers, msgspec.json.encode(document), asked, slow)
         except TimeoutError as left:
-            asked.left = not isinstance(left, OSError) or left.errno is None
-            asked.problem = asked.problem or repr(left)
+            asked.left = True
+            asked.problem = repr(left)
             self.close()
         except (OSError, EOFError, httptools.HttpParserError) as problem:
             asked.problem = repr(problem)
@@ -215,8 +217,9 @@ class Client:
         if self._streams is None:
             self._streams = await asyncio.open_connection(*self._address, limit=_READ)
         reader, writer = self._streams
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n{lines}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        length = {"host": "localhost", "content-type": "application/json", "content-length": str(len(body))}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in (headers | length).items())
+        head = f"{method} {path} HTTP/1.1\r\n{lines}\r\n"
         writer.write(head.encode() + body)
         answer = _Answer(asked)
         try:
@@ -238,4 +241,3 @@ class Client:
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
-

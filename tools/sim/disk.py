@@ -65,7 +65,9 @@ class Kept:
         for write in self.pending:
             if chance.random() < share:
                 if write.data is not None and len(write.data) > 512 and chance.random() < 0.3:
-                    write = write._replace(data=write.data[: 512 * chance.randrange(1 + len(write.data) // 512)])
+                    write = write._replace(
+                        data=write.data[: 512 * chance.randrange(1 + len(write.data) // 512)]
+                    )
                 _apply(content, write)
         return bytes(content)
 
@@ -205,7 +207,9 @@ class SimDisk:
     def _cut_job(self) -> None:
         """One job of SQLite may be in the middle of its writes."""
         for thread, job in self._jobs.items():
-            later = [write for kept in job.files.values() for write in kept.pending if write.number > job.first]
+            later = [
+                write for kept in job.files.values() for write in kept.pending if write.number > job.first
+            ]
             if later and all(write.job is thread for write in later) and self._chance.random() < 0.7:
                 cut = self._chance.randint(job.first, self._number)
                 for kept in job.files.values():

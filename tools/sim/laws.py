@@ -26,7 +26,11 @@ KEY = "bob-opens-with-this-key"
 def after_end(world: World, worker: Worker) -> None:
     """A process that has ended in good order leaves nothing behind."""
     own = asyncio.current_task()
-    left = [task for task in asyncio.all_tasks() if isinstance(task, SimTask) and task.owner is worker and task is not own and not task.done()]
+    left = [
+        task
+        for task in asyncio.all_tasks()
+        if isinstance(task, SimTask) and task.owner is worker and task is not own and not task.done()
+    ]
     for task in sorted(left, key=lambda task: task.number):
         world.broken("no task remains", f"{worker.name}: {task.get_coro().__qualname__}")  # type: ignore[union-attr]
     for endpoint in world.network.open:
@@ -45,7 +49,9 @@ def at_rest(world: World, worker: Worker) -> None:
     held: dict[str, Any] = {
         "bytes": process.server.buffered,
         "provider connections in use": process._http.open_connections - process._http.idle_connections,
-        "reservations": len(state.quotas._claims) + len(state.quotas._running) + state.quotas._reserved.total(),
+        "reservations": len(state.quotas._claims)
+        + len(state.quotas._running)
+        + state.quotas._reserved.total(),
         "open accounts": len(state.ledger._open),
         "journal": state.ledger.journal.pending,
     }
@@ -75,16 +81,19 @@ async def ask_for_everything(world: World) -> None:
             if asked.response_id:
                 found = await client.get(f"/v1/responses/{asked.response_id}", asked.key)
                 if found.status != 200 or asked.mark.encode() not in found.body:
-                    world.broken("nothing is lost", f"response of {asked.mark}: {found.status} {found.body[:200]!r} {found.problem}")
+                    world.broken(
+                        "nothing is lost",
+                        f"response of {asked.mark}: {found.status} {found.body[:200]!r} {found.problem}",
+                    )
     check_repeats(world)
     for number in range(8):  # a provider's key that was refused rests for a minute
-        last = await client.ask(Asked(f"mark{client.number}x999{number}y", "openai-chat", False, KEY), patient=True)
-        check_answer(world, last)
-        if last.acknowledged:
-            break
+        asked = Asked(f"mark{client.number}x999{number}y", "openai-chat", False, KEY)
+        await client.ask(asked, patient=True)
+        check_answer(world, asked)
+        if asked.acknowledged:
+            return
         await asyncio.sleep(10)
-    else:
-        world.broken("it recovers", f"{last.status} {last.body[:200]!r} {last.problem}")
+    world.broken("it recovers", f"{client.asked[-1].status} {client.asked[-1].body[:200]!r}")
 
 
 def check_answer(world: World, asked: Asked) -> None:
@@ -93,9 +102,10 @@ def check_answer(world: World, asked: Asked) -> None:
     world.counts["acknowledged"] += asked.acknowledged
     if asked.status != 200:
         return
-    if asked.stream and asked.headers.get("content-type", "").startswith("text/event-stream"):
-        if asked.ends > 1 or (asked.whole and asked.ends != 1):
-            world.broken("every stream ends once", f"{asked.mark} ({asked.dialect}): {asked.ends} ends, {asked.body[-300:]!r}")
+    streamed = asked.stream and asked.headers.get("content-type", "").startswith("text/event-stream")
+    if streamed and (asked.ends > 1 or (asked.whole and asked.ends != 1)):
+        how = f"{asked.mark} ({asked.dialect}): {asked.ends} ends, {asked.body[-300:]!r}"
+        world.broken("every stream ends once", how)
     if asked.acknowledged and asked.mark.encode() not in asked.body:
         world.broken("everyone gets their own answer", f"{asked.mark}: {asked.body[:300]!r}")
     for other in _marks(world):
@@ -135,7 +145,10 @@ async def budgets(world: World) -> None:
                 tokens, money = await state.engine.ledger.spent(key.name, 0)
                 spent = tokens if standing.unit == "tokens" else money
                 if standing.used != spent and world.workers == 1:
-                    world.broken("budgets add up", f"{key.name}: {standing.used} {standing.unit}, the ledger says {spent}")
+                    world.broken(
+                        "budgets add up",
+                        f"{key.name}: {standing.used} {standing.unit}, the ledger says {spent}",
+                    )
 
 
 def log(world: World) -> None:
@@ -167,7 +180,10 @@ async def books(world: World) -> None:
             asked.setdefault(f"a-{one.mark}", []).append(one)
     for model, found in by_model.items():
         if len(found) > len(asked.get(model, ())):
-            world.broken("nothing is doubled", f"{len(found)} rows of {model}, which was sent {len(asked.get(model, ()))} times")
+            world.broken(
+                "nothing is doubled",
+                f"{len(found)} rows of {model}, which was sent {len(asked.get(model, ()))} times",
+            )
     for model, sent in asked.items():
         acknowledged = [one for one in sent if one.acknowledged]
         mine = by_model.get(model, [])
@@ -180,12 +196,18 @@ async def books(world: World) -> None:
 
 
 def _row(world: World, row: UsageRow, asked: Asked) -> None:
-    if row.outcome == "crash" and any(0 <= lost - asked.ended < _UNSYNCED_SECONDS for lost in world.power_lost):
+    if row.outcome == "crash" and any(
+        0 <= lost - asked.ended < _UNSYNCED_SECONDS for lost in world.power_lost
+    ):
         return  # its end was told before it was on the disk, which is what `[store] sync` says
     if row.outcome != "ok":
-        world.broken("nothing is lost", f"usage of {row.model} says {row.outcome}, its client has the whole answer")
+        world.broken(
+            "nothing is lost", f"usage of {row.model} says {row.outcome}, its client has the whole answer"
+        )
     elif asked.tokens is not None and row.total != asked.tokens:
-        world.broken("nothing is lost", f"usage of {row.model}: {row.total} tokens, the client was told {asked.tokens}")
+        world.broken(
+            "nothing is lost", f"usage of {row.model}: {row.total} tokens, the client was told {asked.tokens}"
+        )
 
 
 def _may_be_lost(world: World) -> bool:

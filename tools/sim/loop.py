@@ -152,7 +152,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self.run_handle(ready.popleft())
 
     def run_handle(self, handle: asyncio.Handle) -> None:
-        if handle._cancelled:  # type: ignore[attr-defined]
+        if handle._cancelled:
             return
         owner = handle._context.get(OWNER)  # type: ignore[attr-defined]
         if owner is not None and not owner.alive:
@@ -194,7 +194,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # Descriptors: those of kernel syncs, and of nobody else.
 
-    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         self.readers[fd] = asyncio.Handle(callback, args, self)
 
     def remove_reader(self, fd: Any) -> bool:
@@ -208,7 +208,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # Threads.
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         return self.threads.run(func, *args)
 
     # The network.
@@ -227,7 +227,9 @@ class SimLoop(asyncio.BaseEventLoop):
             await self.network.connect(sock, (host, port))
         return await self.network.attach(protocol_factory, sock)
 
-    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **more: Any) -> Any:
+    async def create_server(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, **more: Any
+    ) -> Any:
         return self.network.listen(protocol_factory, (host, port), shared=bool(more.get("reuse_port")))
 
     async def create_unix_server(self, protocol_factory: Any, path: Any = None, **more: Any) -> Any:

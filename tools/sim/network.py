@@ -257,7 +257,9 @@ class Endpoint(asyncio.Transport):
     def _emit_reset(self) -> None:
         peer = self.peer
         if not peer.lost and not self.silent:
-            self.network.loop.at(CLOCK.now + self.network.delay(), peer.arrive, "reset", b"", context=peer.context.copy())
+            self.network.loop.at(
+                CLOCK.now + self.network.delay(), peer.arrive, "reset", b"", context=peer.context.copy()
+            )
 
     def _deliver(self) -> None:
         if self._paused or self.protocol is None or self.lost or self._closing:
@@ -265,8 +267,17 @@ class Endpoint(asyncio.Transport):
         if self._inbox:
             data = bytes(self._inbox)
             self._inbox.clear()
-            self.network.loop.at(CLOCK.now + self.network.delay(), self.peer._taken, len(data), context=self.peer.context.copy())
+            self.network.loop.at(
+                CLOCK.now + self.network.delay(),
+                self.peer._taken,
+                len(data),
+                context=self.peer.context.copy(),
+            )
             self.protocol.data_received(data)
+        self._deliver_end()
+
+    def _deliver_end(self) -> None:
+        """Behind all data, unless the program has paused or left meanwhile."""
         if self._eof_came and not self._eof_told and not (self._paused or self.lost or self._closing):
             self._eof_told = True
             if not self.protocol.eof_received():
@@ -346,7 +357,9 @@ class Network:
         await asyncio.sleep(self.delay())
         if address in self.unreachable:
             await self.loop.create_future()
-        servers = [server for server in self.listeners.get(address, []) if server.owner is None or server.owner.alive]
+        servers = [
+            server for server in self.listeners.get(address, []) if server.owner is None or server.owner.alive
+        ]
         if not servers:
             raise ConnectionRefusedError(111, "Connection refused")
         server = self.chance.choice(servers)
@@ -403,10 +416,20 @@ class Network:
             if kind == "silence":
                 side.silent = True
             else:
-                side.network.loop.at(CLOCK.now + self.delay(), side.fail, ConnectionResetError(104, "Connection reset by peer"), context=side.context.copy())
+                side.network.loop.at(
+                    CLOCK.now + self.delay(),
+                    side.fail,
+                    ConnectionResetError(104, "Connection reset by peer"),
+                    context=side.context.copy(),
+                )
         if kind == "silence":
             for side in sides:
-                self.loop.at(CLOCK.now + _GIVE_UP_SECONDS + self.chance.random() * 10, side.fail, TimeoutError(110, "Connection timed out"), context=side.context.copy())
+                self.loop.at(
+                    CLOCK.now + _GIVE_UP_SECONDS + self.chance.random() * 10,
+                    side.fail,
+                    TimeoutError(110, "Connection timed out"),
+                    context=side.context.copy(),
+                )
 
     def drop(self, owner: Owner, *, silently: bool) -> None:
         """A process has died: its listeners go, and its connections; silently where its machine went too."""

@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
 from typing import Any, Final
 
 from tools.sim.disk import SimDisk, SimVfs
@@ -29,7 +28,15 @@ from wireglot.stores.journal import files, sync
 from wireglot.stores.sqlite import worker_threads
 
 _VFS: list[SimVfs] = []
-_SERVE: Final = {kind: kind.__dict__["_serve"] for kind in (worker_threads.WorkerThread, worker_threads.WriterThread)}
+_SERVE: Final = {
+    kind: kind.__dict__["_serve"] for kind in (worker_threads.WorkerThread, worker_threads.WriterThread)
+}
+
+
+def replace(thing: Any, **names: Any) -> None:
+    """Other values for some names of a module or a class."""
+    for name, value in names.items():
+        setattr(thing, name, value)
 
 
 class _Instead:
@@ -46,32 +53,31 @@ class _Instead:
 def install(network: Network, threads: Threads, disk: SimDisk, *, kernel_syncs: bool) -> None:
     """For one run. `kernel_syncs`: whether the kernel syncs the journal by itself."""
     for module in (log, recording, sync, files, journal_disk, worker_threads):
-        module.threading = threads  # type: ignore[attr-defined]
-    for module, name in ((observer, "Lock"), (memories, "Lock"), (memories, "RLock"), (shelf, "Lock")):
-        setattr(module, name, getattr(threads, name))
-    setattr(worker_threads, "SimpleQueue", threads.SimpleQueue)
-    dial.socket = _Instead(socket, socket=SimSocket)  # type: ignore[assignment]
+        replace(module, threading=threads)
+    for module in (observer, memories, shelf):
+        replace(module, Lock=threads.Lock, RLock=threads.RLock)
+    replace(worker_threads, SimpleQueue=threads.SimpleQueue)
+    replace(dial, socket=_Instead(socket, socket=SimSocket))
     _install_disk(disk, kernel_syncs)
     _install_process()
     for kind in (ServerConnection, ClientConnection):
-        setattr(kind, "__hash__", _numbered)
-    setattr(threading.Thread, "start", _real_thread)
+        replace(kind, __hash__=_numbered)
+    replace(threading.Thread, start=_real_thread)
 
 
 def _install_disk(disk: SimDisk, kernel_syncs: bool) -> None:
     if not _VFS:
         _VFS.append(SimVfs())
     _VFS[0].disk = disk
-    names: dict[str, Any] = {
-        "_pwrite": disk.pwrite,
-        "_pread": disk.pread,
-        "_fdatasync": disk.fdatasync,
-        "_fallocate": disk.reserve,
-    }
-    for name, function in names.items():
-        setattr(journal_disk, name, function)
+    replace(
+        journal_disk,
+        _pwrite=disk.pwrite,
+        _pread=disk.pread,
+        _fdatasync=disk.fdatasync,
+        _fallocate=disk.reserve,
+    )
     kernel: Any = (lambda self: disk.kernel_sync()) if kernel_syncs else (lambda self: None)
-    setattr(journal_disk.LocalDisk, "kernel_sync", kernel)
+    replace(journal_disk.LocalDisk, kernel_sync=kernel)
 
     def slowly(serve: Any) -> Any:
         def timed(self: Any, batch: Any) -> None:
@@ -85,7 +91,7 @@ def _install_disk(disk: SimDisk, kernel_syncs: bool) -> None:
         return timed
 
     for kind, serve in _SERVE.items():
-        setattr(kind, "_serve", slowly(serve))
+        replace(kind, _serve=slowly(serve))
 
 
 def _install_process() -> None:
@@ -116,14 +122,17 @@ def _install_process() -> None:
         owner().descriptors.discard(fd)
         os.close(fd)
 
-    files.os = _Instead(os, open=opened, close=closed)  # type: ignore[assignment]
-    run.signal = _Instead(signal, signal=listen, pthread_sigmask=no_mask)  # type: ignore[assignment]
-    run.faulthandler = _Instead(None, dump_traceback_later=deadline)  # type: ignore[assignment]
-    orphans.os = _Instead(os, getpid=lambda: owner().pid, kill=kill)  # type: ignore[assignment]
-    setattr(orphans, "pid_space", lambda: owner().boot)
-    setattr(orphans, "_living", _Living())
-    os.getpid = lambda: getattr(OWNER.get(), "pid", 1)
-    socket.gethostname = lambda: "sim"
+    replace(files, os=_Instead(os, open=opened, close=closed))
+    replace(run, signal=_Instead(signal, signal=listen, pthread_sigmask=no_mask))
+    replace(run, faulthandler=_Instead(None, dump_traceback_later=deadline))
+    replace(
+        orphans,
+        os=_Instead(os, getpid=lambda: owner().pid, kill=kill),
+        pid_space=lambda: owner().boot,
+        _living=_Living(),
+    )
+    replace(os, getpid=lambda: getattr(OWNER.get(), "pid", 1))
+    replace(socket, gethostname=lambda: "sim")
 
 
 class _Living:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tools.sim.patches import replace
 from wireglot.gateway.config.watch import Watcher
 from wireglot.gateway.entry import gates
 from wireglot.gateway.state.ledger import drain
@@ -65,7 +66,7 @@ def _swallow_cancellation() -> None:
             asked, self._asked = self._asked, False
             self.step(asked)
 
-    setattr(Watcher, "run", run)
+    replace(Watcher, run=run)
 
 
 def _write_rows_twice() -> None:
@@ -75,7 +76,7 @@ def _write_rows_twice() -> None:
         found = once(rows)
         return [*found, *(msgspec.structs.replace(row, id=f"{row.id}b") for row in found if row.outcome)]
 
-    setattr(drain, "collapsed", twice)
+    replace(drain, collapsed=twice)
 
 
 def _end_streams_twice() -> None:
@@ -86,7 +87,7 @@ def _end_streams_twice() -> None:
         if any(end in data for end in _ENDS) and random.random() < 0.3:
             once(self, data)
 
-    setattr(ServerReply, "write", write)
+    replace(ServerReply, write=write)
 
 
 def _leak_permits() -> None:
@@ -108,12 +109,12 @@ def _leak_permits() -> None:
         if not is_ours:
             raise gates.shed("too many requests at once, and the queue does not move")
 
-    setattr(gates.Gate, "enter", enter)
+    replace(gates.Gate, enter=enter)
 
 
 def _sync_no_journal() -> None:
-    setattr(Segment, "sync", lambda self: None)
-    setattr(disk.LocalDisk, "kernel_sync", lambda self: None)
+    replace(Segment, sync=lambda self: None)
+    replace(disk.LocalDisk, kernel_sync=lambda self: None)
 
 
 def _sync_no_store() -> None:
@@ -122,7 +123,7 @@ def _sync_no_store() -> None:
     async def do(self: Any, work: Any, after: Any = None, *, synced: bool = True) -> Any:
         return await once(self, work, after, synced=False)
 
-    setattr(WriterThread, "do", do)
+    replace(WriterThread, do=do)
 
 
 def _settle_twice() -> None:
@@ -132,7 +133,7 @@ def _settle_twice() -> None:
         await once(*args)
         await once(*args)
 
-    setattr(quotas, "_settled", twice)
+    replace(quotas, _settled=twice)
 
 
 PLANTS: Final[dict[str, Callable[[], None]]] = {

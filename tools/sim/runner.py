@@ -1,4 +1,4 @@
-"""Seeds, one process each: all of them begin from the same state, and what a run leaves behind goes with it."""
+"""Seeds, one process each: all begin from the same state, and what a run leaves behind goes with it."""
 
 from __future__ import annotations
 
@@ -101,12 +101,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--trace", action="store_true", help="print every event")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--plant", choices=sorted(PLANTS), default="", help="with a defect that must be found")
+    parser.add_argument(
+        "--plant", choices=sorted(PLANTS), default="", help="with a defect that must be found"
+    )
     parser.add_argument("--digests", action="store_true", help="print the digest of each seed")
     parser.add_argument("--stop", action="store_true", help="end at the first seed that breaks a law")
     add_options(parser)
     told = parser.parse_args()
-    seeds = range(told.first, told.first + told.seeds) if told.seed is None else range(told.seed, told.seed + 1)
+    seeds = (
+        range(told.first, told.first + told.seeds) if told.seed is None else range(told.seed, told.seed + 1)
+    )
     began = REAL_MONOTONIC()
     counts: Counter[str] = Counter()
     failed: list[Outcome] = []
@@ -130,7 +134,9 @@ def main() -> int:
 
 def _report(outcome: Outcome, defect: str) -> None:
     planted = f" --plant {defect}" if defect else ""
-    print(f"seed {outcome.seed} breaks a law. Again: python -m tools.sim --seed {outcome.seed} --trace{planted}")
+    print(
+        f"seed {outcome.seed} breaks a law. Again: python -m tools.sim --seed {outcome.seed} --trace{planted}"
+    )
     for line in outcome.found[:10]:
         print(f"  {line[:500]}")
     sys.stdout.flush()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-import greenlet
+import greenlet  # type: ignore[import-untyped]
 
 from tools.sim.clock import CLOCK
 from tools.sim.loop import SimLoop
@@ -28,22 +28,24 @@ class Threads:
 
     # What `threading` has.
 
-    def Thread(self, *_: Any, target: Callable[..., Any], name: str = "", args: tuple[Any, ...] = (), **__: Any) -> SimThread:  # noqa: N802  # `threading`'s own spelling
+    def Thread(
+        self, *_: Any, target: Callable[..., Any], name: str = "", args: tuple[Any, ...] = (), **__: Any
+    ) -> SimThread:
         return SimThread(self, target, name, args)
 
-    def Lock(self) -> SimLock:  # noqa: N802
+    def Lock(self) -> SimLock:
         return SimLock(self)
 
-    def RLock(self) -> SimLock:  # noqa: N802
+    def RLock(self) -> SimLock:
         return SimLock(self, again=True)
 
-    def Event(self) -> SimEvent:  # noqa: N802
+    def Event(self) -> SimEvent:
         return SimEvent(self)
 
-    def Condition(self) -> SimCondition:  # noqa: N802
+    def Condition(self) -> SimCondition:
         return SimCondition(self)
 
-    def SimpleQueue(self) -> SimQueue:  # noqa: N802
+    def SimpleQueue(self) -> SimQueue:
         return SimQueue(self)
 
     def sleep(self, seconds: float) -> None:
@@ -104,7 +106,9 @@ class Threads:
 
 
 class SimThread:
-    def __init__(self, threads: Threads, target: Callable[..., Any], name: str, args: tuple[Any, ...]) -> None:
+    def __init__(
+        self, threads: Threads, target: Callable[..., Any], name: str, args: tuple[Any, ...]
+    ) -> None:
         self._threads = threads
         self._target = target
         self._args = args
@@ -127,12 +131,20 @@ class SimThread:
 
     def wake_soon(self) -> None:
         loop = self._threads.loop
-        loop.at(CLOCK.now + loop.chance.random() ** 4 * 0.01, self._resume, self._turn, context=self._context.copy(), thread=True)
+        loop.at(
+            CLOCK.now + loop.chance.random() ** 4 * 0.01,
+            self._resume,
+            self._turn,
+            context=self._context.copy(),
+            thread=True,
+        )
 
     def park(self, seconds: float | None) -> None:
         """Called in the thread: let others run until it is woken, or for SECONDS."""
         if seconds is not None:
-            self._threads.loop.at(CLOCK.now + seconds, self._resume, self._turn, context=self._context.copy(), thread=True)
+            self._threads.loop.at(
+                CLOCK.now + seconds, self._resume, self._turn, context=self._context.copy(), thread=True
+            )
         self._threads.main.switch()
 
     def _resume(self, turn: int) -> None:

@@ -1,4 +1,4 @@
-"""One run: a machine with one or two workers of a gateway, providers, clients, an operator, and misfortune."""
+"""One run: a machine with one or two workers of a gateway, providers, clients, an operator, and faults."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import re
 import shutil
 import signal
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
-
-import msgspec
 
 from tools.sim import laws, patches
 from tools.sim.clients import Client
@@ -35,6 +34,7 @@ from wireglot.testing.scripted_upstream.upstream import Connection
 
 PORT: Final = 4000
 KEYS: Final = ("ada-opens-with-this-key", "bob-opens-with-this-key")
+_SECRET: Final = "a-secret-of-this-simulated-machine"
 _MARK: Final = re.compile(rb"mark\d+x\d+y")
 _SPEAKERS: Final = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
 _FAULTS: Final[tuple[Fault, ...]] = (
@@ -43,6 +43,8 @@ _FAULTS: Final[tuple[Fault, ...]] = (
     "half-event", "bad-json", "error-first", "error-midstream",
 )  # fmt: skip
 _ERRORS: Final = (400, 401, 429, 500, 503, 529)
+_END_SECONDS: Final = 20 + CLOSE_SECONDS + GRACE_SECONDS
+"""The longest that a worker may take to end: its drain, and what follows."""
 _HORIZON_SECONDS: Final = 3600.0
 """Of virtual time: a run that takes longer does not end."""
 
@@ -149,6 +151,10 @@ class Clients:
     alive = True
 
 
+def _hash(key: str) -> str:
+    return f"sha256:{sha256(key.encode()).hexdigest()}"
+
+
 class World:
     def __init__(
         self,
@@ -233,8 +239,6 @@ class World:
         problem = context.get("exception")
         self.broken("no crash", f"{context.get('message')}: {problem!r}")
         if problem is not None and self.trace._show is not None:
-            import traceback
-
             self.trace._show("".join(traceback.format_exception(problem)))
 
     # From the outside.
@@ -261,8 +265,6 @@ class World:
             assert problem is not None
             self.broken("the simulator works", repr(problem))
             if self.trace._show is not None:
-                import traceback
-
                 self.trace._show("".join(traceback.format_exception(problem)))
 
     def _too_long(self) -> None:
@@ -331,30 +333,34 @@ class World:
         return False
 
     def _config(self, variant: int = 0) -> str:
+        """The same for every call, but for what a reload changes."""
         chance = random.Random(f"config {self.seed}")
-        count = chance.randint(1, 3)
-        lines = [
-            f'[server]\nport = {PORT}\nlog = "json"\nworkers = {self.workers}\nsecret = "a-secret-of-this-simulated-machine"',
+        names = [f"u{number}" for number in range(chance.randint(1, 3))]
+        tables = [
+            f'[server]\nport = {PORT}\nlog = "json"\nworkers = {self.workers}\nsecret = "{_SECRET}"',
             f'[store]\nsync = "{self.sync}"\njournal = 262144',
-            f"[limits]\ndrain = {chance.choice((0.5, 5, 20))}\ndrain_again = 1\nrequests = {chance.choice((2, 1000))}\nrequests_per_key = {1 if self.kind == 'crowd' else chance.choice((1, 64))}\nqueue_time = {chance.choice((0.2, 2))}\nping = {2 + variant}",
+            f"[limits]\ndrain = {chance.choice((0.5, 5, 20))}\ndrain_again = 1\nping = {2 + variant}",
+            f"requests = {chance.choice((2, 1000))}\nqueue_time = {chance.choice((0.2, 2))}",
+            f"requests_per_key = {1 if self.kind == 'crowd' else chance.choice((1, 64))}",
             "[providers]\ndiscover = false",
         ]
-        names = [f"u{number}" for number in range(count)]
         for number, name in enumerate(names):
             speaker = chance.choice(list(_SPEAKERS))
             host = f"{name}.test" if number % 2 else f"127.0.0.1:{9000 + number}"
-            lines.append(
+            tables.append(
                 f'[providers.{name}]\ndialect = "{speaker}"\nbase_url = "http://{host}{_SPEAKERS[speaker]}"\n'
                 f'api_key = "the-provider-key-of-{name}"\nconcurrency = {chance.choice((1, 50))}\n'
                 "timeouts = { connect = 2, first_byte = 20, idle = 20, total = 60 }"
             )
         targets = ", ".join(f'"{name}/*"' for name in names)
-        lines.append(f'[models]\n"a-*" = [{targets}]')
-        for name, key in zip(("ada", "bob"), KEYS, strict=True):
-            limits = "" if name == "bob" else f"tokens_per_day = {chance.choice((3_000, 1_000_000))}\ncost_per_day = 5.0\nconcurrent = {chance.choice((2, 20))}"
-            lines.append(f'[keys.{name}]\nhash = "sha256:{sha256(key.encode()).hexdigest()}"\n{limits}')
-        lines.append('[prices]\n"u*/*" = { input = 3, output = 15 }')
-        return "\n".join(lines) + "\n"
+        tokens, places = chance.choice((3_000, 1_000_000)), chance.choice((2, 20))
+        tables += [
+            f'[models]\n"a-*" = [{targets}]',
+            f'[keys.ada]\nhash = "{_hash(KEYS[0])}"\ntokens_per_day = {tokens}\ncost_per_day = 5.0',
+            f'concurrent = {places}\n[keys.bob]\nhash = "{_hash(KEYS[1])}"',
+            '[prices]\n"u*/*" = { input = 3, output = 15 }',
+        ]
+        return "\n".join(tables) + "\n"
 
     # Providers.
 
@@ -387,13 +393,23 @@ class World:
             return Behaviour(error=chance.choice(_ERRORS), retry_after=chance.choice((None, 0.5, 3.0)))
         return Behaviour(fault=chance.choice(_FAULTS), gap=gap, delay=delay)
 
-    # The operator, and misfortune.
+    # The operator, and faults of the machine.
 
     async def _operate(self) -> None:
         if self.calm:
             return
         chance = self.chance
-        acts = [self._reload, self._reload_twice, self._broken_reload, self._stop, self._stop_twice, self._kill, self._lose_power, self._jump, self._part]
+        acts = [
+            self._reload,
+            self._reload_twice,
+            self._broken_reload,
+            self._stop,
+            self._stop_twice,
+            self._kill,
+            self._lose_power,
+            self._jump,
+            self._part,
+        ]
         if self.kind == "crashes":
             acts = [self._kill, self._lose_power, self._lose_power, self._stop]
         elif self.uses_disk_faults:
@@ -549,12 +565,10 @@ class World:
         laws.log(self)
 
     async def _stop_for_good(self) -> None:
-        limits = msgspec.to_builtins(self.living()[0].process.gateway.settings.limits) if self.living() else {}  # type: ignore[union-attr]
         began = CLOCK.now
         await self._send_stop()
         await self._until_ended()
-        allowed = limits.get("drain", 0) + CLOSE_SECONDS + GRACE_SECONDS
-        if CLOCK.now - began > allowed:
+        if CLOCK.now - began > _END_SECONDS:
             self.broken("drain ends", f"after {CLOCK.now - began:.1f} s")
 
 

@@ -158,7 +158,8 @@ class Process:
             if self._is_first:
                 self._announce()
             await self._stopping.wait()
-        await asyncio.gather(*self._drains)
+        for drain in self._drains:  # a second signal adds to them meanwhile
+            await drain
         ignore_reloads()
         _exit_after(0.0, self._log_fd)
         await self.close()

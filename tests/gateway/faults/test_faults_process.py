@@ -322,6 +322,62 @@ run_loop(serve())
 """
 
 
+LATE = """
+import asyncio, sys
+from pathlib import Path
+from wireglot.cli.process_setup import run_loop
+from wireglot.gateway import config, run
+
+path = sys.argv[1]
+
+class Late(run.Process):
+    again = None
+
+    def stop(self):
+        super().stop()
+        if self.again is None:
+            self.again = asyncio.Event()
+            self._drains.append(asyncio.create_task(self.again.wait()))
+        else:
+            self.again.set()
+            self._drains.append(asyncio.create_task(self.late()))
+
+    async def late(self):
+        await asyncio.sleep(0.2)
+        self.observer.note("info", "late drain over")
+
+async def serve():
+    settings = config.load(Path(path), overrides={"server": {"port": 0, "log": "json"}})
+    await Late(settings, path=Path(path)).serve()
+
+run_loop(serve())
+"""
+
+
+def _says(log: Path, text: bytes) -> bool:
+    return text in log.read_bytes()
+
+
+def test_a_drain_that_a_second_signal_began_is_awaited_before_anything_closes(tmp_path: Path) -> None:
+    """FAULTS 104"""
+    with ScriptedUpstream() as upstream:
+        config = tmp_path / "wireglot.toml"
+        config.write_text(every_dialect(upstream))
+        environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+        log = tmp_path / "log"
+        with log.open("wb") as sink:
+            process = subprocess.Popen([sys.executable, "-c", LATE, str(config)], stderr=sink, env=environ)
+            try:
+                for event in (b"listening", b"draining"):
+                    wait_until(partial(_says, log, b'"event":"%b"' % event))
+                    process.send_signal(signal.SIGTERM)
+                assert process.wait(DEADLINE_SECONDS) == 0
+            finally:
+                process.kill()
+        lines = log.read_bytes()
+        assert 0 < lines.find(b'"event":"late drain over"') < lines.find(b'"event":"stopped"')
+
+
 @pytest.mark.parametrize("how", ["awaits", "blocks"])
 @pytest.mark.parametrize("where", ["drain", "close"])
 def test_a_process_that_hangs_at_its_end_ends_all_the_same(tmp_path: Path, where: str, how: str) -> None:
