@@ -125,7 +125,7 @@ def check_repeats(world: World) -> None:
             if not asked.idempotency or not asked.acknowledged:
                 continue
             before = told.setdefault(asked.idempotency, asked)
-            if before is not asked and before.body != asked.body and not world.uses_disk_faults:
+            if before is not asked and before.body != asked.body and not world.store_faults:
                 world.broken("nothing is doubled", f"{asked.mark}: answered twice, and not the same")
 
 
@@ -140,7 +140,7 @@ async def budgets(world: World) -> None:
             for standing in await state.quotas.standings(key, settings):
                 if standing.used < 0:
                     world.broken("no budget is negative", f"{key.name}: {standing}")
-                if world.kills or world.power_losses or world.uses_disk_faults:
+                if world.kills or world.power_losses or world.store_faults:
                     continue
                 tokens, money = await state.engine.ledger.spent(key.name, 0)
                 spent = tokens if standing.unit == "tokens" else money
@@ -161,9 +161,12 @@ def log(world: World) -> None:
 
 async def books(world: World) -> None:
     """Every acknowledged request has one row, and no request two."""
-    engine = await open_engine(f"sqlite://{world.folder / 'wireglot' / 'wireglot.db'}")
-    rows = await engine.ledger.rows(UsageQuery(), limit=1_000_000)
-    await engine.close()
+    if world.fleet is not None:
+        rows = await world.fleet.engine.ledger.rows(UsageQuery(), limit=1_000_000)
+    else:
+        engine = await open_engine(f"sqlite://{world.folder / 'wireglot' / 'wireglot.db'}")
+        rows = await engine.ledger.rows(UsageQuery(), limit=1_000_000)
+        await engine.close()
     world.counts["rows"] += len(rows)
     by_model: dict[str, list[UsageRow]] = {}
     for row in rows:

@@ -9,20 +9,24 @@ import os
 import signal
 import socket
 import threading
+from functools import partial
 from typing import Any, Final
 
 from tools.sim.disk import SimDisk, SimVfs
+from tools.sim.fleet import FleetServer
 from tools.sim.loop import OWNER
 from tools.sim.network import Network, SimSocket
 from tools.sim.threads import Threads
 from wireglot.gateway import run
 from wireglot.gateway.observe import log, observer
 from wireglot.gateway.request import memories
+from wireglot.gateway.state import state
 from wireglot.gateway.state.responses import orphans
 from wireglot.gateway.trace import recording, shelf
 from wireglot.http.client import dial
 from wireglot.http.client.connection import ClientConnection
 from wireglot.http.server.connection import ServerConnection
+from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.journal import disk as journal_disk
 from wireglot.stores.journal import files, sync
 from wireglot.stores.sqlite import worker_threads
@@ -63,6 +67,17 @@ def install(network: Network, threads: Threads, disk: SimDisk, *, kernel_syncs: 
     for kind in (ServerConnection, ClientConnection):
         replace(kind, __hash__=_numbered)
     replace(threading.Thread, start=_real_thread)
+
+
+def install_fleet(server: FleetServer) -> None:
+    """The store and the counters are elsewhere, for everybody."""
+    replace(
+        state,
+        open_engine=server.open_engine,
+        open_counters=server.open_counters,
+        DeferredEngine=partial(DeferredEngine, open=server.open_engine),
+        DeferredShared=partial(DeferredShared, open=server.open_counters),
+    )
 
 
 def _install_disk(disk: SimDisk, kernel_syncs: bool) -> None:

@@ -22,6 +22,7 @@ from tools.sim import laws, patches
 from tools.sim.clients import Client
 from tools.sim.clock import CLOCK
 from tools.sim.disk import SimDisk
+from tools.sim.fleet import FleetServer
 from tools.sim.loop import OWNER, PACES, SimLoop, SimTask, Stuck, Trace
 from tools.sim.network import Network, Weather
 from tools.sim.threads import Threads
@@ -35,6 +36,7 @@ from wireglot.testing.scripted_upstream.upstream import Connection
 PORT: Final = 4000
 KEYS: Final = ("ada-opens-with-this-key", "bob-opens-with-this-key")
 _SECRET: Final = "a-secret-of-this-simulated-machine"
+_FLEET: Final = '\nurl = "postgresql://fleet.test/wireglot"\nshared = "redis://fleet.test"'
 _MARK: Final = re.compile(rb"mark\d+x\d+y")
 _SPEAKERS: Final = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
 _FAULTS: Final[tuple[Fault, ...]] = (
@@ -192,6 +194,10 @@ class World:
         self.impatience = 0.6 if self.kind == "crowd" else chance.choice((0.05, 0.15, 0.6))
         """How often a client leaves before it has its answer."""
         self._answer_came = asyncio.Event()
+        self.fleet: FleetServer | None = None
+        if self.kind == "mixed" and not calm and chance.random() < 0.3:
+            self.fleet = FleetServer(random.Random(f"fleet {seed}"), trace)
+        self.fleet_faults = 0
         self.boots = 0
         self.power_losses = 0
         self.power_lost: list[float] = []
@@ -209,6 +215,11 @@ class World:
         self.log_fd = -1
         self.finale = False
         self._served = 0
+
+    @property
+    def store_faults(self) -> bool:
+        """Whether the store has failed, or may have."""
+        return self.uses_disk_faults or self.fleet_faults > 0
 
     @property
     def boot(self) -> str:
@@ -247,6 +258,8 @@ class World:
         CLOCK.begin(self.seed)
         SimTask.count = 0
         patches.install(self.network, self.threads, self.disk, kernel_syncs=self.kernel_syncs)
+        if self.fleet is not None:
+            patches.install_fleet(self.fleet)
         if self._defect is not None:
             self._defect()
         asyncio.set_event_loop(self.loop)
@@ -338,7 +351,7 @@ class World:
         names = [f"u{number}" for number in range(chance.randint(1, 3))]
         tables = [
             f'[server]\nport = {PORT}\nlog = "json"\nworkers = {self.workers}\nsecret = "{_SECRET}"',
-            f'[store]\nsync = "{self.sync}"\njournal = 262144',
+            f'[store]\nsync = "{self.sync}"\njournal = 262144{_FLEET if self.fleet is not None else ""}',
             f"[limits]\ndrain = {chance.choice((0.5, 5, 20))}\ndrain_again = 1\nping = {2 + variant}",
             f"requests = {chance.choice((2, 1000))}\nqueue_time = {chance.choice((0.2, 2))}",
             f"requests_per_key = {1 if self.kind == 'crowd' else chance.choice((1, 64))}",
@@ -412,7 +425,9 @@ class World:
         ]
         if self.kind == "crashes":
             acts = [self._kill, self._lose_power, self._lose_power, self._stop]
-        elif self.uses_disk_faults:
+        elif self.fleet is not None:
+            acts += [self._lose_fleet, self._lose_fleet, self._lose_calls, self._lose_calls]
+        if self.uses_disk_faults:
             acts += [self._fill_disk, self._break_disk, self._slow_disk]
         for _ in range(chance.randint(0, 4)):
             await asyncio.sleep(chance.random() ** 2 * 6)
@@ -524,6 +539,20 @@ class World:
                 self.network.sever(endpoint, "silence")
         await asyncio.sleep(self.chance.random() * 10)
         self.network.unreachable -= away
+
+    async def _lose_fleet(self) -> None:
+        assert self.fleet is not None
+        self.fleet_faults += 1
+        self.fleet.away = True
+        await asyncio.sleep(self.chance.random() * 8)
+        self.fleet.away = False
+
+    async def _lose_calls(self) -> None:
+        assert self.fleet is not None
+        self.fleet_faults += 1
+        self.fleet.losing = self.chance.choice((0.05, 0.4))
+        await asyncio.sleep(self.chance.random() * 8)
+        self.fleet.losing = 0.0
 
     async def _fill_disk(self) -> None:
         self.disk.full = True
