@@ -40,6 +40,10 @@ class Asked(msgspec.Struct, eq=False):
     stream: bool
     key: str
     stored: bool = False
+    background: bool = False
+    """The provider is asked while nobody waits."""
+    session: str = ""
+    """Of the gateway's: it keeps the conversation."""
     idempotency: str = ""
     again: bool = False
     """The same request as one before."""
@@ -57,7 +61,9 @@ class Asked(msgspec.Struct, eq=False):
     @property
     def acknowledged(self) -> bool:
         """The gateway has said that it is done."""
-        return self.whole and self.status == 200 and (not self.stream or self.good_end)
+        return (
+            self.whole and self.status == 200 and not self.background and (not self.stream or self.good_end)
+        )
 
     @property
     def good_end(self) -> bool:
@@ -86,6 +92,8 @@ class Asked(msgspec.Struct, eq=False):
     @property
     def response_id(self) -> str:
         """Of a stored response."""
+        if self.background and self.whole and self.status == 200:
+            return str(msgspec.json.decode(self.body)["id"])
         if not self.stored or not self.acknowledged:
             return ""
         document = msgspec.json.decode(self.body) if not self.stream else _last_response(self.body)
@@ -146,20 +154,23 @@ class Client:
     def _next(self) -> Asked:
         self._count += 1
         chance = self._chance
-        dialect = chance.choice(CLIENTS)
+        dialect, key = chance.choice(CLIENTS), chance.choice(self._keys)
+        background = dialect == "openai-responses" and chance.random() < 0.2
+        in_session = dialect == "anthropic" and chance.random() < 0.4
         return Asked(
             mark=f"mark{self.number}x{self._count}y",
             dialect=dialect,
-            stream=chance.random() < 0.6,
-            key=chance.choice(self._keys),
-            stored=dialect == "openai-responses" and chance.random() < 0.5,
+            stream=chance.random() < 0.6 and not background,
+            key=key,
+            stored=background or (dialect == "openai-responses" and chance.random() < 0.5),
+            background=background,
+            session=f"session-{self.number}-{key[:3]}" if in_session else "",
             idempotency=f"once-{self.number}-{self._count}" if chance.random() < 0.15 else "",
         )
 
     async def _repeat(self, before: Asked) -> None:
-        fresh = Asked(
-            before.mark, before.dialect, before.stream, before.key, before.stored, before.idempotency, True
-        )
+        names = ("mark", "dialect", "stream", "key", "stored", "background", "session", "idempotency")
+        fresh = Asked(**{name: getattr(before, name) for name in names}, again=True)
         await self.ask(fresh)
 
     async def ask(self, asked: Asked, *, patient: bool = False) -> Asked:
@@ -170,11 +181,15 @@ class Client:
         path, document = question(asked.dialect, f"a-{asked.mark}", f"[[demo:echo]] {asked.mark}")
         if asked.stored:
             document["store"] = True
+            if asked.background:
+                document["background"] = True
             if self._last and chance.random() < 0.5 and not asked.again:
                 document["previous_response_id"] = self._last
         if not asked.stream:
             path, document = whole(path, document)
         headers = {"authorization": f"Bearer {asked.key}", "anthropic-version": "2023-06-01"}
+        if asked.session:
+            headers["x-wireglot-session"] = asked.session
         if asked.idempotency:
             headers["idempotency-key"] = asked.idempotency
         leaves = PATIENCE_SECONDS
@@ -196,7 +211,8 @@ class Client:
             self.on_answer()
         if chance.random() < 0.2:
             self.close()
-        self._last = asked.response_id or self._last
+        if asked.acknowledged:
+            self._last = asked.response_id or self._last
         return asked
 
     async def get(self, path: str, key: str) -> Asked:

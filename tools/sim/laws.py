@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tools.sim.clients import Asked
+from tools.sim.clients import Asked, Client
 from tools.sim.loop import SimTask
 from wireglot.stores import open_engine
 from wireglot.stores.records import UsageQuery, UsageRow
@@ -78,13 +78,17 @@ async def ask_for_everything(world: World) -> None:
     for other in world.clients:
         for asked in list(other.asked):
             check_answer(world, asked)
-            if asked.response_id:
+            if asked.background:
+                await _background(world, client, asked)
+            elif asked.response_id:
                 found = await client.get(f"/v1/responses/{asked.response_id}", asked.key)
                 if found.status != 200 or asked.mark.encode() not in found.body:
                     world.broken(
                         "nothing is lost",
                         f"response of {asked.mark}: {found.status} {found.body[:200]!r} {found.problem}",
                     )
+            if asked.session and asked.acknowledged:
+                await _session(world, client, asked)
     check_repeats(world)
     for number in range(8):  # a provider's key that was refused rests for a minute
         asked = Asked(f"mark{client.number}x999{number}y", "openai-chat", False, KEY)
@@ -94,6 +98,34 @@ async def ask_for_everything(world: World) -> None:
             return
         await asyncio.sleep(10)
     world.broken("it recovers", f"{client.asked[-1].status} {client.asked[-1].body[:200]!r}")
+
+
+async def _background(world: World, client: Client, asked: Asked) -> None:
+    """It has ended, or its process has died and others find that out."""
+    if not asked.response_id:
+        return
+    status, found = "queued", Asked("", "openai-responses", False, asked.key)
+    for _ in range(12):
+        if status not in ("queued", "in_progress"):
+            break
+        found = await client.get(f"/v1/responses/{asked.response_id}", asked.key)
+        status = msgspec.json.decode(found.body).get("status") if found.status == 200 else ""
+        if status in ("queued", "in_progress"):
+            await asyncio.sleep(10)
+    if status not in ("completed", "failed", "incomplete", "cancelled"):
+        world.broken("background work ends", f"{asked.mark}: {found.status} {status} {found.body[:200]!r}")
+    world.counts["background"] += 1
+
+
+async def _session(world: World, client: Client, asked: Asked) -> None:
+    if "storage" in asked.headers.get("x-wireglot-losses", ""):
+        return  # it says itself that it was not kept
+    found = await client.get(f"/v1/sessions/{asked.session}?limit=1000", asked.key)
+    if found.status != 200 or asked.mark.encode() not in found.body:
+        world.broken(
+            "nothing is lost", f"turn {asked.mark} of {asked.session}: {found.status} {found.body[:200]!r}"
+        )
+    world.counts["turns"] += 1
 
 
 def check_answer(world: World, asked: Asked) -> None:
