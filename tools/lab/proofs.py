@@ -55,6 +55,15 @@ PROOFS: Final = (
         quick="tests/laws/test_truncation.py",
     ),
     Proof(
+        "sim",
+        "2,000 seeds of the whole gateway on a simulated machine: cuts, providers and disks that fail or are "
+        "slow, clock jumps, reloads, signals, kills, losses of power",
+        "nothing acknowledged lost or doubled; every stream ends once; no task, permit or byte stays; "
+        "drains and reloads end",
+        "tools.sim --seeds 2000",
+        quick="tests/sim/test_sim.py",
+    ),
+    Proof(
         "aborts",
         "10,000 clients leave: queued, backing off, before a silent provider, mid-stream, in background",
         "the provider is left within 1 s in 99.9 %; no task, socket or permit stays; books complete",

@@ -5,5 +5,5 @@
 
 Real: every line of the gateway, SQLite, the journal's files (on a memory file system).
 Simulated: time, randomness, the order in which I/O arrives, threads, the network, what a disk keeps, signals
-and crashes. docs/extending.md says what is left out.
+and crashes. CONTRIBUTING.md says what is left out.
 """
