@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -136,13 +136,21 @@ def _settle_twice() -> None:
     replace(quotas, _settled=twice)
 
 
-PLANTS: Final[dict[str, Callable[[], None]]] = {
-    "swallowed-cancellation": _swallow_cancellation,
-    "rows-twice": _write_rows_twice,
-    "streams-end-twice": _end_streams_twice,
-    "leaked-permit": _leak_permits,
-    "journal-without-sync": _sync_no_journal,
-    "store-without-sync": _sync_no_store,
-    "budget-settled-twice": _settle_twice,
+class Plant(NamedTuple):
+    put: Callable[[], None]
+    """Puts the defect into the gateway."""
+    law: str
+    """The one that it breaks."""
+    seed: int
+    """One that finds it, as long as nothing changes the order of events: where to begin to look."""
+
+
+PLANTS: Final = {
+    "swallowed-cancellation": Plant(_swallow_cancellation, "no task remains", 9),
+    "rows-twice": Plant(_write_rows_twice, "nothing is doubled", 1),
+    "streams-end-twice": Plant(_end_streams_twice, "every stream ends once", 1),
+    "leaked-permit": Plant(_leak_permits, "no permit remains", 22),
+    "journal-without-sync": Plant(_sync_no_journal, "nothing is lost", 4),
+    "store-without-sync": Plant(_sync_no_store, "nothing is lost", 12),
+    "budget-settled-twice": Plant(_settle_twice, "budgets add up", 15),
 }
-"""By name: what puts each into the gateway."""

@@ -40,7 +40,7 @@ def run_seed(seed: int, defect: str = "", *, show: bool = False) -> Outcome:
     """In this process, which must do nothing else."""
     began = REAL_CPU()
     trace = Trace(print if show else None)
-    world = simulate(seed, trace, defect=PLANTS.get(defect))
+    world = simulate(seed, trace, defect=PLANTS[defect].put if defect else None)
     counts = dict(world.counts) | {"cuts": world.network.cut, "disk errors": world.disk.struck}
     return Outcome(seed, trace.digest, trace.count, world.loop.steps, counts, world.found, REAL_CPU() - began)
 
@@ -48,20 +48,19 @@ def run_seed(seed: int, defect: str = "", *, show: bool = False) -> Outcome:
 class Runs:
     """Forks of one process that has loaded everything."""
 
-    def __init__(self, jobs: int, defect: str, *, show: bool) -> None:
+    def __init__(self, jobs: int, *, show: bool = False) -> None:
         self._jobs = jobs
-        self._defect = defect
         self._show = show
         simulate(_WARM_SEED, Trace(), calm=True)
         gc.collect()
         gc.freeze()
 
-    def run(self, seeds: range) -> Iterator[Outcome]:
+    def run(self, seeds: range, defect: str = "") -> Iterator[Outcome]:
         left = iter(seeds)
         running: dict[int, tuple[int, int]] = {}
         while True:
             while len(running) < self._jobs and (seed := next(left, None)) is not None:
-                pid, end = self._fork(seed)
+                pid, end = self._fork(seed, defect)
                 running[pid] = (seed, end)
             if not running:
                 return
@@ -74,7 +73,7 @@ class Runs:
             else:
                 yield Outcome(seed, "", 0, 0, {}, [f"the simulator works: it ended with {status}"], 0.0)
 
-    def _fork(self, seed: int) -> tuple[int, int]:
+    def _fork(self, seed: int, defect: str) -> tuple[int, int]:
         result, end = os.pipe()
         sys.stdout.flush()
         pid = os.fork()
@@ -84,7 +83,7 @@ class Runs:
         gc.disable()
         status = 1
         try:
-            outcome = msgspec.json.encode(run_seed(seed, self._defect, show=self._show))
+            outcome = msgspec.json.encode(run_seed(seed, defect, show=self._show))
             sys.stdout.flush()
             os.write(end, outcome)
             status = 0
@@ -104,6 +103,9 @@ def main() -> int:
     parser.add_argument(
         "--plant", choices=sorted(PLANTS), default="", help="with a defect that must be found"
     )
+    parser.add_argument(
+        "--plants", action="store_true", help="look for a seed that finds each planted defect"
+    )
     parser.add_argument("--digests", action="store_true", help="print the digest of each seed")
     parser.add_argument("--stop", action="store_true", help="end at the first seed that breaks a law")
     add_options(parser)
@@ -114,7 +116,10 @@ def main() -> int:
     began = REAL_MONOTONIC()
     counts: Counter[str] = Counter()
     failed: list[Outcome] = []
-    for outcome in Runs(told.jobs, told.plant, show=told.trace).run(seeds):
+    runs = Runs(told.jobs, show=told.trace)
+    if told.plants:
+        return _find_all(runs, told.seeds)
+    for outcome in runs.run(seeds, told.plant):
         counts.update({"seeds": 1, "events": outcome.events, "steps": outcome.steps})
         counts.update(outcome.counts)
         counts["cpu milliseconds"] += round(outcome.cpu * 1000)
@@ -130,6 +135,20 @@ def main() -> int:
     if told.out is not None:
         return _write(told.out, counts, failed, seconds)
     return 1 if failed else 0
+
+
+def _find_all(runs: Runs, count: int) -> int:
+    """Every planted defect by the law that is there for it. 1 where one was not found in COUNT seeds."""
+    missed = 0
+    for name, plant in PLANTS.items():
+        for outcome in runs.run(range(plant.seed, plant.seed + count), name):
+            if any(line.startswith(f"{plant.law}: ") for line in outcome.found):
+                print(f"{name}: {plant.law}, seed {outcome.seed}", flush=True)
+                break
+        else:
+            missed += 1
+            print(f"{name}: not found in {count} seeds", flush=True)
+    return 1 if missed else 0
 
 
 def _report(outcome: Outcome, defect: str) -> None:

@@ -174,9 +174,10 @@ class World:
         self.root = folder
         chance = self.chance = random.Random(f"world {seed}")
         self.calm = calm
-        self.loop = SimLoop(random.Random(f"loop {seed}"), trace, PACES[0] if calm else chance.choice(PACES))
-        self.loop.set_exception_handler(self._unexpected)
         self.kind: Kind = "mixed" if calm else chance.choice(_KINDS)
+        paces = PACES[:1] if calm else PACES[2:] if self.kind == "crowd" else PACES
+        self.loop = SimLoop(random.Random(f"loop {seed}"), trace, chance.choice(paces))
+        self.loop.set_exception_handler(self._unexpected)
         self.weather = self._weather()
         self.network = Network(self.loop, random.Random(f"network {seed}"), self.weather)
         self.threads = Threads(self.loop, lambda what: self.broken("no crash", what))
