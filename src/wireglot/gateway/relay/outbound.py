@@ -35,7 +35,7 @@ _AUTH: Final = {
 _SOME_MODEL: Final = "wireglot-key-check"
 """For hosts whose models have their customers' own names: who may ask is decided before what for."""
 _NO_REQUEST: Final = b"{}"
-"""Refused as a request where the key is accepted, so that no token is spent; refused for the key elsewhere."""
+"""Refused as a request where the key is accepted, so no token is spent; refused for the key elsewhere."""
 
 
 def list_outbound(provider: Provider, credential: Credential | None) -> Outbound | None:
