@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import ipaddress
+import re
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime, time
 from fractions import Fraction
 from typing import Any
+from urllib.parse import urlsplit
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.demo.fill import NODES_MAX, Hints, filled
+from wireglot.demo.fill import DEPTH_MAX, NODES_MAX, Hints, filled
 
 
 def problems(value: Any, schema: dict[str, Any], path: str = "$") -> list[str]:
@@ -219,11 +226,31 @@ def test_upper_case_types_and_sizes_as_strings_are_understood() -> None:
     assert filled(schema) == {"l": [1, 1]}
 
 
-@rows("form", ["date-time", "date", "email", "uuid", "uri", "ipv4"])
+FORMATS: dict[str, Callable[[str], object]] = {
+    "date-time": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "duration": re.compile(r"P(?=.)(\d+D)?(T(\d+H)?(\d+M)?(\d+S)?)?").fullmatch,
+    # Names that nobody can own (RFC 2606).
+    "email": re.compile(r"[a-z]+@example\.com").fullmatch,
+    "hostname": re.compile(r"example\.com").fullmatch,
+    "uri": lambda made: urlsplit(made).hostname == "example.com",
+    "url": lambda made: urlsplit(made).hostname == "example.com",
+    "uri-reference": lambda made: urlsplit(made).path.startswith("/"),
+    "uuid": lambda made: uuid.UUID(made).version == 4,
+    "ipv4": ipaddress.IPv4Address,
+    "ipv6": ipaddress.IPv6Address,
+    "byte": lambda made: base64.b64decode(made, validate=True),
+}
+
+
+@rows("form", list(FORMATS))
 def test_formats_are_kept(form: str) -> None:
-    made = filled({"type": "object", "properties": {"path": {"type": "string", "format": form}}}, Hints("/a"))
+    """Whatever the key asks for, and though a text of this format would be too long."""
+    text = {"type": "string", "format": form, "maxLength": 3}
+    made = filled({"type": "object", "properties": {"path": text}}, Hints("/a"))
     assert made["path"] != "/a"
-    assert made["path"]
+    assert FORMATS[form](made["path"])
 
 
 def test_distinct_items_are_distinguished() -> None:
@@ -267,6 +294,8 @@ def test_distinct_items_are_distinguished() -> None:
         ({"const": 0}, 0),
         ({"type": "array", "items": {"type": "integer"}, "minItems": 2, "uniqueItems": True}, [1, 2]),
         ({"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True}, ["a", "b"]),
+        ({"type": "array", "items": {"type": "boolean"}, "minItems": 2, "uniqueItems": True}, [False, False]),
+        ({"prefixItems": [{"const": 5}, {"const": 7}], "uniqueItems": True}, [5, 7]),
         ({"type": "array", "items": {"type": "integer"}, "maxItems": 0}, []),
         ({"prefixItems": [{"type": "integer"}, {"const": "b"}]}, [1, "b"]),
         ({"type": "object", "minProperties": 2}, {"demo_0": "demo", "demo_1": "demo"}),
@@ -317,6 +346,20 @@ def test_a_schema_that_holds_itself_ends() -> None:
     assert str(filled(tree)).count("kids") <= NODES_MAX
     loop: dict[str, Any] = {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}
     assert filled(loop) == "demo"
+
+
+def test_deep_lists_hold_only_what_they_must() -> None:
+    def depth(given: dict[str, Any]) -> int:
+        schema: dict[str, Any] = {"type": "string"}
+        for _ in range(DEPTH_MAX):
+            schema = {"type": "array", "items": schema, **given}
+        made, depth = filled(schema), 0
+        while isinstance(made, list) and made:
+            (made,), depth = made, depth + 1
+        return depth
+
+    assert depth({}) == DEPTH_MAX // 2
+    assert depth({"minItems": 1}) == DEPTH_MAX
 
 
 def test_a_huge_demand_is_not_met() -> None:

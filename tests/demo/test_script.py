@@ -230,6 +230,22 @@ def test_gemini_signs_the_call_and_chat_signs_nothing() -> None:
     )
 
 
+def test_code_assist_signs_as_gemini_does() -> None:
+    for text in ("Hello", "weather in Rome"):
+        request = ask(f"[[demo:think]] {text}", tools=(WEATHER,))
+        assert answer(request, dialect="code-assist").content == answer(request, dialect="gemini").content
+        assert any(getattr(part, "signature", None) for part in answer(request, dialect="gemini").content)
+
+
+@rows(
+    ("dialect", "prefix"),
+    [("anthropic", "toolu_"), ("openai-chat", "call_"), ("openai-responses", "call_"), ("gemini", "call_")],
+)
+def test_calls_have_ids_as_those_of_their_dialect(dialect: str, prefix: str) -> None:
+    (call,) = calls_of(answer(ask("weather in Rome", tools=(WEATHER,)), dialect=dialect))
+    assert re.fullmatch(prefix + r"demo[0-9a-f]+", call.id)
+
+
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-responses", "gemini"])
 def test_a_changed_signature_is_refused_where_it_is_asked_to_look(dialect: str) -> None:
     state = Extra("openai-responses", {"include": ["reasoning.encrypted_content"]})

@@ -8,7 +8,14 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.demo.script import answer
-from wireglot.demo.tools import closing_tools, hints_of, places_in, reading_tools, weather_tools
+from wireglot.demo.tools import (
+    closing_tools,
+    hints_of,
+    places_in,
+    reading_tools,
+    suitable_tools,
+    weather_tools,
+)
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.request import Grammar, Request, Tool
 from wireglot.wire.json import decode
@@ -209,6 +216,22 @@ def test_of_the_tools_that_agents_have_the_likeliest_reads_a_file() -> None:
     assert reading_tools(list(reversed(ranked))) == ranked
     show, program, other = tool("show", "path", "Reads"), tool("terminal", "code"), tool("terminal", "x")
     assert reading_tools([other, show, program]) == [program, show, other]
+
+
+def test_tools_are_ranked_by_their_name_and_then_by_up_to_three_words_of_the_prompt() -> None:
+    prompt = "Please list all open invoices of this month with lookup_x"
+    ranked = [
+        Tool("lookup_x", "", {}),
+        Tool("three", "open invoices, month", {}),
+        Tool("four", "List open invoices of a month", {}),
+        Tool("two", "open invoices", {}),
+        Tool("one", "invoices", {}),
+        Tool("none", "", {}),
+        Tool("delete_all", "list all open invoices", {}),
+    ]
+    assert suitable_tools(ranked, prompt) == ranked
+    three, four = ranked[1:3]
+    assert suitable_tools([*ranked[:0:-1], ranked[0]], prompt) == [ranked[0], four, three, *ranked[3:]]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections import defaultdict
@@ -12,16 +13,18 @@ from typing import NamedTuple
 import coverage
 import pytest
 
-from tools.mutants.packages import LEFT_OUT, PACKAGES
+from tools.mutants.loaded import Loaded, file_of
+from tools.mutants.packages import PACKAGES, ROOT
+from tools.mutants.runs import PASSED
 
-QUIET = ("-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-p", "no:xdist")
+_HOUR = 3600.0
 
 
 class Reach(NamedTuple):
     """What some tests run; those that fail without any defect are not in it."""
 
     lines: dict[str, dict[int, list[str]]]
-    """File below the sources -> line -> tests. A line that only its import runs has none."""
+    """File below the sources -> line -> tests."""
     seconds: dict[str, float]
 
 
@@ -46,16 +49,40 @@ class _Watch:
             self.failed.add(report.nodeid)
 
 
-def measure(tests: str, sources: Path, kept: Path) -> int:
-    """Run some tests against unchanged sources and write what they run into a file."""
+def measured(loaded: Loaded, kept: Path) -> Iterator[Path]:
+    """A file with what they run for each file of tests; those that have not changed are not run again."""
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for test in loaded.tests:
+        by_file[file_of(test)].append(test)
+    for file, tests in by_file.items():
+        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:12]
+        path = kept / f"{file.removesuffix('.py').replace('/', '-')}-{digest}.json"
+        if not path.exists():
+            run = loaded.start(tests, kept=path.absolute())
+            try:
+                outcome = run.wait(_HOUR)
+            finally:
+                run.kill()
+            if outcome != PASSED:
+                print(f"  {file}: cannot be measured", flush=True)
+                continue
+        yield path
+
+
+def measure(session: pytest.Session, items: Sequence[pytest.Item], kept: Path) -> str:
+    """Run some tests and write what they run into a file."""
+    import wireglot
+
+    sources = Path(wireglot.__file__).parents[1]
     files = sorted({file for package in PACKAGES for file in package.files()})
     tracer = coverage.Coverage(
         data_file=None, include=[str(sources / file) for file in files], config_file=False
     )
     watch = _Watch(tracer)
-    left_out = [f"--deselect={name}" for name in LEFT_OUT]
+    session.config.pluginmanager.register(watch)
     tracer.start()
-    pytest.main([*QUIET, *left_out, tests], plugins=[watch])
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
     tracer.stop()
     data = tracer.get_data()
     good = [name for name in watch.seconds if name not in watch.failed]
@@ -67,9 +94,13 @@ def measure(tests: str, sources: Path, kept: Path) -> int:
         }
         for file in files
     }
-    found = {"tests": good, "seconds": [watch.seconds[name] for name in good], "lines": lines}
+    found = {
+        "tests": good,
+        "seconds": [watch.seconds[name] for name in good],
+        "lines": {file: reached for file, reached in lines.items() if reached},
+    }
     kept.write_text(json.dumps(found), encoding="utf-8")
-    return 0
+    return PASSED
 
 
 def read(kept: Sequence[Path]) -> Reach:
