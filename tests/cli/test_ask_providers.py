@@ -1,6 +1,8 @@
 """One cheap question to a provider of the catalog, and what its answer means."""
 
+import asyncio
 import contextlib
+import errno
 import os
 import socket
 import threading
@@ -11,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, set_apart
+from tests.tiers import rows
 from wireglot.cli.ask_providers import ProviderAnswer, ask_providers, first_question
 from wireglot.gateway import config
 from wireglot.gateway.settings import Provider
@@ -102,7 +105,65 @@ def test_a_host_that_admits_only_clients_it_knows_has_not_refused_the_key(name: 
     assert (answered.outcome, answered.words) == ("forbidden", "only for Coding Agents such as Kimi CLI")
 
 
-def test_a_login_that_fails_is_reported_with_its_fix() -> None:
+@rows(
+    ("status", "kind", "outcome"),
+    [
+        (401, "", "refused"),
+        (402, "", "unpaid"),
+        (403, "", "forbidden"),
+        (429, "", "busy"),
+        (418, "", "other"),
+        (500, "", "failing"),
+        (499, "", "other"),
+        # The status says less than the error does.
+        (400, "authentication_error", "refused"),
+        (400, "permission_error", "forbidden"),
+        (400, "billing_error", "unpaid"),
+        (400, "rate_limit_error", "busy"),
+        (400, "overloaded_error", "busy"),
+        (500, "api_error", "failing"),
+        (400, "timeout_error", "failing"),
+        (400, "invalid_request_error", "other"),
+        # What these statuses mean is the same whatever the words beside them are.
+        (402, "invalid_request_error", "unpaid"),
+        (403, "api_error", "forbidden"),
+        (429, "permission_error", "busy"),
+    ],
+)
+def test_a_refusal_is_what_its_status_or_its_error_says(status: int, kind: str, outcome: str) -> None:
+    words = f"words beside {status}"
+    body: Any = {"type": "error", "error": {"type": kind, "message": words}} if kind else b"<html>"
+    double = ProviderDouble({"host": Reply(status=status, body=body, wants_key=False)})
+    answered = asked(provider("anthropic", double.base("host", "")), double)
+    assert (answered.outcome, answered.status) == (outcome, status)
+    assert answered.words == (words if kind else f"status {status}")
+    assert not answered.is_on
+
+
+@rows(
+    ("number", "words"),
+    [
+        (errno.ECONNREFUSED, "connection refused"),
+        (errno.ENETUNREACH, "network is unreachable"),
+        (errno.EHOSTUNREACH, "host is unreachable"),
+        (errno.ECONNRESET, "was reset"),
+    ],
+)
+def test_what_the_system_says_of_a_connection_is_told(
+    number: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(number, "in the system's own words")
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", refuse)
+    monkeypatch.setattr(asyncio.BaseEventLoop, "sock_connect", refuse, raising=False)
+    monkeypatch.setattr("asyncio.selector_events.BaseSelectorEventLoop.sock_connect", refuse)
+    (answered,) = ask_providers([provider("openai", "http://127.0.0.1:9/v1")])
+    assert answered.outcome == "silent"
+    assert words in answered.words
+
+
+def test_a_login_that_fails_is_told_with_its_fix() -> None:
     login = {
         "kind": "entra",
         "tenant": "t",

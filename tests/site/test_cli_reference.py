@@ -1,6 +1,7 @@
 """docs/reference/cli.md has every command and option of the parser, and every exit status."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -36,10 +37,15 @@ def test_every_option_stands_where_its_command_does(parser):
             assert option in reported or option in ("-h", "--help")
 
 
-def test_every_exit_status_is_reported():
-    reported = dict(cli_page.statuses())
-    assert terminal.UNUSABLE in reported
-    assert terminal.NOT_FOUND in reported
+def test_the_committed_page_has_every_word_of_the_help():
+    committed = Path(__file__).parents[2] / "docs/reference/cli.md"
+    assert TEXT in committed.read_text(encoding="utf-8")
+
+
+def test_every_exit_status_is_told():
+    told = dict(cli_page.statuses())
+    assert terminal.UNUSABLE in told
+    assert terminal.NOT_FOUND in told
     assert f"| {terminal.INTERRUPTED} | Ctrl-C |" in TEXT
 
 

@@ -116,7 +116,7 @@ PACKAGES = (
     Package("testing", ("testing/*.py",), ("tests/laws", "tests/testing")),
     Package("demo", ("demo/*.py",), ("tests/demo",)),
     Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
-    Package("cli", ("cli/**/*.py",), ("tests/cli",)),
+    Package("cli", ("cli/**/*.py",), ("tests/cli", "tests/site/test_cli_reference.py")),
     _gateway("config"),
     _gateway(
         "entry",

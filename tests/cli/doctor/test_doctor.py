@@ -1,6 +1,7 @@
 """`wireglot doctor`: what is wrong is found, said in a sentence, and comes with its fix."""
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -28,8 +29,8 @@ from tests.cli.provider_double import (
 from tests.cli.running import configure, run
 from tools.identity_provider import IdentityProvider
 from wireglot import __version__
-from wireglot.cli.doctor.case import DoctorCase
-from wireglot.cli.doctor.examination import CHECKS
+from wireglot.cli.doctor.case import DoctorCase, DoctorFinding
+from wireglot.cli.doctor.examination import CHECKS, DoctorReport
 from wireglot.cli.doctor.provider_checks import look_at_prices
 from wireglot.gateway.config.kept_keys import keep, kept_file
 from wireglot.gateway.observe.running import RunningGateway, announced
@@ -493,3 +494,47 @@ def test_an_identity_provider_is_looked_at(double: ProviderDouble) -> None:
     assert any(
         grade == "problem" and "nobody can sign in" in text for grade, text in of("network", findings())
     )
+
+
+def reported(*found: DoctorFinding, fix: bool = False) -> list[str]:
+    stream = io.StringIO()
+    report = DoctorReport(stream, as_json=False)
+    report.end(found, fix=fix)
+    return stream.getvalue().splitlines()[1:]
+
+
+def test_the_end_counts_what_is_not_well_the_worst_first_and_what_can_be_fixed() -> None:
+    well, hint = DoctorFinding("ok", "x"), DoctorFinding("note", "x", "y")
+    risk = DoctorFinding("warning", "x", "y", repair=lambda: None)
+    fault = DoctorFinding("problem", "x", "y", repair=lambda: None, fixed=True)
+    assert reported(well, well) == reported() == ["All is well."]
+    assert reported(well, hint) == ["1 note"]
+    every = ["1 problem, 2 warnings, 1 note", "1 thing fixed."]
+    assert reported(hint, risk, well, risk, fault, fix=True) == every
+    assert reported(hint, risk, well, risk, fault) == [*every, "`wireglot doctor --fix` fixes 3 of them."]
+
+
+def test_the_end_names_what_was_not_looked_at() -> None:
+    stream = io.StringIO()
+    report = DoctorReport(stream, as_json=False)
+    report.unseen("keys")
+    report.unseen("clock")
+    report.end([], fix=False)
+    assert "Not looked at until the configuration loads: keys, clock." in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "grade", "shown"),
+    [(10, "problem", "10 MiB"), (600, "warning", "600 MiB"), (10_239, "ok", "10239 MiB"), (10_240, "ok", "10 GiB")],
+)  # fmt: skip
+def test_a_disk_needs_room_for_the_journal_and_some_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mebibytes: int, grade: str, shown: str
+) -> None:
+    free = mebibytes * 2**20
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(free, 0, free))
+    journal = 200 * 2**20
+    configure(f'[providers.demo]\n[store]\nfolder = "{tmp_path}"\njournal = {journal}\n')
+    ((found, text),) = of("disk", findings())
+    assert found == grade
+    assert f"{shown} are free" in text
+    assert "reserves 200 MiB" in text

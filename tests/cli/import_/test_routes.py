@@ -257,6 +257,48 @@ def test_an_address_is_a_vendors_only_if_its_host_is(address: str, fields: dict[
         assert provider.fields["api_key"].removeprefix("env:") not in variables.values()
 
 
+@rows(
+    ("transformer", "dialect", "end"),
+    [
+        ("", "openai-chat", "/v1/chat/completions"),
+        ('"transformer": {"use": ["Anthropic"]}', "anthropic", "/v1/messages"),
+        ('"transformer": {"use": ["gemini"]}', "gemini", "/v1beta/models/"),
+        ('"transformer": {"use": ["openai-responses"]}', "openai-responses", "/v1/responses"),
+    ],
+)
+def test_a_provider_of_claude_code_router_speaks_the_dialect_of_its_transformer(
+    transformer: str, dialect: str, end: str
+):
+    entry = f"""{{"name": "mine", "api_base_url": "https://llm.example{end}", "api_key": "sk-a-literal",
+        "models": ["m"], {transformer}}}"""
+    found = ccr(f'{{"Providers": [{entry}], "Router": {{"default": "mine,m"}}}}')
+    assert not found.report.warnings
+    assert found.draft.providers["mine"].fields["dialect"] == dialect
+
+
+def test_headers_of_litellm_are_written_out_unless_they_are_secret():
+    headers = "x-team: a team, x-other: os.environ/OTHER, authorization: Bearer sk-0123456789abcdef"
+    entry = f"model_name: m, litellm_params: {{model: openai/m, extra_headers: {{{headers}}}}}"
+    found = litellm(f"model_list: [{{{entry}}}]")
+    (provider,) = found.draft.providers.values()
+    sent = provider.fields["headers"]
+    assert sent["x-team"] == "a team"
+    assert sent["x-other"] == "env:OTHER"
+    hidden = sent["authorization"].removeprefix("env:")
+    assert found.draft.secrets.literal[hidden] == "Bearer sk-0123456789abcdef"
+
+
+def test_a_key_in_clear_text_never_gets_the_name_of_a_variable_that_the_file_means():
+    """An entry without a key means the usual variable of its provider."""
+    clear = "{model_name: a, litellm_params: {model: openai/a, api_key: sk-a-literal}}"
+    silent = "{model_name: b, litellm_params: {model: openai/b}}"
+    alone = litellm(f"model_list: [{clear}]").draft.secrets.literal
+    beside = litellm(f"model_list: [{clear}, {silent}]").draft.secrets.literal
+    assert list(alone) == ["OPENAI_API_KEY"]
+    assert list(beside.values()) == ["sk-a-literal"]
+    assert "OPENAI_API_KEY" not in beside
+
+
 class Doubles:
     """Providers that note who was asked for what."""
 

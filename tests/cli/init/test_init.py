@@ -21,7 +21,10 @@ from tests.cli.provider_double import (
     set_apart,
 )
 from tests.cli.running import COMMAND, complaint, run
+from tests.tiers import rows as tables
 from tests.waiting import DEADLINE_SECONDS
+from wireglot.cli.ask_providers import Outcome, ProviderAnswer
+from wireglot.cli.init import FoundProviders, ProviderCandidate, rows
 from wireglot.gateway import config
 from wireglot.gateway.config.kept_keys import keep, kept_file
 
@@ -326,3 +329,40 @@ def test_settings_of_a_gateway_in_the_environment_do_not_matter(
     monkeypatch.setenv("WIREGLOT_HOST", "0.0.0.0")
     monkeypatch.setenv("WIREGLOT_PORT", "x")
     said()
+
+
+@tables(
+    ("outcome", "state", "why"),
+    [
+        ("taken", "on", "answered in 3 ms"),
+        ("refused", "wrong key", ""),
+        ("silent", "no answer", "api.openai.com: its own words"),
+        ("forbidden", "trouble", "does not let this key ask"),
+        ("unpaid", "trouble", "the account is not"),
+        ("busy", "trouble", "busy"),
+        ("failing", "trouble", "status 503"),
+        ("other", "trouble", "status 503"),
+    ],
+)
+def test_every_answer_has_a_row_that_says_what_it_means(
+    home: Path, outcome: Outcome, state: str, why: str
+) -> None:
+    settings = config.load(None, overrides={"providers": {"openai": {"api_key": "x"}}}, create_secret=False)
+    question = "GET https://api.openai.com/v1/models"
+    answered = ProviderAnswer("openai", question, outcome, "its own words", status=503, milliseconds=3)
+    candidate = ProviderCandidate(settings.providers["openai"], "OPENAI_API_KEY", answered=answered)
+    told = next(each for each in rows(FoundProviders((candidate,))) if each.name == "openai")
+    assert (told.state, told.key) == (state, "OPENAI_API_KEY")
+    assert why in told.why
+    assert bool(told.words) is (state in ("wrong key", "trouble"))
+
+
+def test_of_many_models_some_are_named_and_all_are_counted(home: Path) -> None:
+    settings = config.load(None, overrides={"providers": {"openai": {"api_key": "x"}}}, create_secret=False)
+    names = tuple(f"model-{number}" for number in range(40))
+    for models, end in ((names, ", ..."), (names[:1], "model-0")):
+        answered = ProviderAnswer("openai", "GET https://x/", "taken", models=models)
+        candidate = ProviderCandidate(settings.providers["openai"], "OPENAI_API_KEY", answered=answered)
+        told = rows(FoundProviders((candidate,)))[0].why
+        assert told.startswith(f"{len(models)} model{'s' if len(models) > 1 else ''} in 0 ms: model-0")
+        assert told.endswith(end)
