@@ -11,8 +11,9 @@ import pytest
 from tests.tiers import rows
 from wireglot import demo
 from wireglot.demo.conversation import Directives, parse_directives, without_directives
+from wireglot.demo.conversation import calls_of as calls_since
 from wireglot.demo.script import Script, answer, count
-from wireglot.ir.content import Extra, Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.content import Extra, Media, Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.request import OutputFormat, Request, Thinking, Tool, ToolChoice
 from wireglot.wire.json import decode
 
@@ -269,6 +270,29 @@ def _forged(part: Part) -> Part:
             part.id, part.name, part.arguments, signature=Signature("forged", part.signature.origin)
         )
     return part
+
+
+def test_the_models_calls_are_those_since_the_user_last_spoke() -> None:
+    def call(name: str) -> Message:
+        return Message("assistant", (ToolCall(name, name, "{}"),))
+
+    def result(*beside: Part) -> Message:
+        return Message("user", (ToolResult("x", ()), *beside))
+
+    def names(*messages: Message) -> list[str]:
+        return [each.name for each in calls_since(messages)]
+
+    assert names(user("go"), call("a"), result(), call("b")) == ["b", "a"]
+    assert names(user("go"), call("a"), result(Text("a reminder")), call("b")) == ["b", "a"]
+    assert names(call("a"), Message("system", (Text("a rule"),)), call("b")) == ["b", "a"]
+    assert names(call("a"), user("no, stop"), call("b")) == ["b"]
+    assert names(call("a"), user("no, stop")) == []
+
+
+def test_what_the_user_says_is_text_and_no_other_part() -> None:
+    picture = Media("image", "image/png", "aGVsbG8=")
+    request = Request("demo", (Message("user", (picture, Text("What is it?"))),))
+    assert text_of(answer(request)).endswith("“What is it?”")
 
 
 def test_it_fails_and_refuses_on_request() -> None:

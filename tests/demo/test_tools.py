@@ -216,6 +216,8 @@ def test_of_the_tools_that_agents_have_the_likeliest_reads_a_file() -> None:
     assert reading_tools(list(reversed(ranked))) == ranked
     show, program, other = tool("show", "path", "Reads"), tool("terminal", "code"), tool("terminal", "x")
     assert reading_tools([other, show, program]) == [program, show, other]
+    freeform = Tool("terminal", "", kind="custom")
+    assert reading_tools([other, show, freeform]) == [freeform, show, other]
 
 
 def test_tools_are_ranked_by_their_name_and_then_by_up_to_three_words_of_the_prompt() -> None:
@@ -228,10 +230,12 @@ def test_tools_are_ranked_by_their_name_and_then_by_up_to_three_words_of_the_pro
         Tool("one", "invoices", {}),
         Tool("none", "", {}),
         Tool("delete_all", "list all open invoices", {}),
+        Tool("delete_some", "", {}),
     ]
     assert suitable_tools(ranked, prompt) == ranked
     three, four = ranked[1:3]
-    assert suitable_tools([*ranked[:0:-1], ranked[0]], prompt) == [ranked[0], four, three, *ranked[3:]]
+    mixed = [*ranked[-3:0:-1], ranked[0], *ranked[-2:]]
+    assert suitable_tools(mixed, prompt) == [ranked[0], four, three, *ranked[3:]]
 
 
 @pytest.mark.parametrize(
