@@ -97,6 +97,15 @@ def test_what_is_read_is_the_same_with_a_memory(written: list[bytes]) -> None:
         assert known.value == decode(known.text), "nobody changes what is known"
 
 
+def test_a_body_with_a_key_that_stands_twice_is_told_as_such_each_time_it_has_grown() -> None:
+    memory = Memory(MOST)
+    turns = [{"n": number} for number in range(9)]
+    for count in (3, 5, 7, 9):
+        body = b'{"model":"a","turns":' + encode(turns[:count]) + b',"model":"b"}'
+        assert read(body, memory) == read(body, None)
+        assert Outline(body, memory, "turns").repeated == ["model"]
+
+
 def grown(turns: list[Any], **others: Any) -> bytes:
     return encode({"model": "m", "tools": [{"name": "look"}], "turns": turns, "stream": True, **others})
 

@@ -122,6 +122,17 @@ def test_very_many_equal_turns_are_as_many_values() -> None:
     assert len(memory) < 150
 
 
+def test_a_memory_is_for_turns_of_which_it_knows_some_in_the_middle() -> None:
+    memory = Memory(_MOST)
+    known, other = memory.decode(b'{"a":1}'), {"a": 1}
+    assert memory.for_turns([known]) is memory
+    assert memory.for_turns([other, other, known, other]) is memory
+    assert memory.for_turns([*[other] * 20, known, *[other] * 20]) is memory
+    assert memory.for_turns([other] * 20) is None
+    assert memory.for_turns([known, *[other] * 20, known]) is None
+    assert memory.for_turns([]) is None
+
+
 def test_what_did_not_come_from_here_is_never_remembered() -> None:
     memory = Memory(_MOST)
     memory.decode(b"[1]")

@@ -10,8 +10,10 @@ from wireglot.testing.laws import every_cut
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.json_array import ArrayDecoder, ArrayEncoder
 
+LIMIT = 1 << 20
 
-def read(pieces: list[bytes], limit: int = 1 << 20) -> tuple[list[bytes], bool]:
+
+def read(pieces: list[bytes], limit: int = LIMIT) -> tuple[list[bytes], bool]:
     """The elements, and whether the array was whole and nothing but an array."""
     decoder = ArrayDecoder(limit)
     elements: list[bytes] = []
@@ -85,7 +87,7 @@ def test_what_we_write_is_what_we_read(elements):
     pieces = [encoder.element(encode(element)) for element in elements]
     pieces.append(encoder.close())
     assert decode(b"".join(pieces)) == elements
-    decoder = ArrayDecoder()
+    decoder = ArrayDecoder(LIMIT)
     for element, piece in zip(elements, pieces, strict=False):
         if isinstance(element, dict | list | str):
             assert decoder.feed(piece) == [encode(element)]  # at once, not when the next one comes
@@ -97,7 +99,7 @@ def test_what_is_settled_ends_with_the_last_whole_element_or_the_array():
     """Where a stream can be cut off and still be read."""
     data = b' [ {"a":1} , "b" , 2 ] '
     places = {len(b' [ {"a":1}'), len(b' [ {"a":1} , "b"'), len(b' [ {"a":1} , "b" , 2'), len(data) - 1}
-    decoder = ArrayDecoder()
+    decoder = ArrayDecoder(LIMIT)
     settled = []
     for byte in data:
         decoder.feed(bytes((byte,)))
@@ -120,7 +122,7 @@ def test_the_size_limit_does_not_depend_on_the_cutting():
 
 
 def test_a_fault_stays():
-    decoder = ArrayDecoder()
+    decoder = ArrayDecoder(LIMIT)
     assert decoder.feed(b"[{}x") == [b"{}"]
     for data in (b"]", b""):
         with pytest.raises(BadJson, match=r"expected ',' or '\]' \(byte 3\)"):

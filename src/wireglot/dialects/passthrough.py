@@ -132,7 +132,7 @@ def readable_elements(elements: bytes) -> int:
     if _is_json(array, _check_all):
         return len(elements)
     at = 0
-    for element in ArrayDecoder().feed(array):
+    for element in ArrayDecoder(len(array)).feed(array):
         if not _is_json(element):
             break
         at = elements.index(element, at) + len(element)

@@ -5,8 +5,6 @@ from typing import Literal, assert_never
 
 from wireglot.wire.json import BadJson
 
-MAX_ELEMENT = 64 * 1024 * 1024
-
 _BOM = b"\xef\xbb\xbf"
 _NOT_SPACE = re.compile(rb"[^ \t\n\r]")
 _BRACKET_OR_QUOTE = re.compile(rb'["{}\[\]]')
@@ -37,10 +35,9 @@ class ArrayDecoder:
         "settled",
     )
 
-    def __init__(self, max_element: int = MAX_ELEMENT) -> None:
+    def __init__(self, max_element: int) -> None:
         self._max_element = max_element
         self._buffer = bytearray()  # starts at the current element, if there is one
-        self._at = 0  # where in the buffer to read on
         self._offset = 0  # where in the stream the buffer starts
         self._place: _Place = "opening"
         self.settled = 0  # where in the stream the last whole element ends, or the array
@@ -104,7 +101,7 @@ class ArrayDecoder:
                 self._place = "end"
                 self.settled = self._offset + 1
             case "first" | "element" if byte not in b",]}:":
-                self._at = 0
+                self._at = 0  # where in the buffer to read on
                 self._place = "nested" if byte in b'{["' else "scalar"
                 return True
             case _:
