@@ -6,10 +6,21 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage, added
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, check, fold, unfold
-from wireglot.ir.verdict import CUT, CUT_BY_FILTER, CUT_BY_LIMIT, EMPTY, NoAnswer, Watch, accept, is_cut
+from wireglot.ir.verdict import (
+    CUT,
+    CUT_BY_FILTER,
+    CUT_BY_LIMIT,
+    EMPTY,
+    NoAnswer,
+    Watch,
+    accept,
+    is_cut,
+    with_whole_calls,
+)
 
 USER = Message("user", (Text("clean up"),))
 ASKED = Request("m", (USER,))
@@ -117,6 +128,20 @@ def test_a_whole_answer_is_cut_at_the_first_stop_sequence() -> None:
     assert accept(answer("end", Text("</b>")), asked).response.content == ()
     untouched = answer("end", Text("<b>no"))
     assert accept(untouched, asked).response is untouched
+
+
+def test_a_further_answer_loses_the_calls_that_were_cut_and_nothing_else() -> None:
+    freeform = ToolCall("c4", "patch", "*** Begin", kind="custom")
+    whole = Candidate((Text('{"a": "b'), WHOLE, freeform), Stop("end"))
+    losses: list[Loss] = []
+    assert with_whole_calls(whole, "candidates[1]", losses) is whole
+    assert not losses
+    cut = Candidate((Text('{"a": "b'), BROKEN, WHOLE, BROKEN, freeform), Stop("end"))
+    left = with_whole_calls(cut, "candidates[1]", losses)
+    assert left == whole
+    assert [(loss.path, loss.feature, loss.action) for loss in losses] == [
+        (f"candidates[1].content[{index}]", "tool_call.arguments", "dropped") for index in (1, 3)
+    ]
 
 
 def test_a_malformed_call_is_no_answer_whatever_else_was_said() -> None:

@@ -223,6 +223,9 @@ class Cloud(HttpDouble):
             text = f"AADSTS700016: Application with identifier '{fields['client_id']}' was not found. Trace ID: 1"
             raise Refused(400, {"error": "unauthorized_client", "error_description": text})
         assertion = fields.get("client_assertion")
+        if assertion is not None:  # RFC 7523, 2.2
+            kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+            assert fields["client_assertion_type"] == kind
         if fields.get("client_secret") != self.client_secret and assertion != "platform-token":
             text = "AADSTS7000215: Invalid client secret provided. Trace ID: 1-2-3 Correlation ID: 4"
             raise Refused(401, {"error": "invalid_client", "error_description": text})

@@ -83,6 +83,18 @@ def _agrees(url: str, token: str = "", content_type: str = "") -> None:
     assert found[1] == theirs, canonical
 
 
+@rows("content_type", ["", "application/json"])
+def test_all_that_is_sent_for_the_signature_is_signed_in_order(content_type: str) -> None:
+    """Amazon takes no request with a header of its own that is not signed."""
+    key = SigningKey(KEY.access_key, KEY.secret_key, "a-session", KEY.region, KEY.service)
+    sent = dict(signature_headers(key, "POST", URLS[0], b"{}", TIME, content_type))
+    assert sent["x-amz-security-token"] == "a-session"
+    names = re.search("SignedHeaders=([^,]*),", sent.pop("authorization"))
+    assert names is not None
+    signed = names[1].split(";")
+    assert signed == sorted({"host", *sent, *(["content-type"] if content_type else [])})
+
+
 @rows("url", URLS)
 def test_the_double_recomputes_the_same(url: str) -> None:
     body = b"{}"

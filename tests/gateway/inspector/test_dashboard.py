@@ -274,6 +274,39 @@ def test_the_condition_is_reported_as_metrics_and_health_have_it():
     assert condition["losses"] == [{"feature": "refusal", "action": "dropped", "requests": 15.0}]
 
 
+def test_one_dashboard_is_added_up_at_a_time_also_where_one_fails():
+    """Each reads up to twenty thousand rows."""
+
+    class Slow(DashboardPage):
+        def __init__(self) -> None:
+            usage: Any = SimpleNamespace(flush=lambda _: asyncio.sleep(0))
+            unused: Any = None
+            super().__init__(usage, unused, Health(), unused, unused)
+            self.turns: list[asyncio.Future[None]] = []
+
+        async def _told(self, *_: Any) -> Any:
+            self.turns.append(asyncio.get_running_loop().create_future())
+            await self.turns[-1]
+
+    async def settle() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def shown() -> list[int]:
+        page, counts = Slow(), []
+        tasks = [asyncio.ensure_future(page.dashboard(page_of(""), Viewer("key", "a"))) for _ in range(3)]
+        for _ in tasks:
+            await settle()
+            counts.append(len(page.turns))
+            page.turns[-1].set_exception(ValueError("broken"))
+        assert all(
+            isinstance(each, ValueError) for each in await asyncio.gather(*tasks, return_exceptions=True)
+        )
+        return counts
+
+    assert asyncio.run(shown()) == [1, 2, 3]
+
+
 def test_a_key_sees_its_own_figures_since_it_was_made():
     key = Viewer("key", "ada", created=150_000)
     assert asked_by(key, "key=bob") == UsageQuery(caller="ada", since=150_000, until=3_700_000)
