@@ -22,7 +22,7 @@ from tests.tiers import rows
 from tests.waiting import until
 from wireglot.stores.journal import disk as disk_module
 from wireglot.stores.journal import files as files_module
-from wireglot.stores.journal.disk import DISK, Disk
+from wireglot.stores.journal.disk import DISK, Disk, KernelSync
 from wireglot.stores.journal.files import BEGIN, LOCK, Orphan, Segment, Shelf, held, number_of, orphans
 from wireglot.stores.journal.journal import RECENT_ROWS, Journal, JournalFull, Position
 from wireglot.stores.journal.sync import Syncer, Timing
@@ -87,6 +87,15 @@ def test_a_sync_is_the_systems_own_without_the_times_of_the_file(monkeypatch: py
     monkeypatch.setattr(disk_module, "_fdatasync", synced.append)
     DISK.sync(7)
     assert synced == [7]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asynchronous I/O of Linux")
+def test_what_the_kernel_says_of_a_call_is_the_error_that_is_raised() -> None:
+    """Its number tells a full disk from a broken one."""
+    unknown = 9999  # no such call
+    with pytest.raises(OSError) as refused:
+        KernelSync([unknown] * 4)
+    assert (refused.value.errno, refused.value.strerror) == (errno.ENOSYS, os.strerror(errno.ENOSYS))
 
 
 def test_where_room_cannot_be_reserved_a_file_is_made_all_the_same(

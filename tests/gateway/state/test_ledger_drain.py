@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from tests.gateway.state.ledger_kit import (
     usage_ledger,
 )
 from tests.gateway.state.test_ledger_rows import Store, drain, rows, run
-from wireglot.gateway.request.ending import Ending
+from wireglot.gateway.state.ledger import drain as drain_module
 from wireglot.gateway.state.ledger.drain import PACE, DrainPace
 from wireglot.gateway.state.ledger.sweeper import Sweeper
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
@@ -342,6 +343,37 @@ def test_what_was_taken_over_is_reported_with_how_much_it_was(tmp_path: Path) ->
         assert notes == [("info", "usage taken over", {"of": "dead", "rows": 3, "crashed": 3})]
         assert {row.outcome for row in ledger.rows.values()} == {"crash"}
         await heir.close()
+
+    run(work)
+
+
+def test_who_is_stopped_while_taking_over_holds_no_journal_of_the_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process could not take them over."""
+    released: list[int] = []
+    dead = [SimpleNamespace(release=partial(released.append, number)) for number in range(3)]
+    monkeypatch.setattr(drain_module, "orphans", lambda *_: dead)
+
+    async def work() -> None:
+        settings = ledger_settings(tmp_path)
+        kept = usage_ledger(Ledger(), settings)
+        taken: list[object] = []
+
+        async def take_over(orphan: object) -> None:
+            taken.append(orphan)
+            if len(taken) == 2:
+                await asyncio.Event().wait()
+
+        monkeypatch.setattr(kept._drain, "_take_over", take_over)
+        task = asyncio.ensure_future(kept._drain.adopt())
+        while len(taken) < 2:
+            await asyncio.sleep(0)
+        assert released == [0]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert taken == dead[:2]
+        assert released == [0, 1, 2]
 
     run(work)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -40,6 +40,12 @@ def test_every_parameter_chooses_its_own() -> None:
     }
     groups: tuple[Grouping, ...] = ("caller", "model", "provider", "day", "session", "outcome")
     assert query_of(given, NOW) == UsageQuery(groups, 1_000_000, 2_000_000, "ann", "m", "p", "s")
+
+
+def test_whatever_a_ledger_groups_by_can_be_asked_for_by_its_name() -> None:
+    spoken = {"caller": "key", "caller_group": "group"}
+    for group in get_args(Grouping):
+        assert query_of({"group_by": spoken.get(group, group)}, NOW).groups == (group,)
 
 
 def test_groups_come_in_their_order_and_once() -> None:
