@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -29,6 +30,9 @@ _REPORTED = frozenset(
 """Calls and keywords whose texts are for people: their wording is not what tests are for."""
 _TYPED = frozenset({"cast", "TypeVar", "NewType", "ParamSpec", "getLogger", "lru_cache"})
 """Calls that only type checkers, logs and the clock notice."""
+_WORD = r"[A-Za-z]?[a-z']+[,:;]?"
+_SENTENCE = re.compile(rf"[^<{{\\]*\b{_WORD} {_WORD} {_WORD}\b|[A-Z][^<{{\\]* [^<{{\\]*\.$")
+"""Three words of prose in a row, or a sentence: descriptions, titles, prompts. Not SQL, nor a pattern."""
 _NO_TABLES = frozenset({"__slots__", "__all__", "__match_args__"})
 
 
@@ -153,7 +157,7 @@ class _Finder:
                 yield node, str(not value), "switch"
             case ast.Constant(value=int() as number):
                 yield node, str(number + 1), "number"
-            case ast.Constant(value=str() as text) if text:
+            case ast.Constant(value=str() as text) if text and not _SENTENCE.match(text):
                 yield node, repr(text + "x"), "text"
             case _:
                 pass
