@@ -28,7 +28,7 @@ def body() -> Iterator[str]:
     yield "`make mutants` makes small defects in the code, one at a time: a comparison reversed, a constant"
     yield "changed, a statement removed. It runs the tests of the package and counts the defects that a test"
     yield "notices. A sample is random with a fixed seed; a defect without effect counts as not noticed."
-    yield "The wording of sentences stays as it is: it is for people, and the generated pages have most of it."
+    yield "Wording is left alone: sentences are for people, and most of them are in generated pages."
     yield ""
     yield table(
         ("package", "samples", "defects", "noticed", "share", "day"),

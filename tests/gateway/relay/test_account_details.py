@@ -8,15 +8,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 import pytest
 
 from tests.gateway.faults.faults_kit import CLIENTS, UPSTREAMS, Answered, Client, ask, every_dialect, model_at
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.gateway.request.account_details import names_account, without_account
-from wireglot.ir.errors import ApiError
+from wireglot.gateway.request.account_details import may_pass, names_account, without_account
+from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.verdict import VERDICTS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
@@ -353,3 +354,50 @@ def test_the_inspector_hides_it_from_a_client_key() -> None:
                 assert IDS["account"] not in shown
                 assert id in shown, "its own row is there"
             assert page(f"exchanges/{id}/export", "the-key") == "none"
+
+
+ABOUT_REQUEST: Final = frozenset(
+    {"invalid_request", "context_overflow", "too_large", "conflict", "content_policy"}
+)
+
+
+@pytest.mark.parametrize("kind", get_args(ErrorKind))
+def test_what_is_said_of_a_request_passes_and_all_else_is_a_sentence_of_ours(kind: ErrorKind) -> None:
+    said = ApiError(kind, "the provider's own words", status=400, type="a_type")
+    told = without_account(said, None).message
+    assert (told == said.message) is (kind in ABOUT_REQUEST)
+    assert may_pass(said, "{}", None) is (kind in ABOUT_REQUEST)
+    naming = msgspec.structs.replace(said, message=IDS["ARN"])
+    assert without_account(naming, None).message not in ("", IDS["ARN"])
+    assert not may_pass(naming, IDS["ARN"], None)
+
+
+def test_each_kind_has_a_sentence_of_its_own() -> None:
+    sentences = {without_account(ApiError(kind, IDS["ARN"]), None).message for kind in get_args(ErrorKind)}
+    assert len(sentences) == len(get_args(ErrorKind))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *VERDICTS,
+        *("upstream_error", "upstream_unavailable", "upstream_timeout", "server_is_overloaded"),
+        *("rate_limit_exceeded", "upstream_auth_failed", "internal_error", "storage_unavailable"),
+    ],
+)
+def test_what_the_gateway_says_itself_stays(code: str) -> None:
+    own = ApiError("server", "our own words", code=code)
+    assert without_account(own, None).message == "our own words"
+    assert without_account(msgspec.structs.replace(own, type="x"), None).message != "our own words"
+
+
+def test_a_word_that_many_hosts_share_is_no_secret_of_the_account() -> None:
+    error = ApiError("invalid_request", "the default is global on localhost")
+    for host in ("localhost", "default", "global"):
+        assert without_account(error, None, f"http://{host}/v1").message == error.message
+    named = ApiError("invalid_request", "not on acme-llm")
+    assert without_account(named, None, "http://acme-llm/v1").message != named.message
+    for place in ("projects", "accounts", "subscriptions", "resourceGroups"):
+        there = f"https://h.example/v1/{place}/acme-llm/x"
+        assert without_account(named, None, there).message != named.message
+    assert without_account(named, None, "https://h.example/v1/models/acme-llm").message == named.message

@@ -162,3 +162,13 @@ def test_the_silent_are_informed_of_no_loss(who: str) -> None:
     loud = who == "nobody"
     assert plain == ("stop_reason,stop_sequence" if loud else None)
     assert asked == ("sampling.seed,stop_reason,stop_sequence" if loud else None)
+
+
+def test_a_stream_is_held_up_by_no_proxy(stage: Stage) -> None:
+    """nginx buffers answers unless it is told not to; a cache must not keep a stream."""
+    for from_client in (from_claude, from_chat, from_responses, from_genai):
+        streamed, whole = from_client(stage, stream=True), from_client(stage)
+        assert (streamed["x-accel-buffering"], streamed["cache-control"]) == ("no", "no-cache")
+        assert streamed["content-type"] == "text/event-stream; charset=utf-8"
+        assert "x-accel-buffering" not in whole
+        assert whole["content-type"] == "application/json"
