@@ -41,6 +41,64 @@ def test_without_a_key_the_entry_says_how_one_signs_in(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(settings)) == settings  # for a worker that takes another's place
 
 
+def test_the_variables_of_the_vendors_own_tools_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("x")
+    text = '[providers.azure]\n[providers.bedrock]\nbase_url = "https://h.example/openai/v1"\n'
+    environ = {
+        **QUIET,
+        "AZURE_RESOURCE_NAME": "res",
+        "AZURE_TENANT_ID": "t",
+        "AZURE_CLIENT_ID": "c",
+        "AZURE_FEDERATED_TOKEN_FILE": str(file),
+        "AZURE_AUTHORITY_HOST": "https://login.microsoftonline.us",
+        "AWS_ACCESS_KEY_ID": "AK",
+        "AWS_SECRET_ACCESS_KEY": "aws-secret-0123",
+        "AWS_SESSION_TOKEN": "aws-session-0123",
+        "AWS_DEFAULT_REGION": "us-west-2",
+    }
+    settings = loaded(tmp_path, text, environ)
+    assert credential(settings, "azure").login == EntraLogin(
+        tenant="t", client="c", token_file=str(file), authority="https://login.microsoftonline.us"
+    )
+    assert credential(settings, "bedrock").login == AwsLogin(
+        "us-west-2", access_key="AK", secret_key="aws-secret-0123", session_token="aws-session-0123"
+    )
+    both = loaded(tmp_path, text, {**environ, "AWS_REGION": "eu-west-1"})
+    assert credential(both, "bedrock").login == AwsLogin(
+        "eu-west-1", access_key="AK", secret_key="aws-secret-0123", session_token="aws-session-0123"
+    )
+
+
+@rows(
+    "host",
+    [
+        *("login.microsoftonline.com", "login.microsoftonline.us", "login.partner.microsoftonline.cn"),
+        "login.chinacloudapi.cn",
+    ],
+)
+def test_every_cloud_of_microsoft_may_be_named_by_the_environment(tmp_path: Path, host: str) -> None:
+    environ = {**QUIET, **ENTRA, "AZURE_RESOURCE_NAME": "res", "AZURE_AUTHORITY_HOST": f"https://{host}"}
+    login = credential(loaded(tmp_path, "[providers.azure]\n", environ), "azure").login
+    assert isinstance(login, EntraLogin)
+    assert login.authority == f"https://{host}"
+
+
+@rows(
+    ("kind", "foreign"),
+    [
+        ("google", "tenant"),
+        ("entra", "region"),
+        ("aws", "tenant"),
+        ("aws", "key_file"),
+        ("google", "profile"),
+    ],
+)
+def test_a_field_of_another_login_is_refused(tmp_path: Path, kind: str, foreign: str) -> None:
+    text = f'[providers.vertex]\nproject = "p"\nlogin = {{ kind = "{kind}", {foreign} = "x" }}\n'
+    assert f"providers.vertex.login.{foreign}" in problems(tmp_path, text)
+
+
 def test_a_key_of_the_environment_comes_before_a_login(tmp_path: Path) -> None:
     environ = {**QUIET, **AWS, "AWS_BEARER_TOKEN_BEDROCK": "bedrock-key-0123"}
     found = credential(loaded(tmp_path, "[providers.bedrock]\n", environ), "bedrock")

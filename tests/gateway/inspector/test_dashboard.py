@@ -6,7 +6,7 @@ import asyncio
 import csv
 import io
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -38,7 +38,7 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.targets.health import Health
-from wireglot.stores.records import KeyQuotas, UsageQuery, UsageRow
+from wireglot.stores.records import KeyQuotas, Outcome, UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.traces.trace import LossCounts, Row, State, Tokens
@@ -94,6 +94,31 @@ def test_rows_are_counted_in_the_step_they_began_in():
     assert (total["requests"], total["errors"], total["open"]) == (4, 1, 1)
     assert total["latency_ms"] == {"p50": 200, "p95": 300, "p99": 300}
     assert (total["input_tokens"], total["output_tokens"], total["cost"]) == (30, 15, 0.0045)
+
+
+def test_every_outcome_is_counted_as_what_it_was():
+    for outcome in get_args(Outcome):
+        told = charted([row(1, 1000, outcome=outcome)], TimeSpan(1000, 1010, 1), "model")["total"]
+        failed = outcome in ("error", "gateway_abort", "crash")
+        assert (told["errors"], told["left"], told["open"]) == (
+            failed,
+            outcome == "client_abort",
+            not outcome,
+        )
+
+
+def test_what_was_cached_lost_or_has_no_price_is_counted():
+    rows = [row(1, 1000, cache_read=7), row(2, 1000, cost=None), row(3, 1000, losses=("seed", "top_k"))]
+    told = charted(rows, TimeSpan(1000, 1010, 1), "model")
+    assert (told["total"]["cached_tokens"], told["total"]["unpriced"], told["total"]["lossy"]) == (7, 1, 1)
+    assert told["series"]["cached_tokens"][0] == 7
+    lines = as_csv({**charted([row(1, 1000, upstream_model="", provider="")], TimeSpan(1000, 1001, 1), "provider"),
+                    "by": "provider"}).decode().splitlines()  # fmt: skip
+    assert lines[0].startswith("time,provider,requests,errors,left,open,")
+    assert [line.split(",")[:3] for line in lines[1:]] == [
+        ["1970-01-01T00:16:40Z", "", "1"],
+        ["1970-01-01T00:16:40Z", "(none)", "1"],
+    ]
 
 
 def test_groups_are_those_asked_for_the_largest_first():

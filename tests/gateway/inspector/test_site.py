@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, Answer, Visitor, configured, notes_of_start
-from wireglot.gateway.inspector.access import DATA_CSP, PAGE_CSP, secured
-from wireglot.gateway.inspector.inspector import Site
+from wireglot.gateway.inspector.access import DATA_CSP, PAGE_CSP, SECURITY_HEADERS, secured
+from wireglot.gateway.inspector.inspector import Site, _takes_gzip
 from wireglot.testing.live_gateway import LiveGateway
 
 
@@ -54,6 +54,62 @@ def test_no_script_can_stand_in_the_page_itself():
     assert "frame-ancestors 'none'" in PAGE_CSP
     assert "require-trusted-types-for 'script'" in PAGE_CSP
     assert "http" not in PAGE_CSP.replace("https", "http").replace("'self'", "")
+
+
+def directives(policy):
+    return {name: sources for name, *sources in (each.split() for each in policy.split("; "))}
+
+
+def test_the_policies_of_the_page_are_those_of_the_standard_and_let_nothing_in_from_elsewhere():
+    """A directive that a browser does not know is ignored: https://www.w3.org/TR/CSP3/#csp-directives"""
+    page, data = directives(PAGE_CSP), directives(DATA_CSP)
+    own = {"script-src", "style-src", "img-src", "connect-src", "worker-src"}
+    nothing = {"default-src", "base-uri", "form-action", "frame-ancestors"}
+    assert {name for name, sources in page.items() if sources == ["'self'"]} == own
+    assert {name for name, sources in page.items() if sources == ["'none'"]} == nothing | {"font-src"}
+    assert page["require-trusted-types-for"] == ["'script'"]
+    assert set(page) == own | nothing | {"font-src", "require-trusted-types-for", "trusted-types"}
+    assert {name for name, sources in data.items() if sources == ["'none'"]} == nothing
+    assert set(data) == nothing | {"sandbox"}
+
+
+def test_headers_for_browsers_have_values_that_browsers_know():
+    """https://developer.mozilla.org/docs/Web/HTTP/Reference/Headers"""
+    known = {
+        "x-content-type-options": {"nosniff"},
+        "x-frame-options": {"DENY", "SAMEORIGIN"},
+        "referrer-policy": {"no-referrer", "same-origin", "strict-origin"},
+        "cross-origin-opener-policy": {"same-origin"},
+        "cross-origin-resource-policy": {"same-origin", "same-site"},
+        "origin-agent-cluster": {"?1"},
+    }
+    given = dict(SECURITY_HEADERS)
+    allowed = [each.strip().partition("=") for each in given.pop("permissions-policy").split(",")]
+    assert {"camera", "microphone", "geolocation", "clipboard-read", "payment", "usb"} <= {
+        name for name, _, _ in allowed
+    }
+    assert {sources for _, _, sources in allowed} == {"()"}
+    assert given.keys() == known.keys()
+    assert all(value in known[name] for name, value in given.items())
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_taken"),
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("gzip; q=0.001", True),
+        ("gzip;q=0", False),
+        ("gzip; q = 0.0", False),
+        ("gzip;q=0.00", False),
+        ("gzip;q=0.000, br", False),
+        ("br", False),
+        ("", False),
+    ],
+)
+def test_a_weight_of_nothing_means_not_compressed(accepted, is_taken):
+    """RFC 9110, 12.4.2"""
+    assert _takes_gzip(accepted) is is_taken
 
 
 def test_every_view_is_the_page(gateway):
