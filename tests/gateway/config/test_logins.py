@@ -44,7 +44,13 @@ def test_without_a_key_the_entry_says_how_one_signs_in(tmp_path: Path) -> None:
 def test_the_variables_of_the_vendors_own_tools_are_read(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("x")
-    text = '[providers.azure]\n[providers.bedrock]\nbase_url = "https://h.example/openai/v1"\n'
+    text = """
+        [providers.azure]
+        [providers.mine]
+        dialect = "openai-chat"
+        base_url = "https://h.example/v1"
+        login = "aws"
+    """
     environ = {
         **QUIET,
         "AZURE_RESOURCE_NAME": "res",
@@ -61,11 +67,11 @@ def test_the_variables_of_the_vendors_own_tools_are_read(tmp_path: Path) -> None
     assert credential(settings, "azure").login == EntraLogin(
         tenant="t", client="c", token_file=str(file), authority="https://login.microsoftonline.us"
     )
-    assert credential(settings, "bedrock").login == AwsLogin(
+    assert credential(settings, "mine").login == AwsLogin(
         "us-west-2", access_key="AK", secret_key="aws-secret-0123", session_token="aws-session-0123"
     )
     both = loaded(tmp_path, text, {**environ, "AWS_REGION": "eu-west-1"})
-    assert credential(both, "bedrock").login == AwsLogin(
+    assert credential(both, "mine").login == AwsLogin(
         "eu-west-1", access_key="AK", secret_key="aws-secret-0123", session_token="aws-session-0123"
     )
 
