@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.gateway.observe.test_metrics import done, read
+from tools import metric_table
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.observe.workers import Siblings, merge, shared_directory
+from wireglot.gateway.observe.workers import _LARGEST, Siblings, merge, shared_directory
 
 
 @pytest.fixture
@@ -54,6 +55,13 @@ def test_counters_gauges_and_histograms_add_up():
     assert whole["wireglot_request_seconds_count", route] == 5
     assert whole["wireglot_request_seconds_bucket", route | {("le", "0.5")}] == 5
     assert whole["wireglot_request_seconds_bucket", route | {("le", "0.25")}] == 0
+
+
+def test_what_tells_a_state_or_a_time_is_not_added_up():
+    """Two workers whose store is down are not "2 while the store is down"."""
+    known = {name: about for name, _, _, about in metric_table.metrics()}
+    assert known.keys() >= _LARGEST
+    assert {name for name, about in known.items() if about.startswith("1 while")} <= _LARGEST
 
 
 def test_of_a_state_the_largest_counts():
