@@ -276,6 +276,95 @@ def test_a_provider_of_claude_code_router_speaks_the_dialect_of_its_transformer(
     assert found.draft.providers["mine"].fields["dialect"] == dialect
 
 
+CLAUDE = "model: bedrock/anthropic.claude-sonnet-4"
+EUROPE = {"catalog": "bedrock", "variables": {"region": "eu-west-1"}}
+
+
+@rows(
+    ("params", "fields"),
+    [
+        (
+            f"{CLAUDE}, aws_region_name: eu-west-1, aws_access_key_id: os.environ/A, "
+            "aws_secret_access_key: os.environ/B, aws_session_token: os.environ/C",
+            EUROPE | {"login": {"kind": "aws", "access_key": "env:A", "secret_key": "env:B", "session_token": "env:C"}},
+        ),
+        (
+            f"{CLAUDE}, aws_region_name: eu-west-1, aws_profile_name: dev",
+            EUROPE | {"login": {"kind": "aws", "profile": "dev"}},
+        ),
+        (
+            f"{CLAUDE}, aws_region_name: eu-west-1, aws_bedrock_runtime_endpoint: 'https://vpce.example'",
+            {"catalog": "bedrock", "base_url": "https://vpce.example", "login": {"kind": "aws", "region": "eu-west-1"}},
+        ),
+        ("model: bedrock/eu-west-1/anthropic.claude-sonnet-4, api_key: os.environ/K", EUROPE | {"api_key": "env:K"}),
+        ("model: bedrock/converse/eu-west-1/anthropic.claude-sonnet-4", EUROPE | {"login": "aws"}),
+        ("model: bedrock/invoke/eu-west-1/anthropic.claude-sonnet-4", EUROPE | {"login": "aws"}),
+        (CLAUDE, {"catalog": "bedrock", "variables": {"region": "env:AWS_REGION"}, "login": "aws"}),
+        (
+            "model: bedrock/eu-west-1/openai.gpt-oss-120b",
+            {"catalog": "bedrock-openai", "variables": {"region": "eu-west-1"}, "login": "aws"},
+        ),
+        *(
+            (
+                f"model: vertex_ai/gemini-2.5-pro, {word}_project: p, {word}_location: europe-west4, "
+                f"{word}_credentials: /sa.json",
+                {
+                    "catalog": "vertex",
+                    "project": "p",
+                    "location": "europe-west4",
+                    "login": {"kind": "google", "key_file": "/sa.json"},
+                },
+            )
+            for word in ("vertex", "vertex_ai")
+        ),
+        (
+            "model: vertex_ai/claude-sonnet-4",
+            {"catalog": "vertex-anthropic", "project": "env:GOOGLE_CLOUD_PROJECT", "location": "us-central1"},
+        ),
+        (
+            "model: openai/gpt-5, api_key: os.environ/K, organization: org-1",
+            {"catalog": "openai", "api_key": "env:K", "headers": {"OpenAI-Organization": "org-1"}},
+        ),
+    ],
+)  # fmt: skip
+def test_a_deployment_of_litellm_is_a_provider_of_its_cloud(params: str, fields: dict[str, Any]):
+    found = litellm(f"model_list: [{{model_name: m, litellm_params: {{{params}}}}}]")
+    assert not found.report.warnings
+    (provider,) = found.draft.providers.values()
+    assert provider.fields == fields
+
+
+@rows(
+    ("variable", "params", "field"),
+    [
+        ("AWS_REGION_NAME", CLAUDE, "variables"),
+        ("AWS_REGION", CLAUDE, "variables"),
+        ("VERTEXAI_PROJECT", "model: vertex_ai/claude-sonnet-4", "project"),
+        ("VERTEX_PROJECT", "model: vertex_ai/claude-sonnet-4", "project"),
+        ("GOOGLE_CLOUD_PROJECT", "model: vertex_ai/claude-sonnet-4", "project"),
+        ("VERTEXAI_LOCATION", "model: vertex_ai/claude-sonnet-4", "location"),
+    ],
+)
+def test_a_variable_that_litellm_looks_in_is_named_where_it_is_set(variable: str, params: str, field: str):
+    known = {variable: "a-value"}
+    (provider,) = litellm(
+        f"model_list: [{{model_name: m, litellm_params: {{{params}}}}}]", known
+    ).draft.providers.values()
+    found = provider.fields[field]
+    assert (found["region"] if field == "variables" else found) == f"env:{variable}"
+
+
+def test_prices_of_litellm_are_for_a_token_and_ours_for_a_million():
+    costs = (
+        "input_cost_per_token: 0.000001, output_cost_per_token: 0.000002, cache_read_input_token_cost: 0.0000001, "
+        "cache_creation_input_token_cost: 0.00000125, output_cost_per_reasoning_token: 0.000003"
+    )
+    entry = f"model_name: m, litellm_params: {{model: openai/gpt-5}}, model_info: {{{costs}}}"
+    text = litellm(f"model_list: [{{{entry}}}]").text
+    prices = "{ input = 1, output = 2, cache_read = 0.1, cache_write = 1.25, reasoning = 3 }"
+    assert f'"openai/gpt-5" = {prices}' in text
+
+
 def test_headers_of_litellm_are_written_out_unless_they_are_secret():
     headers = "x-team: a team, x-other: os.environ/OTHER, authorization: Bearer sk-0123456789abcdef"
     entry = f"model_name: m, litellm_params: {{model: openai/m, extra_headers: {{{headers}}}}}"

@@ -1,6 +1,11 @@
-"""How each client is pointed at a gateway: by variables and options, and never by a file of its own."""
+"""How each client is pointed at a gateway: by variables and options, and never by a file of its own.
+
+`WIREGLOT_UPDATE=1 pytest tests/cli/run/test_clients.py` writes the pinned settings of each.
+"""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 from tests.tiers import rows
@@ -21,6 +26,34 @@ def test_every_client_is_shown_where_who_and_what(name: str) -> None:
     assert any("http://127.0.0.1:8484" in value for value in values)
     assert "the-key" in pointing.set.values()
     assert any("kimi/kimi-k3" in value for value in values)
+
+
+PINS = Path(__file__).parents[2] / "fixtures" / "run"
+
+
+@rows("name", CLIENTS)
+def test_what_each_client_is_given_is_pinned(name: str) -> None:
+    """Names of variables and settings are the client's: a wrong one is ignored, and it asks its vendor."""
+    lines = []
+    for title, door in (
+        ("with a model", DOOR),
+        ("without", Door(DOOR.url, DOOR.key)),
+        ("with a status line", Door(DOOR.url, DOOR.key, statusline=True)),
+    ):
+        given = pointed(name, door)
+        lines += [f"# {title}", *(f"{key}={value}" for key, value in sorted(given.set.items()))]
+        lines += [f"unset {key}" for key in sorted(given.unset)]
+        lines += [f"option {' '.join(option)}" for option in given.options]
+        lines += [f"file {key}\n{value.rstrip()}" for key, value in sorted(given.files.items())]
+        lines += [f"link {key} -> {value}" for key, value in sorted(given.links.items())]
+        lines += [f"history {each}" for each in given.history]
+        lines += [f"optional {each}" for each in given.optional]
+    text = "\n".join(lines).replace(sys.executable, "PYTHON") + "\n"
+    file = PINS / f"{name}.txt"
+    if os.environ.get("WIREGLOT_UPDATE"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == text
 
 
 @rows("name", CLIENTS)
