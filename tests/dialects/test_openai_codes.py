@@ -14,6 +14,7 @@ DOCUMENTED: tuple[str, ...] = get_args(ResponseError.model_fields["code"].annota
 
 def kind_of(name: str, code: str, status: int = 500) -> str:
     error = dialect(name).parse_error({"error": {"code": code, "message": "m", "type": "x"}}, status)
+    assert error is not None
     return error.kind
 
 

@@ -16,8 +16,11 @@ from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace.rows import ExchangeRows, client_name
+from wireglot.gateway.trace.rows import ExchangeRows, client_name, redacted
+from wireglot.http.redaction import Redactor
+from wireglot.ir.purpose import RequestFacts
 from wireglot.testing.scripted_upstream import Behaviour
+from wireglot.traces.trace import Row
 from wireglot.wire.json import decode
 
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
@@ -233,6 +236,39 @@ def test_the_ring_is_bounded_and_a_slow_listener_misses_some_counted() -> None:
     assert [row.id for row in rows.formatted(rows.snapshot())] == ["req_697", "req_698", "req_699"]
 
 
+def test_what_others_wrote_is_in_the_row_and_no_secret_in_any_of_it() -> None:
+    written = {
+        "agent": "user_agent", "path": "/path", "session": "session", "asked": "asked", "model": "model",
+        "stop": "stop", "error": "error", "purpose_word": "word", "agent_name": "name", "agent_id": "id",
+        "parent_agent_id": "parent",
+    }  # fmt: skip
+
+    def row_of(secret: str) -> Row:
+        text = {name: f"{value}{secret}" for name, value in written.items()}
+        facts = RequestFacts(
+            word=text["purpose_word"],
+            agent=text["agent_name"],
+            agent_id=text["agent_id"],
+            parent_id=text["parent_agent_id"],
+        )
+        record = Record(
+            "req_1", 0.0, path=text["path"], agent=text["agent"], session=text["session"], model=text["asked"],
+            upstream_model=text["model"], stop=text["stop"], facts=facts, finished=1.0, error_message=text["error"],
+        )  # fmt: skip
+        kept = ExchangeRows("w")
+        kept.begin(record)
+        kept.finish(record)
+        (row,) = kept.formatted(kept.snapshot())
+        return row
+
+    plain = row_of("")
+    assert {name: getattr(plain, name) for name in written} == written
+    secret = "hush-hush-0123456789"
+    scrubbed = redacted(row_of(secret), Redactor([secret]))
+    for name, value in written.items():
+        assert getattr(scrubbed, name) == f"{value}[redacted]"
+
+
 def test_half_a_character_in_a_name_is_no_reason_to_lose_the_row() -> None:
     rows = ExchangeRows("w")
     record = Record("req_1", 0.0, model="\ud800", path="/v1/messages")
@@ -259,6 +295,13 @@ def test_half_a_character_in_a_name_is_no_reason_to_lose_the_row() -> None:
         ("Anthropic/Python 0.69.0", "anthropic-python"),
         ("AsyncAnthropic/Python 0.69.0", "anthropic-python"),
         ("google-genai-sdk/1.41.0 gl-python/3.11", "google-genai"),
+        ("claude-code/2.1.0", "claude-code"),
+        ("gemini-cli/1.0", "gemini-cli"),
+        ("kimi-cli/0.40", "kimi-cli"),
+        ("QwenCode/0.24.0 (linux; x64)", "qwen-code"),
+        ("OpenAI/JS 6.1.0", "openai-node"),
+        ("Anthropic/JS 0.66.0", "anthropic-node"),
+        ("tool-1.0.- x", "tool-1.0"),
         ("curl/8.5.0", "curl"),
         ("python-httpx/0.28", "python-httpx"),
         ("<script>", ""),
