@@ -69,7 +69,8 @@ def answer(status: int, document: Any, **headers: str) -> GatewayAnswer:
 
 def test_an_error_is_told_in_the_gateways_own_words() -> None:
     assert answer(400, {"error": {"message": "two\nlines"}}).complaint() == "two lines"
-    for unreadable in ([], {"error": "x"}, {"error": {"message": 5}}, {"error": {"message": ""}}):
+    others: list[Any] = [[], {"error": "x"}, {"error": {"message": 5}}, {"error": {"message": ""}}]
+    for unreadable in others:
         assert answer(400, unreadable).complaint().startswith("status 400, but not from a gateway")
     moved = answer(302, {}, location="https://user:hush@other.example/x?key=hush").complaint()
     assert "https://other.example/x: use that address" in moved

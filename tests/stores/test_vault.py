@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wireglot.stores.memory.engine import MemoryVault
+
 
 def test_what_was_kept_is_recalled(run, vault):
     run(vault.keep("t", {"a": b"\0one", "b": b""}, 3600))
@@ -35,3 +37,22 @@ def test_odd_names_are_names(run, vault):
     odd = {name: repr(name).encode() for name in ["\0", "\\", "é🙂", "\ud800", "'", "{x}", "*"]}
     run(vault.keep("{t}*", odd, 3600))
     assert run(vault.recall("{t}*", list(odd))) == odd
+
+
+def test_an_entry_in_memory_lasts_for_its_seconds_and_not_a_millisecond_longer(run):
+    now = [1_000_000]
+    vault = MemoryVault(lambda: now[0])
+    run(vault.keep("t", {"a": b"one"}, 2))
+    now[0] += 1999
+    assert run(vault.recall("t", ["a"])) == {"a": b"one"}
+    now[0] += 1
+    assert run(vault.recall("t", ["a"])) == {}
+
+
+def test_who_has_nothing_is_known_to_lack_it_until_something_comes(run):
+    vault = MemoryVault(lambda: 0)
+    assert run(vault.recall("t", ["a"])) == {}
+    assert run(vault.recall("u", ["a"])) == {}
+    assert vault.lacking == {"t", "u"}
+    run(vault.keep("t", {"a": b"one"}, 1))
+    assert vault.lacking == {"u"}

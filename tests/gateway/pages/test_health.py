@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 from tests.gateway.kit import head
 from tests.tiers import rows
@@ -15,7 +15,9 @@ from wireglot.wire.json import decode
 
 
 def answered(
-    operation: str, condition: Condition | None = None, probe: Probe | None = None
+    operation: Literal["health", "ready", "stub"],
+    condition: Condition | None = None,
+    probe: Probe | None = None,
 ) -> tuple[int, Any]:
     async def scrape() -> bytes:
         return b"{}"

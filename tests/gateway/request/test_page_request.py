@@ -19,7 +19,7 @@ def page(query: str = "", body: bytes = b"") -> PageRequest:
         settings=settings(),
         caller=LOCAL,
         head=head("GET", "/v1/things", query),
-        asked=Asked("openai-chat", "things"),
+        asked=Asked("openai-chat", "state"),
         body=body,
         reply=CollectedReply(),
         record=Record("req_1", 0.0),
@@ -30,7 +30,13 @@ def test_a_list_says_where_it_begins_ends_and_whether_it_goes_on() -> None:
     entries = [{"id": "a"}, {"id": "b"}, {"id": "c"}]
     told = listed(entries, has_more=True)
     assert told == {"object": "list", "data": entries, "first_id": "a", "last_id": "c", "has_more": True}
-    empty = {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+    empty: dict[str, object] = {
+        "object": "list",
+        "data": [],
+        "first_id": None,
+        "last_id": None,
+        "has_more": False,
+    }
     assert listed([], has_more=False) == empty
 
 
