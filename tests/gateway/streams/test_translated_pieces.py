@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,10 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.streams.feeder import STREAM_TIMES
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
+from wireglot.http.transport import TransportFault
 from wireglot.ir.content import Origin, Text
 from wireglot.ir.outcome import Stop, Usage
 from wireglot.ir.request import Request, Tool
@@ -131,3 +134,20 @@ def test_most_of_a_stream_is_not_looked_at(client, upstream, monkeypatch):
     came = reader.read(b"".join(item[0] for item in seen.seen if type(item) is tuple)) + reader.end()
     assert "".join(event.text for event in came if type(event) is Delta) == "".join(words)
     assert type(came[-1]) is Finish
+
+
+def test_a_stream_may_take_as_much_as_is_allowed_and_not_a_byte_more():
+    """Comments count too: nobody else bounds what a writer and a reader keep."""
+    limit = 40_000 * STREAM_TIMES
+    for excess in (0, 1):
+        feeder = _translation(Translation, "anthropic", "openai-chat", SeenClient(), keeps=False)
+        feeder.feed(b": a comment\n\n")
+        rest = b":" + b"x" * (limit - 16 + excess) + b"\n\n"
+        assert len(b": a comment\n\n") + len(rest) == limit + excess
+        if excess:
+            with pytest.raises(TransportFault) as refused:
+                feeder.feed(rest)
+            assert refused.value.problem == "too_large"
+        else:
+            feeder.feed(rest)
+        feeder.release()
