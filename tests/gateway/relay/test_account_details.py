@@ -380,7 +380,7 @@ def test_each_kind_has_a_sentence_of_its_own() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        *VERDICTS,
+        *sorted(VERDICTS),
         *("upstream_error", "upstream_unavailable", "upstream_timeout", "server_is_overloaded"),
         *("rate_limit_exceeded", "upstream_auth_failed", "internal_error", "storage_unavailable"),
     ],

@@ -77,4 +77,4 @@ def test_requests_are_grouped_by_the_session_that_an_agent_names(header: str) ->
         return grouping_name(head, Outline(b"{}"), surface("openai-chat").client)
 
     assert group(**{header: "mine"}) == "mine"
-    assert group(**{header: ""}) == group(**{f"x-{header}": "mine"}) == ""
+    assert group(**{header: ""}) == group(**{f"{header}-other": "mine"}) == ""
