@@ -12,7 +12,7 @@ import pytest
 from tests.gateway.observe.test_metrics import done, read
 from tools import metric_table
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.observe.workers import _LARGEST, Siblings, merge, shared_directory
+from wireglot.gateway.observe.workers import _LARGEST, Siblings, _check_private, merge, shared_directory
 
 
 @pytest.fixture
@@ -174,3 +174,13 @@ def test_the_directory_is_the_users_alone(directory):
 
     with pytest.raises(PermissionError, match="0700"):
         asyncio.run(start())
+
+
+@pytest.mark.parametrize("mode", [0o701, 0o702, 0o704, 0o710, 0o720, 0o740])
+def test_a_place_that_others_could_enter_is_refused(tmp_path, mode):
+    _check_private(private := tmp_path)
+    private.chmod(mode)
+    with pytest.raises(PermissionError, match="mode 0700"):
+        _check_private(private)
+    private.chmod(0o700)
+    _check_private(private)
