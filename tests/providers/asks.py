@@ -44,8 +44,8 @@ def fit(
     return Fitter(target).fit(wanted, context)
 
 
-def fitted(wanted: Request, limits: Limits, dialect: str = "openai-chat") -> Fitted:
-    return fit(wanted, limits, Context(), dialect)
+def fitted(wanted: Request, limits: Limits, dialect: str = "openai-chat", foreign: bool = True) -> Fitted:
+    return fit(wanted, limits, Context(), dialect, foreign)
 
 
 def features(outcome: Fitted) -> list[tuple[str, str]]:

@@ -164,6 +164,8 @@ ENDPOINTS = {
     "settings": endpoint(settings=("user",)),
     "no settings": endpoint(settings=()),
     "max_tokens": endpoint(max_tokens=100),
+    "max_tokens_min": endpoint(max_tokens_min=200),
+    "user_max": endpoint(user_max=2),
     "max_tokens_default": endpoint(max_tokens_default=50, max_tokens=100),
     "names of Chat": endpoint(max_tokens_field="max_tokens", seed_field="random_seed", user_field="user"),
     "names of Chat, asked in its own dialect": endpoint(

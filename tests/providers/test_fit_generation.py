@@ -1,5 +1,6 @@
 """Sampling, stops, limits and formats toward an endpoint."""
 
+from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
@@ -83,6 +84,46 @@ def test_max_tokens_is_invented_only_where_the_dialect_demands_it() -> None:
     assert outcome.request.max_tokens == 32_000
     assert features(outcome) == [("max_tokens", "invented")]
     assert fitted(request(max_tokens=9000), Limits(max_tokens=8192)).request.max_tokens == 8192
+
+
+def test_a_limit_below_the_endpoints_minimum_is_raised_for_clients_of_another_dialect() -> None:
+    """Claude Code asks for one token to see whether it may; OpenAI Responses refuses less than 16."""
+    outcome = fitted(request(max_tokens=1), Limits(max_tokens_min=16))
+    assert outcome.request.max_tokens == 16
+    assert features(outcome) == [("max_tokens", "approximated")]
+    assert fitted(request(max_tokens=16), Limits(max_tokens_min=16)).losses == ()
+    assert fitted(request(), Limits(max_tokens_min=16)).request.max_tokens is None
+    own = fitted(request(max_tokens=1), Limits(max_tokens_min=16), foreign=False)
+    assert own.request.max_tokens == 1
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_a_long_user_id_of_claude_code_is_sent_as_its_hash(target: DialectName) -> None:
+    """OpenAI takes 64 characters; Claude Code's `metadata.user_id` is a JSON object of 150 and more."""
+    wanted = '{"device_id":"%s","account_uuid":"","session_id":"00000000-0000-4000-8000-000000000000"}' % (
+        "0" * 64
+    )
+    body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}
+    sent = translate_request({**body, "metadata": {"user_id": wanted}}, source="anthropic", target=target)
+    assert sent.value["safety_identifier"] == sha256(wanted.encode()).hexdigest()
+    assert ("$.metadata.user_id", "user", "approximated") in [
+        (loss.path, loss.feature, loss.action) for loss in sent.losses
+    ]
+    short = translate_request({**body, "metadata": {"user_id": "u" * 64}}, source="anthropic", target=target)
+    assert short.value["safety_identifier"] == "u" * 64
+
+
+def test_a_long_user_id_in_the_endpoints_own_dialect_stays() -> None:
+    own = fitted(request(user="u" * 65), Limits(user_max=64), foreign=False)
+    assert (own.request.user, own.losses) == ("u" * 65, ())
+
+
+def test_a_schema_format_without_a_schema_is_asked_for_where_only_schemas_are_enforced() -> None:
+    """Anthropic has no format but a schema, and refuses one that names none."""
+    outcome = fitted(request(output=OutputFormat("schema", None)), Limits(output_formats=("schema",)))
+    assert outcome.request.output is None
+    assert "JSON object" in str(outcome.request.messages[0])
+    assert features(outcome) == [("output_format", "approximated")]
 
 
 def test_a_format_that_cannot_be_enforced_is_asked_for() -> None:

@@ -103,6 +103,22 @@ def test_media_leaves_a_tool_result_and_stands_behind_all_results() -> None:
     assert features(outcome) == [("tool_result.media", "approximated")]
 
 
+@pytest.mark.parametrize("item", [Media("video", "video/mp4", "AAAA"), Media("audio", "audio/flac", "AAAA")])
+def test_media_of_a_result_that_the_endpoint_does_not_take_become_a_note(item: Media) -> None:
+    """They would leave the result for a message that cannot hold them."""
+    wanted = request(
+        user(Text("go")), assistant(ToolCall("a", "f", "{}")), user(ToolResult("a", (Text("ok"), item)))
+    )
+    limits = Limits(tool_result_media="beside", media=("image", "audio"), audio=("audio/wav",))
+    outcome = fitted(wanted, limits)
+    assert outcome.request.messages[-1] == user(
+        ToolResult("a", (Text("ok"), Text(f"[{item.kind} left out: this model cannot take it]")))
+    )
+    assert [(loss.path, loss.feature, loss.action) for loss in outcome.losses] == [
+        ("$.messages[2].content[0].content[1]", item.kind, "dropped")
+    ]
+
+
 def test_only_the_last_markers_stay() -> None:
     """R-DD-14"""
     mark = CacheMark()

@@ -152,8 +152,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The tiers this model has, where that is known: another one is not sent."""
     user_field: Literal["", "user"] = ""
     """How the end user is named toward a Chat endpoint that does not know the newer name."""
+    user_max: int = 0
+    """The maximum length of the end user's id. A longer one of another dialect is sent as its SHA-256, in 64
+    characters; 0: no bound."""
     max_tokens: int = 0
     """The most a model gives; 0 is unknown."""
+    max_tokens_min: int = 0
+    """The least that is taken: a smaller limit of another dialect is raised to it."""
     max_tokens_default: int = 0
     """Sent when the client names none and the dialect demands one; 0 sends nothing."""
     max_tokens_field: Literal["", "max_tokens"] = ""
@@ -174,6 +179,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 _OPENAI_AUDIO = ("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3")
 """openai-python 3.51.0, `ChatCompletionContentPartInputAudioParam`: wav and mp3, read 2026-11-17."""
+
+_OPENAI_USER = 64
+"""`safety_identifier` in OpenAI's OpenAPI document of 2026-08-21; openai-python 3.51.0 says 128."""
 
 BASE: dict[str, Limits] = {
     "anthropic": Limits(
@@ -212,6 +220,7 @@ BASE: dict[str, Limits] = {
         reasoning="own",
         cache_markers=4,
         continues=False,
+        user_max=_OPENAI_USER,
         stop_max=4,
         output_schema="openai",
     ),
@@ -225,6 +234,8 @@ BASE: dict[str, Limits] = {
         thinking="effort",
         thinking_own="guess",
         reasoning="signed",
+        user_max=_OPENAI_USER,
+        max_tokens_min=16,
         cache_markers=4,
         continues=False,
         output_schema="openai",

@@ -7,6 +7,7 @@ certain endpoint; for each endpoint the list is made once, of those passes only.
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -210,6 +211,24 @@ def _fit_max_tokens(request: Request, fitting: Fitting) -> Request:
     return request
 
 
+def _raise_max_tokens(request: Request, fitting: Fitting) -> Request:
+    wanted, least = request.max_tokens, fitting.limits.max_tokens_min
+    if wanted is None or wanted >= least:
+        return request
+    fitting.lose("$.max_tokens", "max_tokens", "approximated", f"{wanted} raised to the minimum, {least}")
+    return msgspec.structs.replace(request, max_tokens=least)
+
+
+def _shorten_user(request: Request, fitting: Fitting) -> Request:
+    """The hash is the same in every request, so it still tells one user from another."""
+    longest = fitting.limits.user_max
+    if len(request.user) <= longest:
+        return request
+    fitting.lose("$.user", "user", "approximated", f"more than {longest} characters: sent as its SHA-256")
+    digest = sha256(request.user.encode("utf-8", "replace")).hexdigest()
+    return msgspec.structs.replace(request, user=digest)
+
+
 def _changes_parts(to: FitTarget) -> int:
     limits = to.limits
     if limits.reasoning_required:
@@ -278,6 +297,8 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
     ),
     (_fit_stop, lambda to: STOP),
     (_fit_max_tokens, lambda to: bool(to.limits.max_tokens or to.limits.max_tokens_default) and ALWAYS),
+    (_raise_max_tokens, lambda to: to.foreign and bool(to.limits.max_tokens_min) and ALWAYS),
+    (_shorten_user, lambda to: to.foreign and bool(to.limits.user_max) and ALWAYS),
     # How it is spelled there.
     (spell_fields, _spells_fields),
     (use_system_role, lambda to: to.has_variants and not to.limits.developer_role and ROLES),

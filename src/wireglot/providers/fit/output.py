@@ -58,7 +58,9 @@ def ask_for_output(request: Request, fitting: Fitting) -> Request:
     """Where the endpoint cannot enforce a format, the model is informed: derived from the request alone, so
     that the prompt prefix stays the same from turn to turn."""
     output, formats = request.output, fitting.limits.output_formats
-    if output is None or output.kind == "text" or output.kind in formats:
+    if output is None or output.kind == "text":
+        return request
+    if output.kind in formats and (output.schema is not None or "json" in formats):
         return request
     if output.kind == "schema" and "json" in formats:
         fitted = msgspec.structs.replace(
@@ -66,7 +68,7 @@ def ask_for_output(request: Request, fitting: Fitting) -> Request:
         )
     else:
         fitted = None
-    if output.kind == "schema":
+    if output.kind == "schema" and output.schema is not None:
         schema = encode_text(output.schema)
         text = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
         if output.description:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -53,6 +54,9 @@ def fit_messages(request: Request, fitting: Fitting) -> Request:
     if not changed:
         return request
     return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+_NOTED: Final = "replaced by a note"
 
 
 class _PartFitter:
@@ -150,14 +154,9 @@ class _PartFitter:
             text = document_text(part)
             if text is not None:
                 return self._reported(part, text)
-            return self._left_out(part, "replaced by a note")
-        if (
-            part.kind == "audio"
-            and part.data is not None
-            and self.fitting.foreign
-            and not self._is_heard(part)
-        ):
-            return self._left_out(part, f"{part.mime} is not accepted; replaced by a note")
+            return self._left_out(part, _NOTED)
+        if not self._is_heard(part):
+            return self._left_out(part, f"{part.mime} is not accepted; {_NOTED}")
         if self.limits.media_urls:
             return part
         if part.url is not None and part.url.startswith(("http://", "https://")):
@@ -166,11 +165,13 @@ class _PartFitter:
         return part
 
     def _is_heard(self, part: Media) -> bool:
+        if part.kind != "audio" or part.data is None or not self.fitting.foreign:
+            return True
         mime = part.mime.partition(";")[0].strip().lower()
         return not mime or not self.limits.audio or mime in self.limits.audio
 
-    def _left_out(self, part: Media, detail: str) -> Text:
-        self.fitting.lose(self.trail.of(part), part.kind, "dropped", detail)
+    def _left_out(self, part: Media, detail: str, path: str = "") -> Text:
+        self.fitting.lose(path or self.trail.of(part), part.kind, "dropped", detail)
         return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
 
     def _reported(self, part: Media, text: str, path: str = "") -> Text:
@@ -244,7 +245,7 @@ class _PartFitter:
 
     def _result(self, part: ToolResult) -> Part | None:
         if "document" not in self.limits.media or self.limits.tool_result_media != "inside":
-            part = self._with_documents_reported(part)
+            part = self._with_media_reported(part)
         if self.limits.tool_result_media == "inside":
             return part
         media = [item for item in part.content if type(item) is Media]
@@ -260,17 +261,26 @@ class _PartFitter:
         self.beside.extend(media)
         return msgspec.structs.replace(part, content=tuple(kept))
 
-    def _with_documents_reported(self, part: ToolResult) -> ToolResult:
-        """A document of text is text wherever it cannot stay one."""
+    def _cannot_leave(self, part: Media) -> bool:
+        taken = part.kind in self.limits.media and self._is_heard(part)
+        return not taken and self.limits.tool_result_media != "inside"
+
+    def _with_media_reported(self, part: ToolResult) -> ToolResult:
+        """A document of text is text wherever it cannot stay one, and what would leave the result for a place
+        that does not take it either becomes a note."""
         content: list[ResultPart] = []
         changed = False
         for number, item in enumerate(part.content):
+            path = f"{self.trail.of(part)}.content[{number}]"
             text = document_text(item) if type(item) is Media and item.kind == "document" else None
             if text is not None and type(item) is Media:
-                content.append(self._reported(item, text, f"{self.trail.of(part)}.content[{number}]"))
-                changed = True
+                content.append(self._reported(item, text, path))
+            elif type(item) is Media and self._cannot_leave(item):
+                content.append(self._left_out(item, _NOTED, path))
             else:
                 content.append(item)
+                continue
+            changed = True
         return msgspec.structs.replace(part, content=tuple(content)) if changed else part
 
     def _with_reasoning(self, content: tuple[Part, ...], message: Message) -> tuple[Part, ...]:
