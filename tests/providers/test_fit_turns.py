@@ -230,3 +230,11 @@ def test_who_continues_a_prefill_is_known_by_endpoint_and_model(
 def test_a_last_turn_in_which_nothing_was_said_is_no_prefill() -> None:
     wanted = request(user(Text("a")), assistant(Text(" ")))
     assert features(fitted(wanted, Limits(continues=False))) == []
+
+
+def test_sound_does_not_reach_openai_responses_whose_document_knows_none() -> None:
+    sound = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    body = {"model": "gpt-5.5", "messages": [{"role": "user", "content": [sound]}]}
+    sent = translate_request(body, source="openai-chat", target="openai-responses", provider="openai")
+    assert "input_audio" not in str(sent.value)
+    assert ("audio", "dropped") in [(loss.feature, loss.action) for loss in sent.losses]

@@ -168,12 +168,12 @@ def test_what_cannot_be_reported_in_words_is_not():
     assert document_text(Media("image", "text/plain", "aGVsbG8=")) is None
 
 
-@rows("target", ["openai-chat", "openai-responses"])
+@rows(("target", "model"), [("openai-chat", "gpt-audio"), ("openai-responses", "some-omni")])
 @rows(("mime", "form"), [("audio/flac", ""), ("audio/ogg", ""), ("audio/wav", "wav"), ("audio/mpeg", "mp3")])
-def test_sound_in_a_form_that_openai_does_not_take_leaves_a_note(target, mime, form):
+def test_sound_in_a_form_that_openai_does_not_take_leaves_a_note(target, model, mime, form):
     sound = {"inlineData": {"mimeType": mime, "data": "AAAA"}}
     body = {"contents": [{"role": "user", "parts": [{"text": "Listen."}, sound]}]}
-    out = translate_request(body, source="gemini", target=target, model="gpt-audio")
+    out = translate_request(body, source="gemini", target=target, model=model)
     sent = str(out.value)
     assert (f"'format': '{form}'" in sent) is bool(form)
     assert ("[audio left out: this model cannot take it]" in sent) is not bool(form)

@@ -153,9 +153,12 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
         written = _NOT_SUPPORTED
     elif error.code == MODEL_DENIED:
         written = _WRITTEN["invalid_request"]
-    body: dict[str, Any] = {"type": "error", "error": {"type": written, "message": message}}
-    if error.request_id:
-        body["request_id"] = error.request_id
+    # The vendor's OpenAPI document requires the id, which may be null.
+    body: dict[str, Any] = {
+        "type": "error",
+        "error": {"type": written, "message": message},
+        "request_id": error.request_id or None,
+    }
     return Rendered(body, tuple(losses))
 
 
