@@ -254,7 +254,7 @@ corpus: $(VENV)/.dev ## Measure recorded traffic in all directions (CORPUS=folde
 	$(BIN)/python -m tools.fidelity.corpus $(CORPUS) $(ARGS)
 
 # Foreign judges run in environments of their own, below .judges: nothing here depends on them.
-judges: $(VENV)/.dev ## Run the test suites of others against the gateway and record the outcome (ARGS=llm-comply)
+judges: $(VENV)/.dev ## Run the test suites of others against the gateway and record the outcome (ARGS=schemas)
 	$(BIN)/python -m tools.judges $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
 
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only wire")

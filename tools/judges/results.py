@@ -35,6 +35,8 @@ class Verdict(msgspec.Struct, frozen=True):
     failed: tuple[Case, ...] = ()
     not_run: tuple[Case, ...] = ()
     """Cases that are about something no gateway serves, or that need what is not here."""
+    accepted: tuple[Case, ...] = ()
+    """Where we differ on purpose from what the judge demands, with the evidence."""
     day: str = msgspec.field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%d}")
 
     def __str__(self) -> str:
@@ -76,10 +78,14 @@ def page() -> Iterator[str]:
         ],
     )
     for each in found:
-        if each.failed or each.not_run:
+        if each.failed or each.not_run or each.accepted:
             yield ""
             yield f"## {each.judge}"
-        for title, cases in (("Failed", each.failed), ("Not run", each.not_run)):
+        for title, cases in (
+            ("Failed", each.failed),
+            ("Not run", each.not_run),
+            ("Different on purpose", each.accepted),
+        ):
             if cases:
                 yield ""
                 yield table((title, "cases", "reason"), list(_by_reason(cases)))
