@@ -13,12 +13,14 @@ from typing import Final
 
 from tools.judges import autobahn, llm_comply, results
 from tools.judges import llm_comply, results, schemas
+from tools.judges import llm_comply, open_responses, results, schemas
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
 JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "autobahn": autobahn.judge,
     "llm-comply": llm_comply.judge,
+    "open-responses": open_responses.judge,
     "schemas": schemas.judge,
 }
 
