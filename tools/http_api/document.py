@@ -35,6 +35,8 @@ _ERRORS: Final = {
     "gemini-simple": "GeminiError",
 }
 """Of each dialect."""
+_OF_PATHS: Final = {"GeminiError": "GeminiPathError"}
+"""The answer where a path names a model or a version: one that is not understood says no dialect."""
 
 REQUEST_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "x-wireglot-loss-policy": (
@@ -244,21 +246,23 @@ def _responses(route: Served, reported: Operation) -> dict[str, Any]:
         return {**found, "503": {**found["200"], "description": "send requests elsewhere"}}
     if route.operation in ("health", "stub"):
         return found
+    off = {"schema": ref(_ERRORS[COMMON])}
     if route.operation == "login" and route.verb in _OAUTH:
-        wrong = {"description": "an error of OAuth", "content": {_JSON: {"schema": ref("OAuthError")}}}
+        either = {"anyOf": [ref("OAuthError"), off["schema"]]}
+        wrong = {
+            "description": "an error of OAuth, or that sign-in is off",
+            "content": {_JSON: {"schema": either}},
+        }
         return {**found, "4XX": wrong, "5XX": wrong}
     if route.operation == "login":
-        return {
-            **found,
-            "4XX": {**_PAGE, "description": "why not"},
-            "5XX": {**_PAGE, "description": "why not"},
-        }
+        page = {"description": "why not", "content": {**_PAGE["content"], _JSON: off}}
+        return {**found, "4XX": page, "5XX": page}
     return {**found, "4XX": errors, "5XX": errors}
 
 
 def _good(route: Served, reported: Operation) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "done" if reported.status == 201 else "the answer"}
-    if route.method == "HEAD" or reported.status == 303:
+    if route.method == "HEAD" or reported.status == 303 or route.operation == "telemetry":
         return good
     good["content"] = dict(_contents(route, reported))
     names = _answer_headers(route)
@@ -303,6 +307,8 @@ def _answer_headers(route: Served) -> tuple[str, ...]:
 
 
 def _error_name(route: Served) -> str:
+    if route.dialect and "{" in route.path:
+        return _OF_PATHS.get(_ERRORS[route.dialect], _ERRORS[route.dialect])
     if route.dialect:
         return _ERRORS[route.dialect]
     return _ERRORS[COMMON] if route.operation in ("admin", "metrics", "inspector") else "CallersError"
@@ -320,6 +326,14 @@ def _error_responses() -> dict[str, Any]:
         for name in dict.fromkeys(_ERRORS.values())
     }
     anyone = {"anyOf": [ref(name) for name in dict.fromkeys(_ERRORS.values())]}
+    for shape, name in _OF_PATHS.items():
+        found[name] = {
+            "description": f"{found[shape]['description']}; OpenAI's where the path is not understood",
+            "headers": headers,
+            "content": {
+                _JSON: {"schema": {"anyOf": [ref(shape), ref(_ERRORS[COMMON])]}, "example": _example(shape)}
+            },
+        }
     found["CallersError"] = {
         "description": "an error in the dialect of the one that asks, by its headers, or else in OpenAI's",
         "headers": headers,

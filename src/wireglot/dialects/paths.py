@@ -93,11 +93,13 @@ class Paths:
         return next((what for end, what, _ in self._unserved if path.endswith(end)), "")
 
     def methods(self, path: str) -> tuple[str, ...]:
-        """Those under which the path is known, lists of models aside."""
-        found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]
-        found += (method for method, known in self._exact.items() if path in known)
-        if any(find("POST", path) is not None for _, find in self._finders):
-            found.append("POST")
+        """Those under which the path is known, lists of models aside. A path of a route holds no id."""
+        found = [method for method, known in self._exact.items() if path in known]
+        if not found:
+            found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]
+        for method in ("GET", "POST"):
+            if any(find(method, path) is not None for _, find in self._finders):
+                found.append(method)
         return tuple(dict.fromkeys(found))
 
     def speaker(self, path: str, headers: Container[str], query: Callable[[str], str]) -> Surface | None:
