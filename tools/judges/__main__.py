@@ -14,6 +14,7 @@ from typing import Final
 from tools.judges import autobahn, llm_comply, results
 from tools.judges import llm_comply, results, schemas
 from tools.judges import llm_comply, open_responses, results, schemas
+from tools.judges import llm_comply, open_responses, results, schemas, schemathesis_run
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
@@ -22,6 +23,7 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "llm-comply": llm_comply.judge,
     "open-responses": open_responses.judge,
     "schemas": schemas.judge,
+    "schemathesis": schemathesis_run.judge,
 }
 
 

@@ -111,6 +111,11 @@ def test_what_is_not_there_is_refused_in_the_callers_dialect(method, path, diale
     assert (refused.value.dialect, refused.value.allowed) == (dialect, allowed)
 
 
+@rows(("path", "dialect"), [("/v1/admin/usage", "openai-chat"), ("/v1/usage", "gemini")])
+def test_a_key_in_the_query_of_the_admin_api_is_a_filter_and_no_sign_of_a_dialect(path, dialect):
+    assert ROUTES.dialect_of(head("GET", path, query="key=someone")) == dialect
+
+
 def test_a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes():
     asked = head("PUT", "/v1/sessions/x")
     with pytest.raises(NoRoute) as lost:

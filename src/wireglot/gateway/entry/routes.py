@@ -28,7 +28,10 @@ class OwnRoute(msgspec.Struct, frozen=True):
 
     @property
     def is_admin(self) -> bool:
-        return self.path.startswith("/v1/admin/")
+        return self.path.startswith(ADMIN_ROOT)
+
+
+ADMIN_ROOT: Final = "/v1/admin/"
 
 
 def root_page(surfaces: Sequence[Surface]) -> Probe:
@@ -242,6 +245,8 @@ class Routes:
     def dialect_of(self, head: Head, meant: str = "") -> str:
         """Whose error a caller can read, where no path tells what it asks for. `meant`: the path that it
         would have asked for with the right base URL."""
+        if head.path.removeprefix(SECOND_ROOT).startswith(ADMIN_ROOT):
+            return COMMON  # as its answers: there `key` in the query is a filter
         query = head.query
         speaker = self._paths.speaker(meant or head.path, head.headers, lambda name: query_value(query, name))
         if speaker is None and meant and (found := self._paths.find(head.method, meant)) is not None:
