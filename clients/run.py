@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from clients import documents
 from clients.catalog import CLIENTS, Client
 from clients.install import is_there
 from clients.memory import Memory, remembered
@@ -55,8 +56,9 @@ def one(client: Client, address: Address, folder: Path, trace: bool) -> Outcome:
     """Run one client in a place of its own, and judge what the upstream got."""
     notes = address.notes
     files = client.files if notes is not None else 0
+    wire = folder / "wire"
     with (
-        _recorded(address.base, folder / "wire", trace) as url,
+        _recorded(address.base, wire, trace or documents.are_checked()) as url,
         Seat(url or address.base, address.key, folder, address.upstream, files) as seat,
     ):
         outcome = seat.run(client.launch(seat), finals=client.finals, timeout=client.timeout)
@@ -65,17 +67,19 @@ def one(client: Client, address: Address, folder: Path, trace: bool) -> Outcome:
         exchanges = notes.exchanges(str(seat.marker))
     if trace:
         keep(exchanges, folder / "upstream.jsonl")
-    return judged(outcome, remembered(exchanges), files)
+    wrong = documents.problems(client.speaks, address.upstream, exchanges, wire)
+    return judged(outcome, remembered(exchanges), files, wrong)
 
 
-def judged(outcome: Outcome, memory: Memory, turns: int) -> Outcome:
-    """A client that printed the word has passed only if its upstream kept its memory in every turn."""
+def judged(outcome: Outcome, memory: Memory, turns: int, wrong: Sequence[str] = ()) -> Outcome:
+    """A client that printed the word has passed only if its upstream kept its memory in every turn. `wrong`:
+    what the vendors' schemas have against documents of the gateway."""
     problems = [outcome.reason] if outcome.reason else []
     if outcome.passed and memory.turns < turns:
         problems.append(f"{memory.turns} tool turns instead of {turns}")
     if outcome.passed and memory.thoughts < memory.turns:
         problems.append(f"only {memory.thoughts} of {memory.turns} turns thought")
-    problems += memory.problems
+    problems += [*memory.problems, *wrong]
     return Outcome(not problems, outcome.seconds, "; ".join(problems), memory.turns, memory.thoughts)
 
 

@@ -172,6 +172,15 @@ def oracle(install: bool = False) -> Oracle:
     return Oracle(documents, versions)
 
 
+@cache
+def installed() -> Oracle | None:
+    """The oracle, for those who check what they write only where the documents are there."""
+    try:
+        return oracle()
+    except environments.Missing:
+        return None
+
+
 def _release(packages: Path, name: str) -> str:
     return next(packages.glob(f"{name}-*.dist-info")).name.removeprefix(f"{name}-").removesuffix(".dist-info")
 

@@ -6,11 +6,13 @@ import base64
 import binascii
 import re
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from tools.judges.oracle import Kind, events, installed
 from tools.lab.fuzz_mutations import Mutator
 from tools.lab.fuzz_target import Found, Input
 from wireglot import StreamTranslator, translate_request, translate_response
@@ -150,6 +152,20 @@ class JsonBodies(_Still):
                 dialect(target).parse_response(body, Context())
             except UpstreamFault as fault:
                 raise Found(f"for {target} it is no answer: {fault}: {reported[:300]!r}") from None
+        whole = not fails or body.get("object") == "response"
+        _keeps_the_schema(names, "answer" if whole else "error", [body])
+
+
+def _keeps_the_schema(names: tuple[DialectName, DialectName], kind: Kind, documents: Iterable[Any]) -> None:
+    """Answers are what the client's vendor says, whatever came; nothing is checked without the schemas. A
+    client's own wrong value is passed on, so requests are not held to it."""
+    source, target = names
+    vendors = installed()
+    if vendors is None or dialect(source).surface.family == dialect(target).surface.family:
+        return
+    for document in documents:
+        for problem in vendors.problems(target, kind, document):
+            raise Found(f"{problem.name}: {problem.detail}")
 
 
 class Streams(_Still):
@@ -194,6 +210,7 @@ class Streams(_Still):
         expected, failed = self._translated([data], source, target)
         if (ending(read_stream(dialect(target), [expected])) is Failure) is not failed:
             raise Found(f"for {target} it ends in another way: {expected[-300:]!r}")
+        _keeps_the_schema((source, target), "event", events(expected))
         match chance.randrange(4):
             case 0 | 1:
                 places = [chance.randint(0, len(data)) for _ in range(chance.choice((1, 1, 3, 20)))]
