@@ -45,7 +45,7 @@ REQUEST_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ),
     DETAILS: (text(enum=["1"]), "the answer tells its losses whole, under the same name"),
     "x-wireglot-timeout": (
-        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 86400},
         "seconds until the first byte and for the whole, if less than configured",
     ),
     "x-wireglot-session": (text(), "the name of a conversation that the gateway holds"),
