@@ -120,9 +120,11 @@ def test_a_long_user_id_in_the_endpoints_own_dialect_stays() -> None:
 
 def test_a_schema_format_without_a_schema_is_asked_for_where_only_schemas_are_enforced() -> None:
     """Anthropic has no format but a schema, and refuses one that names none."""
-    outcome = fitted(request(output=OutputFormat("schema", None)), Limits(output_formats=("schema",)))
+    wanted = OutputFormat("schema", None, description="A city.")
+    outcome = fitted(request(output=wanted), Limits(output_formats=("schema",)))
     assert outcome.request.output is None
-    assert "JSON object" in str(outcome.request.messages[0])
+    told = "Answer with one JSON object, and nothing else.\n\nA city."
+    assert outcome.request.messages[0] == Message("system", (Text(told),))
     assert features(outcome) == [("output_format", "approximated")]
 
 

@@ -8,7 +8,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Iterable
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from tools.sdk_fields.shapes import (
     Place,
@@ -103,12 +103,20 @@ def spoken(hint: Any, word: str) -> Any:
     return [word] if is_list(hint) else word
 
 
+_LIMITS: Final = dict.fromkeys(
+    ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"), 9000
+)
+"""No endpoint raises or lowers these."""
+
+
 def _plain(kind: type, field: str, other: bool) -> Any:
     if issubclass(kind, enum.Enum):
         values = [each.value for each in kind if "UNSPECIFIED" not in str(each.value)]
         return values[-1] if other else values[0]
     if kind is bool:
         return not other
+    if kind is int and field in _LIMITS:
+        return _LIMITS[field] + other
     if kind is int:
         return 9 if other else 7
     if kind is float:

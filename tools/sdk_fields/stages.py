@@ -50,7 +50,7 @@ class Endpoint(NamedTuple):
 
 
 def anthropic_stage(body: Document) -> Document:
-    body = {**body, "max_tokens": body.get("max_tokens", 9000) if body.get("max_tokens") != 7 else 9000}
+    body = {"max_tokens": 9000, **body}
     messages = body["messages"]
     blocks = messages[0].get("content") if messages else None
     if isinstance(blocks, list) and blocks and isinstance(blocks[0], dict):

@@ -71,10 +71,10 @@ def ask_for_output(request: Request, fitting: Fitting) -> Request:
     if output.kind == "schema" and output.schema is not None:
         schema = encode_text(output.schema)
         text = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
-        if output.description:
-            text += f"\n\n{output.description}"
     else:
         text = "Answer with one JSON object, and nothing else."
+    if output.kind == "schema" and output.description:
+        text += f"\n\n{output.description}"
     fitting.lose("$.output", "output_format", "approximated", "asked for in the prompt, not enforced")
     if output.name and output.name != UNNAMED_FORMAT:
         fitting.lose("$.output.name", "output_format", "approximated", "a format in words has no name")
