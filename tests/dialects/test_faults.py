@@ -269,7 +269,11 @@ def test_what_the_openai_envelope_tells_is_understood_again(kind, code):
 # --- what an upstream does not support
 
 UNSUPPORTED = {
-    "anthropic": {"type": "error", "error": {"type": "not_supported", "message": "no"}},
+    "anthropic": {
+        "type": "error",
+        "error": {"type": "not_supported", "message": "no"},
+        "request_id": None,
+    },
     "openai-chat": {"error": {"message": "no", "type": "server_error", "code": "unsupported", "param": None}},
     "openai-responses": {
         "error": {"message": "no", "type": "server_error", "code": "unsupported", "param": None}
