@@ -15,6 +15,15 @@ from tools.judges import autobahn, llm_comply, results
 from tools.judges import llm_comply, results, schemas
 from tools.judges import llm_comply, open_responses, results, schemas
 from tools.judges import llm_comply, open_responses, results, schemas, schemathesis_run
+from tools.judges import (
+    anthropic_sdk_python,
+    google_genai,
+    langchain,
+    llm_comply,
+    openai_python,
+    pydantic_ai,
+    results,
+)
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
@@ -24,6 +33,12 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "open-responses": open_responses.judge,
     "schemas": schemas.judge,
     "schemathesis": schemathesis_run.judge,
+    "anthropic-sdk-python": anthropic_sdk_python.judge,
+    "google-genai": google_genai.judge,
+    **langchain.JUDGES,
+    "llm-comply": llm_comply.judge,
+    "openai-python": openai_python.judge,
+    "pydantic-ai": pydantic_ai.judge,
 }
 
 

@@ -23,14 +23,14 @@ def python(name: str, *packages: str) -> Path:
     wanted = "\n".join(packages)
     if not done.is_file() or done.read_text(encoding="utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        _run(program, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages)
+        run(program, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages)
         done.write_text(wanted, encoding="utf-8")
     return program
 
 
 def version(interpreter: Path, package: str) -> str:
     code = "import sys; from importlib.metadata import version; print(version(sys.argv[1]))"
-    return _run(interpreter, "-c", code, package).strip()
+    return run(interpreter, "-c", code, package).strip()
 
 
 def checkout(name: str, repository: str) -> Path:
@@ -42,10 +42,11 @@ def checkout(name: str, repository: str) -> Path:
 
 
 def commit(folder: Path) -> str:
-    return _run(Path("git"), "-C", str(folder), "rev-parse", "--short=10", "HEAD").strip()
+    return run(Path("git"), "-C", str(folder), "rev-parse", "--short=10", "HEAD").strip()
 
 
-def _run(program: Path, *arguments: str) -> str:
+def run(program: Path, *arguments: str) -> str:
+    """What it prints. One that fails is `Missing`."""
     done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Missing(f"{program.name} {' '.join(arguments)}: {done.stderr.strip()[-2000:]}")

@@ -22,6 +22,8 @@ class Case(msgspec.Struct, frozen=True):
 
     name: str
     reason: str
+    count: int = 1
+    """How many cases the name stands for."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -40,8 +42,12 @@ class Verdict(msgspec.Struct, frozen=True):
     day: str = msgspec.field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%d}")
 
     def __str__(self) -> str:
-        counts = f"{self.passed} passed, {len(self.failed)} failed, {len(self.not_run)} not run"
+        counts = f"{self.passed} passed, {total(self.failed)} failed, {total(self.not_run)} not run"
         return f"{self.judge} {self.version}: {counts}"
+
+
+def total(cases: tuple[Case, ...]) -> int:
+    return sum(case.count for case in cases)
 
 
 def write(verdict: Verdict) -> None:
@@ -69,8 +75,8 @@ def page() -> Iterator[str]:
                 f"`{each.judge}`",
                 each.version,
                 str(each.passed),
-                str(len(each.failed)),
-                str(len(each.not_run)),
+                str(total(each.failed)),
+                str(total(each.not_run)),
                 each.day,
                 each.about,
             )
@@ -97,6 +103,9 @@ def page() -> Iterator[str]:
 
 def _by_reason(cases: tuple[Case, ...]) -> Iterator[tuple[str, str, str]]:
     """One row for each reason; a few names of many."""
-    for reason, count in Counter(case.reason for case in cases).most_common():
+    counts = Counter[str]()
+    for case in cases:
+        counts[case.reason] += case.count
+    for reason, count in counts.most_common():
         names = [f"`{case.name}`" for case in cases if case.reason == reason]
-        yield (", ".join(names[:3]) + (" and others" if count > 3 else ""), str(count), reason)
+        yield (", ".join(names[:3]) + (" and others" if len(names) > 3 else ""), str(count), reason)

@@ -1,0 +1,59 @@
+"""The parsing of other projects' test reports, and the verdicts made of them."""
+
+from tools.judges.pytest_run import Outcome, Rule, compared, outcomes, verdict
+from tools.judges.results import Case
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.test_a.TestA" name="test_one[loose]"/>
+<testcase classname="tests.test_a" name="test_two"><failure message="assert 1 == 2">trace</failure></testcase>
+<testcase classname="tests.test_a" name="test_three"><skipped message="no key"/></testcase>
+<testcase classname="tests.test_a" name="test_four"/>
+<testcase classname="tests.test_a" name="test_four"><error message="teardown"/></testcase>
+<testcase classname="tests.test_a" name="test_five"/>
+<testcase classname="tests.test_a" name="test_five"><skipped message="after the call"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_report_has_one_outcome_for_each_case_and_the_worse_of_two() -> None:
+    assert outcomes(REPORT) == [
+        Outcome("tests.test_a.TestA::test_one[loose]", "passed"),
+        Outcome("tests.test_a::test_two", "failed", "assert 1 == 2"),
+        Outcome("tests.test_a::test_three", "skipped", "no key"),
+        Outcome("tests.test_a::test_four", "failed", "teardown"),
+        Outcome("tests.test_a::test_five", "skipped", "after the call"),
+    ]
+
+
+def test_a_failure_has_the_reason_of_the_first_rule_that_fits_and_else_its_message() -> None:
+    rules = [
+        Rule("mock", "made for a mock server"),
+        Rule("batches", "not served", is_run=False),
+        Rule("test_a", "too late"),
+    ]
+    found = [
+        Outcome("a", "passed"),
+        Outcome("test_a", "failed", "mock"),
+        Outcome("b", "failed", "a\n  long message"),
+        Outcome("batches[x]", "failed"),
+        Outcome("batches[y]", "failed"),
+        Outcome("c", "skipped", "no key"),
+    ]
+    made = verdict("suite", "1.0", "about", found, rules, [Case("other.py", "not served", 7)])
+    assert made.passed == 1
+    assert made.failed == (Case("test_a", "made for a mock server"), Case("b", "a long message"))
+    assert made.not_run == (
+        Case("batches", "not served", 2),
+        Case("c", "no key"),
+        Case("other.py", "not served", 7),
+    )
+    assert str(made) == "suite 1.0: 1 passed, 2 failed, 10 not run"
+
+
+def test_a_case_that_fails_without_the_gateway_too_is_not_run() -> None:
+    alone = [Outcome("a", "failed", "x"), Outcome("b", "passed"), Outcome("c", "failed", "x")]
+    through = [Outcome("a", "failed", "y"), Outcome("b", "failed", "y"), Outcome("c", "passed")]
+    assert compared(alone, through) == [
+        Outcome("a", "skipped", "does not pass without the gateway either"),
+        Outcome("b", "failed", "y"),
+        Outcome("c", "passed"),
+    ]

@@ -1,0 +1,57 @@
+"""anthropic-sdk-python's own tests of Messages and Models, on every dialect of an upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tools.judges import environments, pytest_run
+from tools.judges.pytest_run import MODELS, Rule
+from tools.judges.results import Case, Verdict
+from wireglot.testing.live_gateway import LiveGateway
+
+PACKAGES: Final = (
+    "anthropic[aiohttp,webhooks,mcp,bedrock,vertex]",
+    *("pytest", "pytest-asyncio", "pytest-xdist", "inline-snapshot", "rich", "time-machine", "dirty-equals"),
+    *("importlib-metadata", "hypothesis", "griffe", "http-snapshot[httpx]", "packaging", "opentelemetry-sdk"),
+    *("httpx2", "respx", "boto3"),
+)
+FOLDER: Final = "tests/api_resources/"
+SERVED: Final = ("test_messages.py", "test_models.py", "beta/test_messages.py", "beta/test_models.py")
+RULES: Final = (
+    Rule(
+        "thread is not supported",
+        "opens a thread, whose turns only Anthropic keeps; refused with the error after which a client sends all",
+    ),
+    Rule("expected the id of a listed model", "pages from a model id that is not in the list; refused"),
+)
+_OTHER: Final = "the gateway does not serve this API"
+_OFFLINE: Final = "tests of the client alone: they send nothing, or to a mock transport inside the process"
+
+
+def judge() -> Verdict:
+    interpreter = environments.python("anthropic-sdk-python", *PACKAGES)
+    folder = pytest_run.source(interpreter, "anthropic")
+    paths = [FOLDER + each for each in SERVED]
+    found = list[pytest_run.Outcome]()
+    for model in MODELS:
+        with LiveGateway(f'[providers.demo]\n[models]\n"*" = "demo/{model}"\n') as gateway:
+            environ = {"TEST_API_BASE_URL": gateway.url}
+            found += pytest_run.run(
+                interpreter, folder, "-n", "0", *paths, environ=environ, label=f"{model} "
+            )
+    every = pytest_run.collected(interpreter, folder, "-n", "0", "tests", environ={})
+    return pytest_run.verdict(
+        "anthropic-sdk-python",
+        environments.version(interpreter, "anthropic"),
+        "the SDK's tests of Messages, token counts and Models, beta and not, on four models",
+        found,
+        RULES,
+        never_run(every),
+    )
+
+
+def never_run(every: dict[str, int]) -> Iterator[Case]:
+    for path, count in every.items():
+        if path not in {FOLDER + each for each in SERVED}:
+            yield Case(path, _OTHER if path.startswith(FOLDER) else _OFFLINE, count)

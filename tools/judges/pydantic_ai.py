@@ -1,0 +1,154 @@
+"""pydantic-ai's own tests of its models with recorded answers of the vendors, replayed as the upstream.
+
+A test that has a recording usually gets it inside its process. Here the SDK's base URL is the gateway, and a
+server with the recorded answers is the gateway's upstream, of the same dialect: what the test expects of the
+vendor's answer must arrive through the gateway. Each case runs without the gateway first; one that fails then
+says nothing about it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from tools.judges import environments, pytest_run
+from tools.judges.pytest_run import Outcome, Rule
+from tools.judges.results import Verdict
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
+
+REPOSITORY: Final = "pydantic/pydantic-ai"
+SUITES: Final = {
+    "openai-chat": ("tests/models/test_openai.py",),
+    "openai-responses": ("tests/models/test_openai_responses.py",),
+    "anthropic": ("tests/models/test_anthropic.py", "tests/models/anthropic"),
+    "gemini": ("tests/models/test_google.py", "tests/models/google"),
+}
+_MORE: Final = (
+    *(
+        "pytest",
+        "pytest-recording",
+        "pytest-mock",
+        "vcrpy",
+        "inline-snapshot",
+        "dirty-equals",
+        "anyio",
+        "pyyaml",
+    ),
+    *(
+        "pytest-examples",
+        "pytest-pretty",
+        "pytest-xdist",
+        "coverage",
+        "genai-prices",
+        "pillow",
+        "httpx",
+        "httpx2",
+    ),
+    *("fastmcp<5", "blockbuster", "devtools", "brotli", "asgi-lifespan"),
+)
+_EXTRAS: Final = "openai,anthropic,google,cli,mcp,logfire,evals,retries,web-fetch,bedrock,groq,spec"
+_CASSETTE: Final = "/recording"
+_PLUGIN: Final = """
+import base64, json, os, urllib.request
+import pytest
+
+UPSTREAM = os.environ.get("UPSTREAM")
+
+
+def call(data=None):
+    with urllib.request.urlopen(urllib.request.Request(UPSTREAM + "/recording", data)) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture(autouse=True)
+def recording_as_upstream(vcr):
+    if not UPSTREAM or vcr is None:
+        yield
+        return
+    answers = [
+        {
+            "method": request.method,
+            "path": request.path,
+            "status": answer["status"]["code"],
+            "type": next((v[0] for k, v in answer["headers"].items() if k.lower() == "content-type"), ""),
+            "body": base64.b64encode(answer["body"]["string"] or b"").decode(),
+        }
+        for request, answer in vcr.data
+    ]
+    call(json.dumps(answers).encode())
+    yield
+    if not call()["served"]:
+        pytest.skip("calls another address than the base URL of the vendor's API")
+"""
+RULES: Final[tuple[Rule, ...]] = ()
+
+
+def judge() -> Verdict:
+    folder = environments.checkout("pydantic-ai", REPOSITORY)
+    described = environments.run(Path("git"), "-C", str(folder), "describe", "--tags").strip()
+    release = described.split("-")[0].removeprefix("v")
+    interpreter = environments.python("pydantic-ai", f"pydantic-ai-slim[{_EXTRAS}]=={release}", *_MORE)
+    found = list[Outcome]()
+    with tempfile.TemporaryDirectory() as temporary:
+        (Path(temporary) / "recording_as_upstream.py").write_text(_PLUGIN, encoding="utf-8")
+        for dialect, paths in SUITES.items():
+            arguments = ("-p", "recording_as_upstream", "-m", "vcr", "--inline-snapshot=disable", *paths)
+            alone = pytest_run.run(interpreter, folder, *arguments, environ={"PYTHONPATH": temporary})
+            with (
+                ScriptedUpstream(decide=Recordings().decide) as upstream,
+                LiveGateway.before(upstream, dialect) as gateway,
+            ):
+                environ = {
+                    "PYTHONPATH": temporary,
+                    "UPSTREAM": upstream.url,
+                    "OPENAI_BASE_URL": gateway.url + "/v1",
+                    "ANTHROPIC_BASE_URL": gateway.url,
+                    "GOOGLE_GEMINI_BASE_URL": gateway.url,
+                }
+                through = pytest_run.run(interpreter, folder, *arguments, environ=environ)
+            found += pytest_run.compared(alone, through)
+    return pytest_run.verdict(
+        "pydantic-ai",
+        f"{release} ({environments.commit(folder)})",
+        "tests of pydantic-ai's OpenAI, Anthropic and Google models with recorded answers, forwarded",
+        found,
+        RULES,
+    )
+
+
+class Recordings:
+    """The answers of one test: each is given once, to the first request with its method and path."""
+
+    def __init__(self) -> None:
+        self._left = list[dict[str, Any]]()
+        self._served = 0
+
+    def decide(self, request: Recorded) -> Behaviour:
+        if request.path == _CASSETTE:
+            if request.method == "POST":
+                self._left, self._served = request.json, 0
+            return Behaviour(body=json.dumps({"served": self._served}).encode())
+        self._served += 1
+        for at, answer in enumerate(self._left):
+            if answer["method"] == request.method and _same_path(answer["path"], request.path):
+                del self._left[at]
+                return _behaviour(answer)
+        return Behaviour(status=404, body=b'{"error": {"message": "there is no such recording"}}')
+
+
+def _same_path(recorded: str, sent: str) -> bool:
+    return re.sub("^/v1(beta)?", "", recorded) == re.sub("^/v1(beta)?", "", sent)
+
+
+def _behaviour(answer: dict[str, Any]) -> Behaviour:
+    body, kind = base64.b64decode(answer["body"]), answer["type"]
+    headers = (("content-type", kind or "application/json"),)
+    if "event-stream" in kind:
+        pieces = tuple(piece + b"\n\n" for piece in re.split(rb"\r?\n\r?\n", body) if piece.strip())
+        return Behaviour(status=answer["status"], headers=headers, pieces=pieces)
+    return Behaviour(status=answer["status"], headers=headers, body=body)
