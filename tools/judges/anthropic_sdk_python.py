@@ -21,7 +21,7 @@ SERVED: Final = ("test_messages.py", "test_models.py", "beta/test_messages.py", 
 RULES: Final = (
     Rule(
         "thread is not supported",
-        "opens a thread, whose turns only Anthropic keeps; refused with the error after which a client sends all",
+        "opens a thread, whose turns only Anthropic keeps; refused with the error that lets clients send all",
     ),
     Rule("expected the id of a listed model", "pages from a model id that is not in the list; refused"),
 )

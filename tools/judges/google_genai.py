@@ -1,4 +1,4 @@
-"""google-genai's own tests of generateContent, countTokens, chats and models, on four dialects of an upstream.
+"""google-genai's own tests of generateContent, countTokens, chats and models, on four upstream dialects.
 
 They run in the suite's mode "api", which calls a live API, with the base URL at the gateway. The distribution
 lacks the files that tests upload (pictures, a PDF); small ones are put in their place.
