@@ -92,6 +92,11 @@ def test_lists_are_found_apart_because_dialects_share_them():
     assert PATHS.listed("/v1/other") is None
 
 
+def test_an_operation_of_a_model_is_no_model() -> None:
+    """A client that polls one would be given a model for ever, and never its end."""
+    assert PATHS.listed("/v1beta/models/veo-3.1/operations/vz341u0pmdlc") is None
+
+
 @pytest.mark.parametrize(
     ("path", "methods"),
     [

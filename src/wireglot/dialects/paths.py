@@ -10,6 +10,8 @@ import msgspec
 from wireglot.dialects.surface import Probe, Route, RouteMatch, Surface
 
 STAR: Final = "*"
+_OPERATIONS: Final = "/operations/"
+"""Gemini's long-running operations have paths below the model's; model names contain slashes too."""
 
 
 class PathTaken(ValueError):
@@ -75,7 +77,7 @@ class Paths:
         for root in self._lists:
             if path == root:
                 return RouteMatch("models")
-            if path.startswith(root + "/"):
+            if path.startswith(root + "/") and _OPERATIONS not in path:
                 return RouteMatch("model", path[len(root) + 1 :])
         return None
 
