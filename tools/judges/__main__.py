@@ -20,6 +20,7 @@ from tools.judges import (
     google_genai,
     langchain,
     llm_comply,
+    openai_agents,
     openai_python,
     pydantic_ai,
     results,
@@ -37,6 +38,7 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "google-genai": google_genai.judge,
     **langchain.JUDGES,
     "llm-comply": llm_comply.judge,
+    "openai-agents": openai_agents.judge,
     "openai-python": openai_python.judge,
     "pydantic-ai": pydantic_ai.judge,
 }
