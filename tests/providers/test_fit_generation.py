@@ -177,6 +177,20 @@ def test_a_wrapped_answer_is_unwrapped_whole_and_in_a_stream_in_its_own_letters(
     assert restored == [PartStart(0, Text("")), Delta(0, value), PartEnd(0)]
 
 
+def test_a_word_of_an_enumeration_loses_the_quotes_of_json_whole_and_in_a_stream() -> None:
+    """Gemini's `text/x.enum`: the client reads the value itself, the upstream was asked for JSON."""
+    wanted = OutputFormat("schema", {"type": "string", "enum": ["Brass", "\u00e9"]}, bare=True)
+    wrapped = fitted(request(output=wanted), Limits(output_schema="openai")).aliases
+    assert wrapped.restore(Text('{"value": "\\u00e9"}')) == Text("\u00e9")
+    plain = fitted(request(output=wanted), Limits(output_schema="json-schema")).aliases
+    assert plain.restore(Text('"Brass"')) == Text("Brass")
+    for text in ("Brass", '"Bra', "12", '["Brass"]', ""):
+        assert plain.restore(Text(text)) == Text(text)
+    events: list[Event] = [PartStart(0, Text('"Br')), Delta(0, 'ass"'), PartEnd(0)]
+    restored = EventRestorer(plain).events(events)
+    assert restored == [PartStart(0, Text("")), Delta(0, "Brass"), PartEnd(0)]
+
+
 def test_an_answer_that_is_no_wrapper_stays_as_it_is() -> None:
     aliases = Aliases(unwraps=True)
     for text in ("I cannot do that.", '{"value": 1, "more": 2}', '{"value": [1', "[1]", ""):

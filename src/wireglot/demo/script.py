@@ -224,7 +224,8 @@ class _Author:
     def _text(self) -> str:
         directives, output = self.directives, self.request.output
         if output is not None and output.kind == "schema":
-            return encode_text(filled(output.schema, self._hints()))
+            value = filled(output.schema, self._hints())
+            return value if output.bare and type(value) is str else encode_text(value)
         if output is not None and output.kind == "json":
             return encode_text({"answer": words.greeting(self.turn.prompt, self.request.model)})
         if directives.words:

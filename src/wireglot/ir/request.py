@@ -178,6 +178,8 @@ class OutputFormat(msgspec.Struct, frozen=True, omit_defaults=True):
     description: str | None = None
     strict: bool | None = None
     extra: Extra | None = None
+    bare: bool = False
+    """The answer is a string without the quotes of JSON (Gemini's `text/x.enum`)."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -19,7 +19,7 @@ from wireglot.ir.content import Part, Text, ToolCall
 from wireglot.ir.outcome import Candidate
 from wireglot.ir.request import AnyTool, Tool
 from wireglot.ir.stream import Delta, Event, OtherAnswer, PartEnd, PartStart
-from wireglot.wire.json import encode_text
+from wireglot.wire.json import BadJson, decode, encode_text
 
 INPUT = "input"
 """The one argument of an emulated freeform tool."""
@@ -45,9 +45,15 @@ class Aliases(msgspec.Struct, frozen=True):
     custom: frozenset[str] = frozenset()
     unwraps: bool = False
     """The answer's text was asked for as `{"value": ...}`, because its schema has no object at its root."""
+    bare: bool = False
+    """The client reads a string without the quotes that JSON puts around it."""
 
     def __bool__(self) -> bool:
-        return bool(self.names) or bool(self.custom) or self.unwraps
+        return bool(self.names) or bool(self.custom) or self.restores_text
+
+    @property
+    def restores_text(self) -> bool:
+        return self.unwraps or self.bare
 
     @property
     def functions(self) -> dict[str, tuple[str, str]]:
@@ -60,7 +66,10 @@ class Aliases(msgspec.Struct, frozen=True):
         if not others:
             return self
         return Aliases(
-            {**others.names, **self.names}, self.custom | others.custom, self.unwraps or others.unwraps
+            {**others.names, **self.names},
+            self.custom | others.custom,
+            self.unwraps or others.unwraps,
+            self.bare or others.bare,
         )
 
     def with_freeform(self, tools: tuple[AnyTool, ...]) -> Aliases:
@@ -70,12 +79,12 @@ class Aliases(msgspec.Struct, frozen=True):
         freeform = {tool.name for tool in tools if type(tool) is Tool and tool.kind == "custom"} - functions
         if freeform <= self.custom:
             return self
-        return Aliases(self.names, self.custom | freeform, self.unwraps)
+        return msgspec.structs.replace(self, custom=self.custom | freeform)
 
     def restore(self, part: Part) -> Part:
         """A whole part as the client's request named it."""
-        if type(part) is Text and self.unwraps:
-            return msgspec.structs.replace(part, text=unwrapped(part.text))
+        if type(part) is Text and self.restores_text:
+            return msgspec.structs.replace(part, text=self.restore_text(part.text))
         if type(part) is not ToolCall:
             return part
         namespace, name = self.names.get(part.name, (part.namespace, part.name))
@@ -86,6 +95,12 @@ class Aliases(msgspec.Struct, frozen=True):
         if name == part.name and namespace == part.namespace:
             return part
         return msgspec.structs.replace(part, name=name, namespace=namespace)
+
+    def restore_text(self, text: str) -> str:
+        """The whole text of an answer in the format that the client asked for."""
+        if self.unwraps:
+            text = unwrapped(text)
+        return unquoted(text) if self.bare else text
 
     def restore_answer(self, answer: Candidate) -> Candidate:
         """The same of a further answer."""
@@ -114,6 +129,15 @@ def unwrapped(text: str) -> str:
     return bytes(members[WRAPPED_IN]).decode() if members.keys() == {WRAPPED_IN} else text
 
 
+def unquoted(text: str) -> str:
+    """The string that a JSON text is; any other text is unchanged."""
+    try:
+        value = decode(text.encode())
+    except (BadJson, UnicodeEncodeError):
+        return text
+    return value if type(value) is str else text
+
+
 class EventRestorer:
     """Restores calls and wrapped answers in a stream. Arguments of an emulated freeform call and a wrapped
     answer wait for their end: half a JSON string cannot be unwrapped."""
@@ -134,13 +158,14 @@ class EventRestorer:
                     held.append(event.text)
             elif type(event) is PartStart and type(event.part) is ToolCall:
                 restored.append(self._start(event, event.part))
-            elif type(event) is PartStart and type(event.part) is Text and self.aliases.unwraps:
+            elif type(event) is PartStart and type(event.part) is Text and self.aliases.restores_text:
                 self.waiting[event.index] = [event.part.text]
                 self.wrapped.add(event.index)
                 restored.append(PartStart(event.index, msgspec.structs.replace(event.part, text="")))
             elif type(event) is PartEnd and event.index in self.waiting:
                 collected = "".join(self.waiting.pop(event.index))
-                text = unwrapped(collected) if event.index in self.wrapped else freeform_input(collected)
+                restore = self.aliases.restore_text if event.index in self.wrapped else freeform_input
+                text = restore(collected)
                 if text and not event.cut:
                     restored.append(Delta(event.index, text))
                 restored.append(event)

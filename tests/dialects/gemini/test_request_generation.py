@@ -124,6 +124,14 @@ def test_an_output_format_both_ways(config, kind):
     comes_back(body)
 
 
+def test_only_an_enumeration_as_text_is_answered_without_quotes():
+    schema = {"type": "STRING", "enum": ["a", "b"]}
+    for mime, bare in (("text/x.enum", True), ("application/json", False)):
+        output = parse(asked(generationConfig={"responseMimeType": mime, "responseSchema": schema})).output
+        assert output is not None
+        assert output.bare is bare
+
+
 def test_a_schema_of_another_dialect_is_sent_as_json_schema():
     rendered = render(Request("m", HELLO, output=OutputFormat("schema", SCHEMA, "answer")))
     assert rendered.value["generationConfig"] == {

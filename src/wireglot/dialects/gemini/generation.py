@@ -66,6 +66,7 @@ _LEVEL_NUMBERS = ("THINKING_LEVEL_UNSPECIFIED", "LOW", "HIGH", "MEDIUM", "MINIMA
 _THINKING = frozenset({"includeThoughts", "thinkingBudget", "thinkingLevel"})
 _JSON = "application/json"
 _PLAIN = "text/plain"
+_ENUM = "text/x.enum"
 
 
 def parse_thinking(config: Fields) -> Thinking:
@@ -122,7 +123,8 @@ def parse_output(config: Fields) -> tuple[OutputFormat | None, frozenset[str]]:
     kind: Literal["text", "json", "schema"] = (
         "schema" if schema is not None else "json" if mime == _JSON else "text"
     )
-    return OutputFormat(kind, schema, extra=extra), frozenset({"responseMimeType", key})
+    bare = kind == "schema" and mime == _ENUM
+    return OutputFormat(kind, schema, bare=bare, extra=extra), frozenset({"responseMimeType", key})
 
 
 def _text_format(config: Fields) -> Fields | None:

@@ -24,15 +24,15 @@ def fit_output_schema(request: Request, fitting: Fitting) -> Request:
     """A schema for the answer within the endpoint's rules. Outside Gemini the root is an object, so anything
     else is asked for as `{"value": ...}`, and unwrapped in the answer."""
     output, limits = request.output, fitting.limits
-    if (
-        output is None
-        or output.kind != "schema"
-        or output.schema is None
-        or limits.output_schema == "json-schema"
-    ):
+    if output is None or output.kind != "schema" or output.schema is None:
+        return request
+    is_gemini = limits.output_schema.startswith("gemini")
+    if output.bare and not is_gemini:
+        fitting.aliases = msgspec.structs.replace(fitting.aliases, bare=True)
+    if limits.output_schema == "json-schema":
         return request
     schema, wrapped = output.schema, False
-    if not limits.output_schema.startswith("gemini"):
+    if not is_gemini:
         schema, wrapped = object_root(schema)
     form = limits.output_schema
     if form == "anthropic":
