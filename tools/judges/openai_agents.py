@@ -3,7 +3,7 @@
 The tests say what the model answers (`ScriptedModel`). Here each of these answers is given to the server
 that is the gateway's upstream, and the SDK's real model class gets it through the gateway, with the tools,
 hand-offs and history of the run; the run continues with what arrives. Ids of items are the server's choice
-and are restored. Each case runs without the gateway first; one that fails then says nothing about it.
+and are restored. A case that fails without the gateway too says nothing about it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,7 +105,13 @@ def count_calls():
     if "UPSTREAM" in os.environ and not used:
         pytest.skip("calls no model, or one whose answer is an error, events or an item that only OpenAI has")
 """
-RULES: Final[tuple[Rule, ...]] = ()
+RULES: Final = (
+    Rule(
+        "nothing of the conversation is in the request",
+        "the history is kept at the server, under an id that the test made up",
+        is_run=False,
+    ),
+)
 
 
 def judge() -> Verdict:
@@ -114,7 +121,9 @@ def judge() -> Verdict:
     with tempfile.TemporaryDirectory() as temporary:
         (Path(temporary) / "through_gateway.py").write_text(_PLUGIN, encoding="utf-8")
         arguments = ("-p", "through_gateway", "-n", "0", "--inline-snapshot=disable", *FILES)
-        alone = pytest_run.run(interpreter, folder, *arguments, environ={"PYTHONPATH": temporary})
+        alone = cache(
+            partial(pytest_run.run, interpreter, folder, *arguments, environ={"PYTHONPATH": temporary})
+        )
         for kind, dialect in PAIRS.items():
             with (
                 ScriptedUpstream(decide=Script(dialect).decide) as upstream,
@@ -128,7 +137,7 @@ def judge() -> Verdict:
                 }
                 through = pytest_run.run(interpreter, folder, *arguments, environ=environ)
             found += [
-                each._replace(name=f"{kind} {each.name}") for each in pytest_run.compared(alone, through)
+                each._replace(name=f"{kind} {each.name}") for each in pytest_run.compared(through, alone)
             ]
     return pytest_run.verdict(
         "openai-agents",

@@ -2,8 +2,8 @@
 
 A test that has a recording usually gets it inside its process. Here the SDK's base URL is the gateway, and a
 server with the recorded answers is the gateway's upstream, of the same dialect: what the test expects of the
-vendor's answer must arrive through the gateway. Each case runs without the gateway first; one that fails then
-says nothing about it.
+vendor's answer must arrive through the gateway. A case that fails without the gateway too says nothing about
+it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import base64
 import json
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,10 +67,13 @@ def call(data=None):
 
 
 @pytest.fixture(autouse=True)
-def recording_as_upstream(vcr):
+def recording_as_upstream(vcr, monkeypatch):
     if not UPSTREAM or vcr is None:
         yield
         return
+    monkeypatch.setenv("OPENAI_BASE_URL", os.environ["GATEWAY"] + "/v1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", os.environ["GATEWAY"])
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", os.environ["GATEWAY"])
     answers = [
         {
             "method": request.method,
@@ -98,20 +102,16 @@ def judge() -> Verdict:
         (Path(temporary) / "recording_as_upstream.py").write_text(_PLUGIN, encoding="utf-8")
         for dialect, paths in SUITES.items():
             arguments = ("-p", "recording_as_upstream", "-m", "vcr", "--inline-snapshot=disable", *paths)
-            alone = pytest_run.run(interpreter, folder, *arguments, environ={"PYTHONPATH": temporary})
+            alone = partial(
+                pytest_run.run, interpreter, folder, *arguments, environ={"PYTHONPATH": temporary}
+            )
             with (
                 ScriptedUpstream(decide=Recordings().decide) as upstream,
                 LiveGateway.before(upstream, dialect) as gateway,
             ):
-                environ = {
-                    "PYTHONPATH": temporary,
-                    "UPSTREAM": upstream.url,
-                    "OPENAI_BASE_URL": gateway.url + "/v1",
-                    "ANTHROPIC_BASE_URL": gateway.url,
-                    "GOOGLE_GEMINI_BASE_URL": gateway.url,
-                }
+                environ = {"PYTHONPATH": temporary, "UPSTREAM": upstream.url, "GATEWAY": gateway.url}
                 through = pytest_run.run(interpreter, folder, *arguments, environ=environ)
-            found += pytest_run.compared(alone, through)
+            found += pytest_run.compared(through, alone)
     return pytest_run.verdict(
         "pydantic-ai",
         f"{release} ({environments.commit(folder)})",
