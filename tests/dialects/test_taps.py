@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.base import Tap
-from wireglot.dialects.registry import surface
+from wireglot.dialects.base import Context, Tap
+from wireglot.dialects.registry import dialect, surface
+from wireglot.ir.stream import Failure
 from wireglot.wire.json import encode
 from wireglot.wire.sse import FrameTooLarge
 
@@ -66,3 +67,16 @@ def test_an_event_whose_type_is_no_text_ends_nothing(kind):
         b"event: response.completed\ndata: " + encode({"type": kind, "response": {"usage": {}}}) + b"\n\n"
     )
     assert not heard.ended
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
+def test_an_error_is_also_recognised_by_the_name_of_its_event(name):
+    error = {"message": "over quota", "code": "insufficient_quota", "param": None, "type": "server_error"}
+    data = b"event: error\ndata: " + encode(error) + b"\n\n"
+    heard = surface(name).tap(1 << 20)
+    heard.feed(data)
+    assert (heard.complete, heard.ended) == (True, True)
+    assert heard.error is not None
+    assert heard.error.message == "over quota"
+    events = dialect(name).stream_reader(Context()).read(data)
+    assert [event.error.message for event in events if isinstance(event, Failure)] == ["over quota"]

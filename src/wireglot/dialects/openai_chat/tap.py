@@ -13,7 +13,8 @@ from wireglot.dialects.passthrough import SseTap, object_of, shaped
 from wireglot.dialects.surface import AnswerGlance, StreamUsage
 from wireglot.wire.sse import Frame
 
-_TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
+_ERROR: Final = "error"
+_TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]|event: ?error')
 _SAID: Final = re.compile(rb'"(?:content"\s*:\s*"[^"]|tool_calls"\s*:\s*\[\s*\{)')
 _NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
@@ -52,12 +53,14 @@ class ChatTap(SseTap):
         data = frame.data
         if self._first_ended and _SAID.search(data) is not None and not _first(object_of(data)).get("index"):
             self._flawed("content_after_end")
-        if _TELLING.search(data) is None:
+        if frame.event != _ERROR and _TELLING.search(data) is None:
             if data == b"[DONE]":
                 self.complete = self.ended = True
             return
         document = object_of(data)
-        if type(document.get("error")) in (dict, str) and not document.get("choices"):
+        if frame.event == _ERROR or (
+            type(document.get("error")) in (dict, str) and not document.get("choices")
+        ):
             error = parse_error(document)
             if error is not None or "choices" not in document:
                 self._failed(error)

@@ -44,6 +44,11 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     return None
 
 
+def event_error(event: dict[str, Any]) -> ApiError:
+    """What an event reports that says it is an error; by its name alone, its fields are those of the error."""
+    return parse_error(event) or _read(event, event, 0, "the response failed")
+
+
 def _read(error: dict[str, Any], body: Any, status: int, fallback: str = "") -> ApiError:
     message = stated_message(error) or fallback or bare_message(error or body, status)
     code = error.get("code")

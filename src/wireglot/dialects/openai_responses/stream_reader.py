@@ -9,7 +9,7 @@ from typing import Any, Final
 from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text, named_event
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import broken
-from wireglot.dialects.openai_responses.errors import parse_error
+from wireglot.dialects.openai_responses.errors import event_error, parse_error
 from wireglot.dialects.openai_responses.item_reader import ItemReader
 from wireglot.dialects.openai_responses.outcome import parse_stop, parse_usage
 from wireglot.dialects.openai_responses.output import SEAM
@@ -152,8 +152,8 @@ class ResponsesReader(AnswerReader):
             if number <= self._number:
                 self._flawed("number_not_growing")
             self._number = number
-        if kind in _FAILED:
-            self._fail(parse_error(event) or ApiError("server", "the response failed"), self._items.out)
+        if kind in _FAILED or name == "error":
+            self._fail(event_error(event), self._items.out)
         elif kind in _SILENT or not kind:
             return
         elif kind in _READERS:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.openai_responses.errors import parse_error
+from wireglot.dialects.openai_responses.errors import event_error, parse_error
 from wireglot.dialects.openai_responses.outcome import parse_stop, parse_usage
 from wireglot.dialects.passthrough import SseTap, object_of, shaped
 from wireglot.dialects.surface import AnswerGlance
@@ -48,8 +48,8 @@ class ResponsesTap(SseTap):
             return
         document = object_of(frame.data)
         kind = document.get("type", name)
-        if kind == "error":
-            self._failed(parse_error(document))
+        if kind == "error" or name == "error":
+            self._failed(event_error(document))
             return
         answer = document.get("response")
         if type(kind) is not str or kind not in _ENDS or type(answer) is not dict:
