@@ -25,6 +25,7 @@ from tools.judges import (
     pydantic_ai,
     results,
 )
+from tools.judges import anthropic_typescript, kimi_verifier, llm_comply, openai_node, results
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
@@ -41,6 +42,9 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "openai-agents": openai_agents.judge,
     "openai-python": openai_python.judge,
     "pydantic-ai": pydantic_ai.judge,
+    "anthropic-sdk-typescript": anthropic_typescript.judge,
+    "openai-node": openai_node.judge,
+    "kimi-vendor-verifier": kimi_verifier.judge,
 }
 
 

@@ -1,0 +1,88 @@
+"""The test suite of OpenAI's SDK for JavaScript."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.judges import environments
+from tools.judges.javascript import Checkout, Reason, between, sort
+from tools.judges.results import Verdict
+from wireglot.testing.live_gateway import LiveGateway
+
+RESOURCES: Final = (
+    "tests/api-resources/chat/completions/completions.test.ts",
+    "tests/api-resources/chat/completions/messages.test.ts",
+    "tests/api-resources/completions.test.ts",
+    "tests/api-resources/conversations/conversations.test.ts",
+    "tests/api-resources/conversations/items.test.ts",
+    "tests/api-resources/models.test.ts",
+    "tests/api-resources/responses/responses.test.ts",
+    "tests/api-resources/responses/input-items.test.ts",
+    "tests/api-resources/responses/input-tokens.test.ts",
+    "tests/api-resources/beta/responses/responses.test.ts",
+    "tests/api-resources/beta/responses/input-items.test.ts",
+    "tests/api-resources/beta/responses/input-tokens.test.ts",
+)
+CHAT: Final = (
+    "tests/lib/ChatCompletionStream.test.ts",
+    "tests/lib/ChatCompletionRunFunctions.test.ts",
+    "tests/lib/parser.test.ts",
+    "tests/lib/chat-structured-response-format-serialization-security.test.ts",
+)
+RESPONSES: Final = (
+    "tests/lib/ResponseStream.test.ts",
+    "tests/lib/responses-output-text.test.ts",
+    "tests/lib/structured-text-format-discriminator-security.test.ts",
+)
+TRANSLATED: Final = ("tests/lib/ChatCompletionStream.test.ts", "tests/lib/parser.test.ts")
+REASONS: Final = (
+    Reason(
+        r"(Response|Conversation|Previous response) with id '\w+' not found",
+        "the case names an object that only the vendor's mock has",
+        is_run=False,
+    ),
+    Reason(
+        "there is nothing at|takes POST|plain completions are not served",
+        "stored chat completions, text completions and fine-tuned models are not served by a gateway",
+        is_run=False,
+    ),
+    Reason(
+        "expected the name of a model|expected at least one item",
+        "a request without model or input is rejected, as by the API; the vendor's mock accepts it",
+    ),
+    Reason("network errors", "a connection that the upstream breaks is an answer with status 502"),
+    Reason(
+        "SSE error",
+        "an error before the first output is an answer with an error's status, which the SDK tries again",
+    ),
+    Reason(
+        "stream: false flow with abort",
+        "the test ends the request as soon as its upstream has answered, before the gateway has",
+    ),
+    Reason("custom tools", "Messages has no custom tools: they are sent as functions"),
+    Reason(
+        "Snapshot `.parse.*mismatched",
+        "a translated message has `annotations`, which the API sends and the test's snapshot lacks",
+    ),
+    Reason("logprobs", "Messages has no log probabilities and no refusals apart from text"),
+)
+
+
+def judge() -> Verdict:
+    sdk = Checkout.of("openai-node", "openai/openai-node", "vitest", "openai")
+    with LiveGateway('[providers.demo]\n[models]\n"*" = "demo/demo"\n') as gateway:
+        outcome = sort("demo", sdk._replace(runner="jest").against(f"{gateway.url}/v1", RESOURCES), REASONS)
+    for way, dialect, over, files in (
+        ("forwarded", "openai-chat", "", CHAT),
+        ("forwarded", "openai-responses", "", RESPONSES),
+        ("over anthropic", "openai-chat", "anthropic", TRANSLATED),
+    ):
+        with between(dialect, over) as (url, port):
+            outcome += sort(way, sdk.through(url, port, files), REASONS)
+    return Verdict(
+        "openai-node",
+        environments.commit(sdk.folder),
+        "OpenAI's SDK for JavaScript: its API tests against the demo model; its stream helpers, parsers and tool "
+        "runner with their recorded answers behind the gateway, forwarded and translated to Messages and back",
+        *outcome,
+    )
