@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.dialects.openai_chat.support import CONTEXT, answer, understood
+from tests.dialects.openai_chat.support import CONTEXT, DONE, answer, chunk, folded, frame, understood
 from tests.tiers import rows
 from wireglot import translate_response
 from wireglot.dialects.base import Context, is_minted
@@ -506,6 +506,33 @@ def test_a_tier_by_its_neutral_name_is_no_loss():
     head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
     body = {**head, "choices": [choice], "service_tier": "standard"}
     assert DIALECT.render_response(DIALECT.parse_response(body, CONTEXT), CONTEXT).value == body
-    reported = translate_response(body, source="openai-chat", target="anthropic")
-    assert reported.value["usage"]["service_tier"] == "standard"
-    assert [loss for loss in reported.losses if "service_tier" in f"{loss.path} {loss.detail}"] == []
+    told = translate_response(body, source="openai-chat", target="anthropic")
+    assert told.value["usage"]["service_tier"] == "standard"
+    assert [loss for loss in told.losses if "service_tier" in f"{loss.path} {loss.detail}"] == []
+
+
+@rows("field", ["stop_reason", "matched_stop"])  # vLLM, SGLang
+@rows(
+    ("matched", "finish", "stop"),
+    [
+        ("</tool>", "stop", Stop("stop_sequence", "stop", "openai-chat", "</tool>")),
+        (128009, "stop", Stop("end", "stop", "openai-chat")),
+        (None, "stop", Stop("end", "stop", "openai-chat")),
+        ("eos", "stop", Stop("end", "stop", "openai-chat")),
+        ("</tool>", "length", Stop("length", "length", "openai-chat")),
+    ],
+)
+def test_a_server_may_report_the_stop_sequence_that_matched(field, matched, finish, stop):
+    body = answer({"role": "assistant", "content": "Hi"}, finish)
+    body["choices"][0][field] = matched
+    assert understood(body).stop == stop
+    last = {"index": 0, "delta": {}, "finish_reason": finish, field: matched}
+    frames = (chunk({"content": "Hi"}), frame({"id": "c", "model": "m", "choices": [last]}), DONE)
+    assert folded(*frames).stop == stop
+
+
+def test_what_vllm_has_written_to_its_cache_is_counted():
+    details = {"cached_tokens": 80, "created_cache_tokens": 10}
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": details}
+    read = understood(answer({"role": "assistant", "content": "Hi"}, usage=usage)).usage
+    assert (read.input, read.cache_read, read.cache_write) == (10, 80, 10)

@@ -57,7 +57,14 @@ USAGE_FIELDS = UsageFields(
         ("read", "prompt_cache_hit_tokens"),  # DeepSeek
     ),
     (
-        ("prompt_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
+        (
+            "prompt_tokens_details",
+            (
+                ("read", "cached_tokens"),
+                ("written", "cache_write_tokens"),
+                ("written", "created_cache_tokens"),  # vLLM
+            ),
+        ),
         ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
     ),
     check_numbers,
@@ -71,7 +78,14 @@ USAGE_FIELDS = UsageFields(
 )
 
 
-def parse_stop(raw: Any, calls: bool, refusal: bool) -> Stop:
+def matched_sequence(choice: dict[str, Any]) -> str | None:
+    """The stop sequence that ended an answer, where a server reports it: vLLM, SGLang. Both have the number of
+    a token there if that was the end, and others a word for the reason."""
+    matched = choice.get("stop_reason") or choice.get("matched_stop")
+    return matched if type(matched) is str and matched not in _REASONS else None
+
+
+def parse_stop(raw: Any, calls: bool, refusal: bool, matched: str | None = None) -> Stop:
     """The reason, derived from the content where the server's own word contradicts it."""
     spelled = raw if type(raw) is str else ""
     reason: StopReason = _REASONS.get(spelled, "other") if type(raw) is str else "other"
@@ -81,6 +95,8 @@ def parse_stop(raw: Any, calls: bool, refusal: bool) -> Stop:
         reason = "end"
     elif refusal and reason == "end":
         reason = "refused"
+    elif matched is not None and reason == "end":
+        return Stop("stop_sequence", spelled, NAME, matched)
     return Stop(reason, spelled, NAME)
 
 
@@ -141,7 +157,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         if cached and (read := _count(cached)):
             read = min(read, prompt)
             break
-    if wrote := details.get("cache_write_tokens"):
+    if wrote := details.get("cache_write_tokens") or details.get("created_cache_tokens"):
         written = min(_count(wrote), prompt - read)
     thought = spent.get("reasoning_tokens")
     if thought is None:

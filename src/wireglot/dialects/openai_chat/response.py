@@ -16,6 +16,7 @@ from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME, UNKNOWN
 from wireglot.dialects.openai_chat.outcome import (
+    matched_sequence,
     parse_logprobs,
     parse_stop,
     parse_tier,
@@ -152,7 +153,7 @@ class _ChoiceReader:
         for part in content:
             called = called or type(part) is ToolCall
             refused = refused or (type(part) is Text and part.refusal)
-        stop = parse_stop(value.get("finish_reason"), called, refused)
+        stop = parse_stop(value.get("finish_reason"), called, refused, matched_sequence(value))
         fields: dict[str, Any] = {}
         hollow: dict[str, Any] = {}
         UNKNOWN.sift(value, taken, fields, hollow, "choice.")

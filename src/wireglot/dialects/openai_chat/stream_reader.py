@@ -18,6 +18,7 @@ from wireglot.dialects.openai_chat.errors import parse_error
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import (
     is_vague,
+    matched_sequence,
     parse_logprobs,
     parse_stop,
     parse_tier,
@@ -133,6 +134,7 @@ class ChatReader(AnswerReader):
         self._reported: dict[str, Any] = {}  # the fields Start has reported
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
+        self._matched: str | None = None
         self._others: dict[int, list[dict[str, Any]]] = {}  # fragments of further answers (`n`)
 
     def _read_end(self, out: list[Event]) -> None:
@@ -271,6 +273,7 @@ class ChatReader(AnswerReader):
                 self._finish = finish or self._finish or ""
         if not choice.keys() <= _CHOICE:
             self._note(choice, _CHOICE, "choice.")
+            self._matched = matched_sequence(choice) or self._matched
         usage = choice.get("usage")  # Kimi
         if usage is not None:
             self._use(usage, out)
@@ -303,7 +306,7 @@ class ChatReader(AnswerReader):
         if not self._started:
             self._start({}, out)
         self._parts.close(out)
-        stop = parse_stop(self._finish, self._parts.called, self._parts.refused)
+        stop = parse_stop(self._finish, self._parts.called, self._parts.refused, self._matched)
         self._fields.update(self._parts.unknown)
         out += [self._other(number, self._others[number]) for number in sorted(self._others)]
         extra = None if self._fields == self._reported else Extra(NAME, self._fields, {"native": True})
