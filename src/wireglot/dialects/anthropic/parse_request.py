@@ -43,7 +43,7 @@ _KNOWN = REQUEST_FIELDS.known.union(
     }
 )
 _BILLING = "x-anthropic-billing-header"
-"""How the first system text of Claude Code (2.1.326) begins: its version, for Anthropic's own accounts. To
+"""How a system text of Claude Code (2.1.326: its first) begins: its version, for Anthropic's own accounts. To
 any other model it would be an instruction, and one that no cache knows after an update."""
 _MESSAGE = frozenset({"role", "content"})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -99,10 +99,18 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
         return [Message("system", (Text(system),), extra=Extra(NAME, form={"content": "string"}))]
     if type(system) is not list:
         raise body.wrong("system", "a string or an array")
-    parts = blocks.content(system, "$.system")
-    if parts and type(parts[0]) is Text and parts[0].text.startswith(_BILLING):
-        parts = (Foreign(NAME, _BILLING, system[0], for_vendor=True), *parts[1:])
+    parts = _without_billing(blocks.content(system, "$.system"), system)
     return [Message("system", parts, extra=Extra(NAME, form={"content": "array"}))]
+
+
+def _without_billing(parts: tuple[Part, ...], blocks: list[Any]) -> tuple[Part, ...]:
+    """The parts of a system text, with the note for Anthropic's accounts as what it is."""
+    return tuple(
+        Foreign(NAME, _BILLING, block, for_vendor=True)
+        if type(part) is Text and part.text.startswith(_BILLING)
+        else part
+        for part, block in zip(parts, blocks, strict=True)
+    )
 
 
 class _Turns(msgspec.Struct, eq=False):
@@ -140,6 +148,8 @@ def _parse_message(item: Any, path: str, blocks: BlockParser) -> Message:
         parts, form["content"] = (Text(content),), "string"
     elif type(content) is list:
         parts = blocks.content(content, f"{path}.content")
+        if role == "system":
+            parts = _without_billing(parts, content)
     elif content is None and "content" in fields.value:
         parts = ()
     else:
