@@ -26,6 +26,17 @@ from tools.judges import (
     results,
 )
 from tools.judges import anthropic_typescript, kimi_verifier, llm_comply, openai_node, results
+from tools.judges import (
+    anthropic_typescript,
+    envoy,
+    js_genai,
+    kimi_verifier,
+    llama_server,
+    llm_comply,
+    openai_node,
+    results,
+    vllm_messages,
+)
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
@@ -44,7 +55,11 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "pydantic-ai": pydantic_ai.judge,
     "anthropic-sdk-typescript": anthropic_typescript.judge,
     "openai-node": openai_node.judge,
+    "js-genai": js_genai.judge,
     "kimi-vendor-verifier": kimi_verifier.judge,
+    "envoy-ai-gateway": envoy.judge,
+    "llama-server": llama_server.judge,
+    "vllm-messages": vllm_messages.judge,
 }
 
 

@@ -34,7 +34,9 @@ REASONS: Final = (
     ),
     Reason("exposes request_id", "answers have the gateway's own request id"),
     Reason('"service_tier": null', "the service tier of a translated stream is reported at its end"),
-    Reason("container|context_management|stop_details|fallback|cache_creation", "Responses has no such field"),
+    Reason(
+        "container|context_management|stop_details|fallback|cache_creation", "Responses has no such field"
+    ),
     Reason('"caller"', "a translated tool call has `caller`, which the API always sends"),
     Reason('"msg_resp_msg_', "the id of a translated answer is made from the upstream's"),
     Reason(
@@ -56,7 +58,8 @@ def judge() -> Verdict:
     return Verdict(
         "anthropic-sdk-typescript",
         environments.commit(sdk.folder),
-        "Anthropic's SDK for TypeScript: its API tests against the demo model; its stream helpers and tool runner "
-        "with their recorded answers behind the gateway, forwarded and translated to Responses and back",
+        "Anthropic's SDK for TypeScript: its API tests against the demo model; its stream helpers and tool "
+        "runner with their recorded answers behind the gateway, forwarded and translated to Responses and "
+        "back",
         *outcome,
     )

@@ -1,8 +1,8 @@
-"""Envoy AI Gateway's cases of its data plane: a request, what is to arrive upstream, an answer, what is to return.
+"""Envoy AI Gateway's cases of its data plane: a request and an answer, and what is to become of both.
 
-Each runs through our gateway with the same answer upstream. What the expected bodies state must be in ours, up
-to their form: a text may be a list of one text block, ids and times differ. Streams are compared as the answers
-that they amount to.
+Each runs through our gateway with the same answer upstream. What the expected bodies state must be in ours,
+up to their form: a text may be a list of one text block, ids and times differ. Streams are compared as the
+answers that they amount to.
 """
 
 from __future__ import annotations
@@ -120,14 +120,14 @@ def missing(expected: Any, actual: Any, path: str = "$") -> Iterator[str]:
         for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
             yield from missing(one, other, f"{path}[{index}]")
     elif expected != actual and expected not in (None, 0, "", [], {}):
-        yield f"{path} is {json.dumps(actual, ensure_ascii=False)} instead of {json.dumps(expected, ensure_ascii=False)}"
+        yield f"{path} is {json.dumps(actual)} instead of {json.dumps(expected)}"
 
 
 def _plain(value: Any) -> Any:
     """One text block as its text, JSON in a text as its value, names of schema types in small letters."""
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
-        if value[0].keys() <= {"type", "text", "citations"} and "text" in value[0]:
-            return _plain(value[0]["text"])
+    match value:
+        case [{"text": text, **rest}] if rest.keys() <= {"type", "citations"}:
+            return _plain(text)
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return json.loads(value)

@@ -1,7 +1,7 @@
 """Test suites of JavaScript SDKs, run from a checkout with its dependencies installed.
 
-Two ways: against the demo model (tests that send requests to an address), and with the gateway between the SDK
-and a test's own answers (tests that replace `fetch`; see through_gateway.js).
+Two ways: against the demo model (tests that send requests to an address), and with the gateway between the
+SDK and a test's own answers (tests that replace `fetch`; see through_gateway.js).
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ class Sorted(NamedTuple):
     not_run: tuple[Case, ...]
 
     def __add__(self, other: Sorted) -> Sorted:  # type: ignore[override]
-        return Sorted(
-            self.passed + other.passed, self.failed + other.failed, self.not_run + other.not_run
-        )
+        return Sorted(self.passed + other.passed, self.failed + other.failed, self.not_run + other.not_run)
 
 
 def sort(way: str, tests: Sequence[Test], reasons: Sequence[Reason]) -> Sorted:
@@ -109,7 +107,7 @@ class Checkout(NamedTuple):
             report = Path(temporary, "report.json")
             command = _jest if self.runner == "jest" else _vitest
             done = subprocess.run(
-                [_node(), *command(self.folder, Path(temporary), files, setup), f"--outputFile={report}"],
+                [node(), *command(self.folder, Path(temporary), files, setup), f"--outputFile={report}"],
                 cwd=self.folder,
                 env={**os.environ, **environ},
                 capture_output=True,
@@ -157,7 +155,12 @@ def _provider(dialect: str, url: str) -> str:
 
 
 def _jest(folder: Path, _: Path, files: Sequence[str], setup: Path | None) -> list[str]:
-    command = [str(folder / "node_modules" / "jest" / "bin" / "jest.js"), "--json", "--runInBand", "--forceExit"]
+    command = [
+        str(folder / "node_modules" / "jest" / "bin" / "jest.js"),
+        "--json",
+        "--runInBand",
+        "--forceExit",
+    ]
     return [*command, *(["--setupFilesAfterEnv", str(setup)] if setup else []), "--runTestsByPath", *files]
 
 
@@ -176,7 +179,7 @@ def _vitest(folder: Path, temporary: Path, files: Sequence[str], setup: Path | N
     return [program, "run", "--root", str(folder), "--config", str(config), "--reporter=json"]
 
 
-def _node() -> str:
+def node() -> str:
     """The newest Node: one that was installed for judges, or that of the machine."""
     own = environments.FOLDER / "node" / "node_modules" / ".bin" / "node"
     found = str(own) if own.exists() else shutil.which("node")

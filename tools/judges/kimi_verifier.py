@@ -22,7 +22,8 @@ SUITES: Final = ("tests/params", "tests/tool_call_json_schema", "tests/k3_featur
 NOT_RUN: Final = (
     Case("tests/prompt_tokens", "its cases are in Git LFS; they count the tokens of a real model"),
     Case(
-        "tests/k3_features/test_tokenization_groundtruth.py", "it compares the token counts of two real models"
+        "tests/k3_features/test_tokenization_groundtruth.py",
+        "it compares the token counts of two real models",
     ),
     Case("eval.py", "it measures the answers of a real model"),
 )
@@ -53,7 +54,9 @@ def judge() -> Verdict:
     if changed := sum(one != other for one, other in zip(direct.bodies, through.bodies, strict=False)):
         failed.append(Case("request bodies", f"{changed} of {len(direct.bodies)} arrive changed"))
     if len(direct.bodies) != len(through.bodies):
-        failed.append(Case("requests", f"{len(direct.bodies)} directly, {len(through.bodies)} through the gateway"))
+        failed.append(
+            Case("requests", f"{len(direct.bodies)} directly, {len(through.bodies)} through the gateway")
+        )
     return Verdict(
         "kimi-vendor-verifier",
         environments.commit(folder),

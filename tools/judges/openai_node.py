@@ -82,7 +82,8 @@ def judge() -> Verdict:
     return Verdict(
         "openai-node",
         environments.commit(sdk.folder),
-        "OpenAI's SDK for JavaScript: its API tests against the demo model; its stream helpers, parsers and tool "
-        "runner with their recorded answers behind the gateway, forwarded and translated to Messages and back",
+        "OpenAI's SDK for JavaScript: its API tests against the demo model; its stream helpers, parsers and "
+        "tool runner with their recorded answers behind the gateway, forwarded and translated to Messages "
+        "and back",
         *outcome,
     )

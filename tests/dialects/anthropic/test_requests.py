@@ -499,11 +499,12 @@ def test_a_note_to_anthropics_accounts_is_read_by_no_other_model(target: Any) ->
     assert translate_request(body, source="anthropic", target="anthropic").value == body
     alone = {**body, "system": [note]}
     assert b"cc_version" not in encode(translate_request(alone, source="anthropic", target=target).value)
+    turns = [{"role": "user", "content": "hi"}]
     later = {"role": "system", "content": [note, {"type": "text", "text": "Be kind."}]}
     after = {
         **body,
         "system": [{"type": "text", "text": "Be brief."}, note],
-        "messages": [*body["messages"], later],
+        "messages": [*turns, later],
     }
     sent = translate_request(after, source="anthropic", target=target)
     assert b"cc_version" not in encode(sent.value)

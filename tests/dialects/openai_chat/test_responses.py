@@ -535,4 +535,5 @@ def test_what_vllm_has_written_to_its_cache_is_counted():
     details = {"cached_tokens": 80, "created_cache_tokens": 10}
     usage = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": details}
     read = understood(answer({"role": "assistant", "content": "Hi"}, usage=usage)).usage
+    assert read is not None
     assert (read.input, read.cache_read, read.cache_write) == (10, 80, 10)

@@ -105,6 +105,8 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
 
 def _without_billing(parts: tuple[Part, ...], blocks: list[Any]) -> tuple[Part, ...]:
     """The parts of a system text, with the note for Anthropic's accounts as what it is."""
+    if len(parts) != len(blocks):  # it has blocks that are none or several parts
+        return parts
     return tuple(
         Foreign(NAME, _BILLING, block, for_vendor=True)
         if type(part) is Text and part.text.startswith(_BILLING)

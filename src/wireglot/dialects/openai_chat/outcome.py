@@ -79,8 +79,8 @@ USAGE_FIELDS = UsageFields(
 
 
 def matched_sequence(choice: dict[str, Any]) -> str | None:
-    """The stop sequence that ended an answer, where a server reports it: vLLM, SGLang. Both have the number of
-    a token there if that was the end, and others a word for the reason."""
+    """The stop sequence that ended an answer, where a server reports it: vLLM, SGLang. Both report the number
+    of a token there if that was the end, and others a word for the reason."""
     matched = choice.get("stop_reason") or choice.get("matched_stop")
     return matched if type(matched) is str and matched not in _REASONS else None
 

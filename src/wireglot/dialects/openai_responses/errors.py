@@ -45,7 +45,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def event_error(event: dict[str, Any]) -> ApiError:
-    """What an event reports that says it is an error; by its name alone, its fields are those of the error."""
+    """The error of an event that is one. If only its name says so, its fields are those of the error."""
     return parse_error(event) or _read(event, event, 0, "the response failed")
 
 
