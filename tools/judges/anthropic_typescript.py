@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tools.judges import environments
-from tools.judges.javascript import Checkout, Reason, between, sort
+from tools.judges.javascript import Checkout, between, named
+from tools.judges.reasons import Reason, sort
 from tools.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -51,10 +52,10 @@ def judge() -> Verdict:
         "anthropic-sdk-typescript", "anthropics/anthropic-sdk-typescript", "jest", "@anthropic-ai/sdk"
     )
     with LiveGateway('[providers.demo]\n[models]\n"*" = "demo/demo"\n') as gateway:
-        outcome = sort("demo", sdk.against(gateway.url, RESOURCES), REASONS)
+        outcome = sort(named("demo", sdk.against(gateway.url, RESOURCES)), REASONS)
     for way, over in (("forwarded", ""), ("over openai-responses", "openai-responses")):
         with between("anthropic", over) as (url, port):
-            outcome += sort(way, sdk.through(url, port, HELPERS), REASONS)
+            outcome = outcome.and_also(sort(named(way, sdk.through(url, port, HELPERS)), REASONS))
     return Verdict(
         "anthropic-sdk-typescript",
         environments.commit(sdk.folder),

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from tools.judges import environments, go_tables
-from tools.judges.results import Case, Verdict
+from tools.judges.reasons import Reason, sort
+from tools.judges.results import Verdict
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.stream import fold
@@ -39,18 +40,22 @@ BACKENDS: Final = {
 }
 """Their names of providers, and the dialects of these."""
 NOT_RUN: Final = (
-    (r"embeddings|images", "embeddings and images are not served by the gateway"),
-    (r"^aws-bedrock|^aws ", "Converse is not a dialect of the gateway"),
-    (r"aws-event-stream", "event streams of AWS are not read by the gateway"),
-    (r"^modelname|^body-mutation|v1/models|^unknown", "about the configuration of Envoy AI Gateway"),
-    (r"malformed JSON", "about the wording of an error"),
+    Reason("embeddings|images", "embeddings and images are not served by the gateway", is_run=False),
+    Reason("aws-bedrock|^aws ", "Converse is not a dialect of the gateway", is_run=False),
+    Reason("aws-event-stream", "event streams of AWS are not read by the gateway", is_run=False),
+    Reason(
+        "^modelname|^body-mutation|v1/models|^unknown",
+        "about the configuration of Envoy AI Gateway",
+        is_run=False,
+    ),
+    Reason("malformed JSON", "about the wording of an error", is_run=False),
 )
-INTENDED: Final = (
-    (r"the model returned an empty answer", "an answer without content is an error"),
-    (r"^[^;]*\$\.usage is null[^;]*$", "a Chat stream has usage only if the request asks for it"),
-    (r"^[^;]*\$\.model is[^;]*$", "answers have the model name of the request"),
+REASONS: Final = (
+    Reason("the model returned an empty answer", "an answer without content is an error"),
+    Reason(r"^[^;]*\$\.usage is null[^;]*$", "a Chat stream has usage only if the request asks for it"),
+    Reason(r"^[^;]*\$\.model is[^;]*$", "answers have the model name of the request"),
 )
-"""What the gateway does otherwise on purpose: a pattern of the case and its differences, and why."""
+"""What the gateway does otherwise on purpose."""
 _OWN_KEYS: Final = frozenset({"id", "created", "anthropic_version", "request_id"})
 """Made by a gateway, or belonging to the place where a provider is reached."""
 
@@ -67,25 +72,20 @@ class Outcome(NamedTuple):
 
 def judge() -> Verdict:
     folder = environments.checkout("ai-gateway", "envoyproxy/ai-gateway")
-    passed, failed, not_run = 0, list[Case](), list[Case]()
+    tests, others = list[tuple[str, str]](), list[tuple[str, str]]()
     for case in go_tables.cases((folder / TABLE).read_text(encoding="utf-8"), START):
         name = f"{case['name']} {case.get('responseType', '')}".strip()
-        if reason := _reason(name, NOT_RUN) or _reason(case.get("backend", ""), NOT_RUN):
-            not_run.append(Case(name, reason))
+        if any(re.search(reason.pattern, name) for reason in NOT_RUN):
+            others.append((name, "not run"))
             continue
         client = CLIENTS[case["path"]]
         target = client if client == "openai-responses" else BACKENDS[case["backend"]]
-        if text := "; ".join(differences(case, client, _send(case, target))):
-            failed.append(Case(name, _reason(f"{name}: {text}", INTENDED) or text))
-        else:
-            passed += 1
+        tests.append((name, "; ".join(differences(case, client, _send(case, target)))))
     return Verdict(
         "envoy-ai-gateway",
         environments.commit(folder),
         "Envoy AI Gateway's cases of its data plane: the same facts arrive upstream and return to the client",
-        passed,
-        tuple(failed),
-        tuple(not_run),
+        *sort(tests, REASONS).and_also(sort(others, NOT_RUN)),
     )
 
 
@@ -192,7 +192,3 @@ def _message(body: bytes) -> str:
     found = document[0] if isinstance(document, list) else document
     error = found.get("error", found)
     return str(error.get("message", error) if isinstance(error, dict) else error)
-
-
-def _reason(text: str, patterns: tuple[tuple[str, str], ...]) -> str:
-    return next((reason for pattern, reason in patterns if re.search(pattern, text)), "")

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tools.judges import environments
-from tools.judges.results import Case
 from wireglot.testing.live_gateway import BASES, LiveGateway
 
 _SETUP: Final = Path(__file__).with_name("through_gateway.js")
@@ -34,39 +32,11 @@ class Test(NamedTuple):
     name: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.file} {self.name}"
 
-
-class Reason(NamedTuple):
-    """Why tests do not pass whose name and problem have `pattern`."""
-
-    pattern: str
-    text: str
-    is_run: bool = True
-    """Not where the case is about what no gateway serves, or what only the vendor's mock has."""
-
-
-class Sorted(NamedTuple):
-    passed: int
-    failed: tuple[Case, ...]
-    not_run: tuple[Case, ...]
-
-    def __add__(self, other: Sorted) -> Sorted:  # type: ignore[override]
-        return Sorted(self.passed + other.passed, self.failed + other.failed, self.not_run + other.not_run)
-
-
-def sort(way: str, tests: Sequence[Test], reasons: Sequence[Reason]) -> Sorted:
-    """The outcome of tests that ran in one way; a failure without a known reason has its own message."""
-    failed, not_run = list[Case](), list[Case]()
+def named(way: str, tests: Iterable[Test]) -> Iterator[tuple[str, str]]:
+    """Tests that ran in one of several ways, by their names in all of them."""
     for test in tests:
-        if test.problem:
-            text = f"{test} {test.problem}"
-            reason = next((each for each in reasons if re.search(each.pattern, text, re.DOTALL)), None)
-            summary = " ".join(test.problem.split("\n    at ")[0].split())[:300]
-            case = Case(f"{way}: {test}", reason.text if reason else summary)
-            (failed if reason is None or reason.is_run else not_run).append(case)
-    return Sorted(sum(not test.problem for test in tests), tuple(failed), tuple(not_run))
+        yield f"{way}: {test.file} {test.name}", test.problem
 
 
 class Checkout(NamedTuple):

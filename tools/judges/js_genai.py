@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from tools.judges import environments
 from tools.judges.javascript import node
+from tools.judges.reasons import Reason, Sorted, sort
 from tools.judges.results import Case, Verdict
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
@@ -24,11 +25,13 @@ from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpst
 ASK: Final = Path(__file__).with_name("ask_genai.mjs")
 RECORDINGS: Final = "test/system/recordings"
 WAYS: Final = ("", "openai-responses", "anthropic")
-REASONS: Final = {
-    "ended before it was complete": "the recorded stream is empty: an answer that does not end is an error",
-    "['inlineData']": "Messages has no images in answers",
-}
-"""Why answers differ: words of the difference, and why."""
+REASONS: Final = (
+    Reason(
+        "ended before it was complete",
+        "the recorded stream is empty: an answer that does not end is an error",
+    ),
+    Reason(r"\['inlineData'\]", "Messages has no images in answers"),
+)
 _SECONDS: Final = 600
 
 
@@ -52,23 +55,21 @@ def judge() -> Verdict:
             else:
                 others.append(Case(name, "neither generateContent nor streamGenerateContent"))
     direct = _ask(sdk, found, None)
-    passed, failed = 0, list[Case]()
-    for way in WAYS:
-        for exchange, theirs, ours in zip(found, direct, _ask(sdk, found, way), strict=True):
-            name = f"{'over ' + way if way else 'forwarded'}: {exchange.name}"
-            if difference := _difference(theirs, ours, exact=not way):
-                failed.append(Case(name, _reason(difference)))
-            else:
-                passed += 1
+    tests = [
+        (
+            f"{'over ' + way if way else 'forwarded'}: {exchange.name}",
+            _difference(theirs, ours, exact=not way),
+        )
+        for way in WAYS
+        for exchange, theirs, ours in zip(found, direct, _ask(sdk, found, way), strict=True)
+    ]
     version = json.loads((sdk / "package.json").read_bytes())["version"]
     return Verdict(
         "js-genai",
         f"{version}, {environments.commit(folder)}",
         "Google's SDK for JavaScript with the recordings of its system tests, forwarded and translated to "
         "two dialects and back",
-        passed,
-        tuple(failed),
-        tuple(others),
+        *sort(tests, REASONS).and_also(Sorted(not_run=tuple(others))),
     )
 
 
@@ -174,7 +175,3 @@ def _parts(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for answer in told["answers"]:
         for candidate in answer.get("candidates", ())[:1]:
             yield from candidate.get("content", {}).get("parts", ())
-
-
-def _reason(difference: str) -> str:
-    return next((reason for word, reason in REASONS.items() if word in difference), difference)

@@ -7,13 +7,11 @@ the same way and the same bodies arrive.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
-from xml.etree import ElementTree
 
-from tools.judges import environments
+from tools.judges import environments, pytest_suite
 from tools.judges.results import Case, Verdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -28,7 +26,6 @@ NOT_RUN: Final = (
     Case("eval.py", "it measures the answers of a real model"),
 )
 PACKAGES: Final = ("openai", "httpx[http2]", "jsonschema", "pytest", "pytest-rerunfailures")
-_SECONDS: Final = 1200
 
 
 class Run(NamedTuple):
@@ -70,21 +67,11 @@ def judge() -> Verdict:
 
 def _run(interpreter: Path, folder: Path, url: str, upstream: ScriptedUpstream) -> Run:
     with tempfile.TemporaryDirectory(prefix="wireglot-judge-") as temporary:
-        report = Path(temporary, "report.xml")
-        command = [
-            *(str(interpreter), "-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider"),
-            *("--reruns", "0", "--ignore=tests/k3_features/test_tokenization_groundtruth.py"),
+        arguments = (
+            *("-o", "addopts=", "--reruns", "0", f"--tool-json-report={temporary}/tools.json"),
+            *("--ignore=tests/k3_features/test_tokenization_groundtruth.py", *SUITES),
             *("--base-url", f"{url}/v1", "--api-key", "k", "--smoke-model", "kimi-k3"),
-            *(f"--junitxml={report}", f"--tool-json-report={temporary}/tools.json", *SUITES),
-        ]
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
-        if not report.is_file():
-            raise environments.Missing(f"{' '.join(command)}: {(done.stderr or done.stdout)[-2000:]}")
-        cases = ElementTree.parse(report).iter("testcase")
-        outcomes = {
-            f"{case.get('classname')} {case.get('name')}": next((part.tag for part in case), "passed")
-            for case in cases
-        }
+        tests = pytest_suite.run(interpreter, folder, arguments)
+    outcomes = {name: problem.partition(":")[0] or "passed" for name, problem in tests}
     return Run(outcomes, [request.body for request in upstream.requests])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tools.judges import environments
-from tools.judges.javascript import Checkout, Reason, between, sort
+from tools.judges.javascript import Checkout, between, named
+from tools.judges.reasons import Reason, sort
 from tools.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -71,14 +72,16 @@ REASONS: Final = (
 def judge() -> Verdict:
     sdk = Checkout.of("openai-node", "openai/openai-node", "vitest", "openai")
     with LiveGateway('[providers.demo]\n[models]\n"*" = "demo/demo"\n') as gateway:
-        outcome = sort("demo", sdk._replace(runner="jest").against(f"{gateway.url}/v1", RESOURCES), REASONS)
+        outcome = sort(
+            named("demo", sdk._replace(runner="jest").against(f"{gateway.url}/v1", RESOURCES)), REASONS
+        )
     for way, dialect, over, files in (
         ("forwarded", "openai-chat", "", CHAT),
         ("forwarded", "openai-responses", "", RESPONSES),
         ("over anthropic", "openai-chat", "anthropic", TRANSLATED),
     ):
         with between(dialect, over) as (url, port):
-            outcome += sort(way, sdk.through(url, port, files), REASONS)
+            outcome = outcome.and_also(sort(named(way, sdk.through(url, port, files)), REASONS))
     return Verdict(
         "openai-node",
         environments.commit(sdk.folder),

@@ -7,37 +7,36 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree
 
-from tools.judges import environments
-from tools.judges.results import Case, Verdict
+from tools.judges import environments, pytest_suite
+from tools.judges.reasons import Reason, sort
+from tools.judges.results import Verdict
 
 TESTS: Final = "tests/entrypoints/anthropic/test_anthropic_messages_conversion.py"
 PACKAGES: Final = ("pytest", "pytest-asyncio", "fastapi", "httpx", "msgspec>=0.19")
 NOT_RUN: Final = (
-    ("TestVllmXargs|TestCacheSalt", "about fields that only vLLM's server has"),
-    ("TestDetectMergeInlineSystem", "about chat templates, which a gateway does not see"),
-    ("TestClientErrorResponses", "about the web framework of vLLM"),
+    Reason("TestVllmXargs|TestCacheSalt", "about fields that only vLLM's server has", is_run=False),
+    Reason("TestDetectMerge", "about chat templates, which a gateway does not see", is_run=False),
+    Reason("TestClientErrorResponses", "about the web framework of vLLM", is_run=False),
 )
 REASONS: Final = (
-    ("TestConvertImageSourceToUrl", "a picture without its type or address: Anthropic rejects it"),
-    (
+    Reason("TestConvertImageSourceToUrl", "a picture without its type or address: Anthropic rejects it"),
+    Reason(
         "with_image|multiple_images|text_and_image",
         "a label says which result a picture that was moved belongs to",
     ),
-    (
+    Reason(
         "text_blocks|header_unchanged|merged_with|list_content|multiple_thinking",
         "blocks are joined by an empty line",
     ),
-    ("TestThinkingBlock", "reasoning is sent as `reasoning_content`, which vLLM reads as `reasoning`"),
-    ("no_prompt_tokens_details", "cached tokens that were not reported are 0"),
-    ("TestStreamingCacheUsage", "usage is reported at the end of a translated stream"),
-    ("billing_header_stripped", "the note is recognised in text blocks, not in a message that is a text"),
-    ("one_text_block", "an empty answer has no content, as Anthropic's"),
+    Reason("TestThinkingBlock", "reasoning is sent as `reasoning_content`, which vLLM reads as `reasoning`"),
+    Reason("no_prompt_tokens_details", "cached tokens that were not reported are 0"),
+    Reason("TestStreamingCacheUsage", "usage is reported at the end of a translated stream"),
+    Reason("header_stripped", "the note is recognised in text blocks, not in a message that is a text"),
+    Reason("one_text_block", "an empty answer has no content, as Anthropic's"),
 )
 _ROOT: Final = Path(__file__).parents[2]
 
@@ -45,47 +44,21 @@ _ROOT: Final = Path(__file__).parents[2]
 def judge() -> Verdict:
     folder = environments.checkout("vllm", "vllm-project/vllm")
     interpreter = environments.python("vllm-messages", *PACKAGES)
-    passed, failed, not_run = 0, list[Case](), list[Case]()
-    for name, problem in _results(interpreter, folder / TESTS):
-        if reason := _reason(name, NOT_RUN):
-            not_run.append(Case(name, reason))
-        elif problem:
-            failed.append(Case(name, _reason(f"{name} {problem}", REASONS) or problem))
-        else:
-            passed += 1
+    with tempfile.TemporaryDirectory(prefix="wireglot-judge-") as temporary:
+        copy = Path(temporary, Path(TESTS).name)  # out of reach of vLLM's own conftest.py
+        copy.write_bytes((folder / TESTS).read_bytes())
+        tests = pytest_suite.run(
+            interpreter,
+            copy.parent,
+            ("-p", "tools.judges.vllm_standin", f"--rootdir={temporary}", str(copy)),
+            {"PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'src'}"},
+        )
+    others = "|".join(reason.pattern for reason in NOT_RUN)
+    outcome = sort((test for test in tests if not re.match(others, test[0])), REASONS)
+    left_out = sort(((name, "not run") for name, _ in tests if re.match(others, name)), NOT_RUN)
     return Verdict(
         "vllm-messages",
         environments.commit(folder),
         "vLLM's tests of its Messages API, with our translation in the place of its own",
-        passed,
-        tuple(failed),
-        tuple(not_run),
+        *outcome.and_also(left_out),
     )
-
-
-def _results(interpreter: Path, tests: Path) -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="wireglot-judge-") as temporary:
-        copy = Path(temporary, tests.name)  # out of reach of vLLM's own conftest.py
-        copy.write_bytes(tests.read_bytes())
-        report = Path(temporary, "report.xml")
-        command = [
-            *(str(interpreter), "-m", "pytest", "-q", "-p", "tools.judges.vllm_standin"),
-            *("-p", "no:cacheprovider", f"--junitxml={report}", f"--rootdir={temporary}", str(copy)),
-        ]
-        environ = {**os.environ, "PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'src'}"}
-        done = subprocess.run(
-            command, cwd=temporary, env=environ, capture_output=True, text=True, timeout=300, check=False
-        )
-        if not report.is_file():
-            raise environments.Missing(f"{' '.join(command)}: {(done.stderr or done.stdout)[-2000:]}")
-        return [
-            (
-                f"{str(case.get('classname')).rpartition('.')[2]}.{case.get('name')}",
-                next((str(part.get("message")) for part in case if part.tag in ("failure", "error")), ""),
-            )
-            for case in ElementTree.parse(report).iter("testcase")
-        ]
-
-
-def _reason(text: str, patterns: tuple[tuple[str, str], ...]) -> str:
-    return next((reason for pattern, reason in patterns if re.search(pattern, text, re.DOTALL)), "")
