@@ -12,6 +12,7 @@ import http.client
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tools.judges import environments, go_tables
@@ -19,12 +20,14 @@ from tools.judges.reasons import Reason, sort
 from tools.judges.results import Verdict
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
-from wireglot.ir.stream import fold
+from wireglot.ir.stream import StreamFailed, fold
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
 
 TABLE: Final = "tests/data-plane/testupstream_test.go"
 START: Final = "for _, tc := range []struct {"
+ANSWERS: Final = "internal/translator/openai_gcpvertexai_test.go"
+ANSWERS_START: Final = "func TestOpenAIToGCPVertexAITranslatorV1ChatCompletion_ResponseBody("
 CLIENTS: Final = {
     "/v1/chat/completions": "openai-chat",
     "/v1/responses": "openai-responses",
@@ -53,6 +56,8 @@ NOT_RUN: Final = (
 REASONS: Final = (
     Reason("the model returned an empty answer", "an answer without content is an error"),
     Reason(r"^[^;]*\$\.usage is null[^;]*$", "a Chat stream has usage only if the request asks for it"),
+    Reason("safety_ratings", "Chat has no place for safety ratings; the field is Envoy AI Gateway's own"),
+    Reason(r"\$\.parts is null", "a stream that ends without a reason to stop is an error"),
     Reason(r"^[^;]*\$\.model is[^;]*$", "answers have the model name of the request"),
 )
 """What the gateway does otherwise on purpose."""
@@ -73,7 +78,7 @@ class Outcome(NamedTuple):
 def judge() -> Verdict:
     folder = environments.checkout("ai-gateway", "envoyproxy/ai-gateway")
     tests, others = list[tuple[str, str]](), list[tuple[str, str]]()
-    for case in go_tables.cases((folder / TABLE).read_text(encoding="utf-8"), START):
+    for case in (*go_tables.cases(_text(folder / TABLE), START), *_answers(_text(folder / ANSWERS))):
         name = f"{case['name']} {case.get('responseType', '')}".strip()
         if any(re.search(reason.pattern, name) for reason in NOT_RUN):
             others.append((name, "not run"))
@@ -84,9 +89,36 @@ def judge() -> Verdict:
     return Verdict(
         "envoy-ai-gateway",
         environments.commit(folder),
-        "Envoy AI Gateway's cases of its data plane: the same facts arrive upstream and return to the client",
+        "Envoy AI Gateway's cases of its data plane, and of Gemini answers: the same facts arrive upstream and "
+        "return to the client",
         *sort(tests, REASONS).and_also(sort(others, NOT_RUN)),
     )
+
+
+def _answers(source: str) -> Iterator[dict[str, str]]:
+    """Cases of answers only, with a request for each."""
+    for case in go_tables.cases(source[source.index(ANSWERS_START) :], "tests := []struct {"):
+        stream = case.get("stream") == "true"
+        request = {
+            "model": "gemini",
+            "messages": [{"role": "user", "content": "Hello"}],
+            "stream": stream,
+            **({"stream_options": {"include_usage": True}} if stream else {}),
+        }
+        yield {
+            "name": f"gcp-vertexai answer - {case['name']}",
+            "backend": "gcp-vertexai",
+            "path": "/v1/chat/completions",
+            "requestBody": json.dumps(request),
+            "responseType": "sse" if stream else "",
+            "responseBody": case.get("body", ""),
+            "expStatus": "200",
+            "expResponseBody": case.get("wantBodyMut", ""),
+        }
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def differences(case: dict[str, str], client: str, outcome: Outcome) -> Iterator[str]:
@@ -138,7 +170,10 @@ def _plain(value: Any) -> Any:
 
 def _answer(client: str, stream: bytes) -> dict[str, Any]:
     reader = dialect(client).stream_reader(Context())
-    answer = fold([*reader.read(stream), *reader.end()])
+    try:
+        answer = fold([*reader.read(stream), *reader.end()])
+    except StreamFailed as failed:
+        return {"failed": str(failed)}
     usage = answer.usage
     return {
         "parts": [

@@ -22,6 +22,7 @@ _STATUS: Final = {
     "http.StatusServiceUnavailable": 503,
 }
 Token = tuple[str, str]
+_BYTES: Final[list[Token]] = [("mark", "["), ("mark", "]"), ("name", "byte"), ("mark", "(")]
 
 
 def cases(source: str, start: str) -> Iterator[dict[str, str]]:
@@ -79,13 +80,15 @@ def _fields(tokens: list[Token], constants: dict[str, str]) -> Iterator[tuple[st
 def _value(tokens: list[Token], constants: dict[str, str]) -> str | None:
     if tokens[:1] == [("name", "strconv.Itoa")]:
         tokens = tokens[2:-1]
+    elif tokens[:4] == _BYTES:
+        tokens = tokens[4:-1]
     read = ""
     for kind, text in tokens:
         if kind == "raw":
             read += text[1:-1]
         elif kind == "text":
             read += str(json.loads(text))
-        elif kind == "number":
+        elif kind == "number" or text in ("true", "false"):
             read += text
         elif kind == "name" and (text in _STATUS or text in constants):
             read += str(_STATUS[text]) if text in _STATUS else constants[text]

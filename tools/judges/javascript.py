@@ -1,7 +1,7 @@
 """Test suites of JavaScript SDKs, run from a checkout with its dependencies installed.
 
-Two ways: against the demo model (tests that send requests to an address), and with the gateway between the
-SDK and a test's own answers (tests that replace `fetch`; see through_gateway.js).
+Two ways: against the demo model (tests that send requests to an address; see with_objects.js), and with the
+gateway between the SDK and a test's own answers (tests that replace `fetch`; see through_gateway.js).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tools.judges import environments
 from wireglot.testing.live_gateway import BASES, LiveGateway
 
 _SETUP: Final = Path(__file__).with_name("through_gateway.js")
+_OBJECTS: Final = Path(__file__).with_name("with_objects.js")
 _SECONDS: Final = 900
 _PASSED: Final = "passed"
 
@@ -55,10 +56,7 @@ class Checkout(NamedTuple):
 
     def against(self, url: str, files: Sequence[str]) -> list[Test]:
         """Tests that take the address of a server from the environment."""
-        return self._run(files, {"TEST_API_BASE_URL": url})
-
-    def alone(self, files: Sequence[str]) -> list[Test]:
-        return self._run(files, {})
+        return self._run(files, {"TEST_API_BASE_URL": url}, _OBJECTS)
 
     def through(self, url: str, port: int, files: Sequence[str]) -> list[Test]:
         """Tests with answers of their own; only those that sent a request through the gateway."""

@@ -38,11 +38,6 @@ RESPONSES: Final = (
 TRANSLATED: Final = ("tests/lib/ChatCompletionStream.test.ts", "tests/lib/parser.test.ts")
 REASONS: Final = (
     Reason(
-        r"(Response|Conversation|Previous response) with id '\w+' not found",
-        "the case names an object that only the vendor's mock has",
-        is_run=False,
-    ),
-    Reason(
         "there is nothing at|takes POST|plain completions are not served",
         "stored chat completions, text completions and fine-tuned models are not served by a gateway",
         is_run=False,
