@@ -89,8 +89,8 @@ def judge() -> Verdict:
     return Verdict(
         "envoy-ai-gateway",
         environments.commit(folder),
-        "Envoy AI Gateway's cases of its data plane, and of Gemini answers: the same facts arrive upstream and "
-        "return to the client",
+        "Envoy AI Gateway's cases of its data plane and of Gemini answers: the same facts arrive upstream "
+        "and return to the client",
         *sort(tests, REASONS).and_also(sort(others, NOT_RUN)),
     )
 
