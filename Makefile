@@ -66,6 +66,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 full: servers promtool chromium .client-programs page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(MAKE) test
 	$(MAKE) site demo packages sbom container lab contract clients docs-blocks
+	$(MAKE) judges ARGS=real-model
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest

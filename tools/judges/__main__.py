@@ -37,6 +37,7 @@ from tools.judges import (
     results,
     vllm_messages,
 )
+from tools.judges import llm_comply, real_model, results
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
@@ -60,6 +61,7 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "envoy-ai-gateway": envoy.judge,
     "llama-server": llama_server.judge,
     "vllm-messages": vllm_messages.judge,
+    "real-model": real_model.judge,
 }
 
 
