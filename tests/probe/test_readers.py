@@ -13,7 +13,7 @@ from tests.probe.test_exact_breakages import BrokenEndpoint
 from tests.tiers import rows
 from wireglot.probe.endpoint import EndpointRequest, Got
 from wireglot.probe.question import ask
-from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.report import catalog_entry
 from wireglot.probe.run import CASES, WIRES, DemoEndpoint, cases_for, run_cases
 from wireglot.probe.talk import ProbeLedger, Refused, Talk
@@ -94,6 +94,24 @@ def test_an_answer_without_its_id_or_its_model_lacks_something(field: str, what:
     endpoint = Without("gemini", field)
     (finding,) = run_cases([shape], endpoint, WIRES["gemini"], "demo", ProbeLedger())
     assert (finding.verdict, finding.words) == ("fail", f"the answer tells no {what}")
+
+
+@pytest.mark.parametrize("field", ["parallel_tool_calls", "tool_choice", "tools"])
+def test_a_setting_that_a_response_does_not_repeat_fails_one_case_and_not_all(field: str) -> None:
+    named = ("answers.shape", "stops.length", "usage.grows", "tools.call")
+    cases = [case for case in CASES if case.id in named]
+    endpoint = Without("openai-responses", field)
+    found = run_cases(cases, endpoint, WIRES["openai-responses"], "demo", ProbeLedger())
+    failed = {finding.id: finding.words for finding in found if finding.verdict != "pass"}
+    assert failed == {"answers.shape": f"$: there is no field {field}"}
+
+
+def test_a_missing_null_does_not_fail_a_case_about_calls_that_were_not_made() -> None:
+    reply = ProbeReply(faults=[("nulls", "no logprobs"), ("repeated", "no tools")])
+    reply.require_all()
+    reply.faults.append(("indexes", "a gap"))
+    with pytest.raises(Broken, match="a gap"):
+        reply.require_all()
 
 
 @pytest.mark.parametrize(

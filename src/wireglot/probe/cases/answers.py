@@ -28,6 +28,7 @@ ANSWERS: Final = Theme("answers")
 @ANSWERS.case("shape")
 def shape(talk: Talk) -> None:
     reply = talk.ask(ask(HELLO))
+    reply.require("repeated")
     if not reply.text.strip():
         raise Broken("the answer has no text")
     if not reply.id or not reply.model:

@@ -34,8 +34,9 @@ def read_response(at: At) -> ProbeReply:
     at.is_("object", "response")
     reply = ProbeReply(id=at.text("id", filled=True), model=at.text("model", filled=True))
     at.number("created_at")
-    for name in _PRESENT:
-        at.get(name)
+    reply.faults += [
+        ("repeated", f"{at.path}: there is no field {name}") for name in _PRESENT if name not in at.object()
+    ]
     status = at.is_("status", "completed", "incomplete")
     for item in at.get("output").each():
         read_item(reply, item)
