@@ -42,7 +42,7 @@ from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "probe-peers.json"
-DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router", "portkey", "bifrost")
+DEFAULT = ("wireglot", "litellm", "llm-rosetta", "claude-code-router", "portkey", "bifrost", "cliproxyapi")
 _KINDS: Final[dict[Verdict, str]] = {
     "not applicable": "none",
     "fail": "failed",
@@ -157,9 +157,7 @@ def started(recipe: Recipe, installed: Installed, upstream: int) -> Iterator[int
         words: dict[str, object] = {
             "port": port,
             "upstream": upstream,
-            "venv": installed.venv or "",
-            "npm": installed.npm or "",
-            "source": installed.source or "",
+            **installed.words(),
             "folder": folder,
             "python": sys.executable,
         }

@@ -6,6 +6,7 @@ In `start`, `environment`, `files` and `headers` these words stand for what is k
     {venv}      its own environment          {npm}       the folder with its packages of npm
     {folder}    a folder of its own, with its files
     {source}    the copy of its sources that it was built in
+    {program}   what was built of its Go module
 """
 
 from __future__ import annotations
@@ -41,6 +42,16 @@ class Source(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     build: list[list[str]]
 
 
+class GoModule(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A version of a module in Go's module index, and the package in it that is the program."""
+
+    path: str
+    version: str
+    sum: str
+    """As in go.sum: another content is refused."""
+    package: str
+
+
 class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: str
     start: list[str]
@@ -55,6 +66,8 @@ class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Of npm: versions of packages that those of `npm` bring along."""
     source: Source | None = None
     """Where it is built from its sources."""
+    module: GoModule | None = None
+    """Where it is built from Go's module index."""
     upstreams: dict[str, list[str]] = {}
     """Dialect -> the upstreams that it is served over, where that is not all of `models`."""
     headers: dict[str, dict[str, str]] = {}
@@ -73,6 +86,16 @@ class Installed(msgspec.Struct, frozen=True):
     npm: Path | None
     version: str
     source: Path | None = None
+    program: Path | None = None
+
+    def words(self) -> dict[str, object]:
+        """What stands for it in a recipe."""
+        return {
+            "venv": self.venv or "",
+            "npm": self.npm or "",
+            "source": self.source or "",
+            "program": self.program or "",
+        }
 
 
 def reason_apart(recipe: Recipe, case: str, words: str) -> str:
@@ -125,6 +148,14 @@ def install(recipe: Recipe, cache: Path) -> Installed:
             _build(recipe.source, folder)
             _mark(folder, reported)
         return Installed(None, None, recipe.source.tag.rpartition("/")[2].removeprefix("v"), folder)
+    if recipe.module is not None:
+        folder = cache / recipe.name
+        program = folder / "program"
+        told = [f"{recipe.module.path}@{recipe.module.version} {recipe.module.package} {recipe.module.sum}"]
+        if _is_new(folder, told):
+            _build_module(recipe.module, folder, program)
+            _mark(folder, told)
+        return Installed(None, None, recipe.module.version.removeprefix("v"), program=program)
     from wireglot import __version__
 
     return Installed(None, None, __version__)
@@ -144,6 +175,21 @@ def _build(source: Source, folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
     for step in source.build:
         _run(step, folder)
+
+
+def _build_module(module: GoModule, folder: Path, program: Path) -> None:
+    """As the module's own main program, so that its go.sum says which of its dependencies are the right ones."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    found = json.loads(_run(["go", "mod", "download", "-json", f"{module.path}@{module.version}"], folder))
+    if found["Sum"] != module.sum:
+        raise BadRecipe(f"{module.path}: {module.version} is {found['Sum']}, expected {module.sum}")
+    sources = folder / "sources"
+    shutil.copytree(found["Dir"], sources, copy_function=shutil.copyfile)
+    for path in (sources, *sources.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o755)
+    _run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(program), module.package], sources)
 
 
 def filled(text: str, words: dict[str, object]) -> str:
