@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -13,12 +14,19 @@ from wireglot.probe.talk import DIALECTS
 
 _FIGURES: Final = Path(__file__).parents[1] / "docs" / "figures" / "probe-peers.json"
 _NAMED: Final = 8
+_SHOWN: Final = 160
+_PLACE: Final = re.compile(r"^(?:frame \d+\S*(?: \([^)]*\)\S*)?|\$\S*): |\d+")
 _LETTERS = {"anthropic": "A", "openai-chat": "C", "openai-responses": "R", "gemini": "G"}
 
 
 def blocks() -> dict[str, str]:
     figures = json.loads(_FIGURES.read_text(encoding="utf-8"))
-    return {"cases": _cases(), "counts": _counts(), "peers": peers_table(figures)}
+    return {
+        "cases": _cases(),
+        "counts": _counts(),
+        "peers": peers_table(figures),
+        "to do better": to_do_better(figures),
+    }
 
 
 def _counts() -> str:
@@ -62,13 +70,51 @@ def peers_table(figures: dict[str, Any]) -> str:
             f"{100 * run['works'] / run['cases']:.1f} %",
             str(len(run["reported"])),
             _named([*run["failed"], *run["warned"]]),
+            str(len(_causes(run))),
             str(len(run["none"]) + len(run["undecided"]) + len(run["apart"])),
         )
         for peer in figures["peers"]
         for run in peer["runs"]
     ]
-    heads = ("gateway", "client", "upstream", "works", "share", "reported", "neither", "not counted")
+    heads = ("gateway", "client", "upstream", "works", "share")
+    heads += ("reported", "neither", "causes", "not counted")
     return f"On {figures['date']}:\n\n{table(heads, rows)}"
+
+
+def _causes(run: dict[str, Any]) -> set[str]:
+    """What was said about the cases that do not work and that nothing reports, each once. Where it was said,
+    and what was found instead, are left out: they differ from case to case."""
+    said = [*run["failed"].values(), *run["warned"].values()]
+    return {_PLACE.sub("", words).partition(", found ")[0] for words in said}
+
+
+def to_do_better(figures: dict[str, Any]) -> str:
+    """For each gateway the cases that do not work in most of its runs, with what was said of one of them."""
+    titles = {case.id: case.title for case in CASES}
+    parts: list[str] = []
+    for peer in figures["peers"]:
+        runs = peer["runs"]
+        said: dict[str, list[tuple[str, str]]] = {}
+        for run in runs:
+            for id, words in {**run["failed"], **run["warned"]}.items():
+                said.setdefault(id, []).append((f"{run['client']} over {run['upstream']}", words))
+        often = sorted(said.items(), key=lambda each: (-len(each[1]), each[0]))
+        rows = [
+            (f"`{id}`", f"{len(found)} of {len(runs)}", _cell(titles.get(id, "")), _said(*found[0]))
+            for id, found in often[:_NAMED]
+        ]
+        parts += [f"#### {peer['name']} {peer['version']}", ""]
+        parts += [table(("case", "runs", "what does not hold", "for example"), rows) if rows else "Nothing."]
+        if more := len(often) - _NAMED:
+            parts += ["", f"And {more} more."] if more > 0 else []
+        parts.append("")
+    return "\n".join(parts).rstrip()
+
+
+def _said(where: str, words: str) -> str:
+    shown = " ".join(words.split())
+    shown = shown[: _SHOWN - 3] + "..." if len(shown) > _SHOWN else shown
+    return f"{where}: " + _cell(shown).replace("|", "\\|")
 
 
 def _named(ids: Iterable[str]) -> str:

@@ -6,12 +6,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from tools.probe_page import peers_table
+from tools.probe_page import peers_table, to_do_better
 from tools.probe_peers.__main__ import DEFAULT, counted, probe
 from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, Recipe, Source, filled, install, read
 from wireglot.probe.endpoint import EndpointRequest, HttpEndpoint
@@ -104,6 +105,25 @@ def test_our_own_recipe_is_started_probed_and_ended() -> None:
     assert run["works"] + len(run["reported"]) + len(run["warned"]) == run["cases"]
     table = peers_table({"date": "2026-11-17", "peers": [{"name": "w", "version": "0", "runs": [run]}]})
     assert "| w 0 | anthropic | gemini | " in table
+
+
+def test_what_a_gateway_would_need_is_named_by_case_and_equal_reasons_are_one_cause() -> None:
+    failed = {
+        "stops.length": "$.stop: expected 'a', found \"b\"",
+        "stops.sequence": "$.stop: expected 'a', found \"c\"",
+        "streams.order": "frame 3 (x): expected 'a'",
+        "usage.grows": "5 tokens | 7",
+    }
+    run: dict[str, Any] = {"client": "anthropic", "upstream": "gemini", "works": 1, "cases": 5}
+    run |= {"failed": failed, "warned": {}, "reported": {}, "none": {}, "undecided": {}, "apart": {}}
+    figures = {"date": "2026-11-17", "peers": [{"name": "w", "version": "0", "runs": [run]}]}
+    assert "| `streams.order`, `usage.grows` | 2 | 0 |" in peers_table(figures).replace(
+        "`stops.length`, `stops.sequence`, ", ""
+    )
+    better = to_do_better(figures)
+    assert "#### w 0" in better
+    assert "| `usage.grows` | 1 of 1 | " in better
+    assert "anthropic over gemini: 5 tokens \\| 7 |" in better
 
 
 def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_nothing() -> None:

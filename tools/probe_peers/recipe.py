@@ -178,7 +178,7 @@ def _build(source: Source, folder: Path) -> None:
 
 
 def _build_module(module: GoModule, folder: Path, program: Path) -> None:
-    """As the module's own main program, so that its go.sum says which of its dependencies are the right ones."""
+    """As the main module: its own go.sum says which content its dependencies must have."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     found = json.loads(_run(["go", "mod", "download", "-json", f"{module.path}@{module.version}"], folder))

@@ -44,11 +44,10 @@ Rule = Literal[
     "thoughts",
     "usage",
 ]
-"""nulls: what may be null is there, in a stream too. repeated: settings that an answer repeats. The others are
-of a stream. frames: each is framed and
-named as the dialect wants it. opening: how it begins. order: what may follow what. indexes: counted from 0
-without gaps. identity: ids stay the same. ending: how it ends. calls, thoughts: their pieces. usage: where it
-is reported."""
+"""nulls: what may be null is there, in a stream too. repeated: an answer repeats the request's settings. The
+others are of a stream. frames: each is framed and named as the dialect wants it. opening: how it begins.
+order: what may follow what. indexes: counted from 0 without gaps. identity: ids stay the same. ending: how it
+ends. calls, thoughts: their pieces. usage: where it is reported."""
 
 
 _CONTENT: Final[tuple[Rule, ...]] = ("order", "ending", "calls", "thoughts")
@@ -104,7 +103,7 @@ class ProbeReply(msgspec.Struct, kw_only=True):
                 raise Broken(text)
 
     def require_all(self) -> None:
-        """The first fault of any rule about the stream; a missing field that clients can do without is none."""
+        """Raises Broken for the first fault but a missing field, which has a case of its own."""
         for rule, text in self.faults:
             if rule not in ("nulls", "repeated"):
                 raise Broken(text)
