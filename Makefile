@@ -212,10 +212,10 @@ site: $(VENV)/.site ## Build the documentation as a static site with search: sit
 bench: $(VENV)/.dev .nginx ## Measure the gateway beside nginx (ARGS=--quick, --only A,DP, --write docs/performance.md)
 	$(BIN)/python -m tools.bench.gateway $(ARGS)
 
-bench-peers: $(VENV)/.dev .nginx ## Measure LiteLLM, llm-rosetta or those of a recipe beside it (ARGS="--recipe FILE.toml")
+bench-peers: $(VENV)/.dev .nginx ## Measure six other gateways, or those of a recipe, in speed and correctness (ARGS="--recipe FILE.toml", --hour)
 	$(BIN)/python -m tools.bench.peers $(ARGS)
 
-probe-peers: $(VENV)/.dev ## Put LiteLLM, llm-rosetta, claude-code-router, Portkey or those of a recipe to the probe (ARGS="--recipe FILE.toml")
+probe-peers: $(VENV)/.dev ## Put six other gateways, or those of a recipe, to the probe (ARGS="--recipe FILE.toml")
 	$(BIN)/python -m tools.probe_peers $(ARGS)
 	$(BIN)/python -m tools.generate_docs
 

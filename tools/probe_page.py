@@ -15,6 +15,7 @@ from wireglot.probe.talk import DIALECTS
 _FIGURES: Final = Path(__file__).parents[1] / "docs" / "figures" / "probe-peers.json"
 _NAMED: Final = 8
 _SHOWN: Final = 160
+_NOT_WORKING: Final = ("reported", "neither", "causes", "not counted")
 _PLACE: Final = re.compile(r"^(?:frame \d+\S*(?: \([^)]*\)\S*)?|\$\S*): |\d+")
 _LETTERS = {"anthropic": "A", "openai-chat": "C", "openai-responses": "R", "gemini": "G"}
 
@@ -76,8 +77,7 @@ def peers_table(figures: dict[str, Any]) -> str:
         for peer in figures["peers"]
         for run in peer["runs"]
     ]
-    heads = ("gateway", "client", "upstream", "works", "share")
-    heads += ("reported", "neither", "causes", "not counted")
+    heads = ("gateway", "client", "upstream", "works", "share", *_NOT_WORKING)
     return f"On {figures['date']}:\n\n{table(heads, rows)}"
 
 
@@ -114,7 +114,7 @@ def to_do_better(figures: dict[str, Any]) -> str:
 def _said(where: str, words: str) -> str:
     shown = " ".join(words.split())
     shown = shown[: _SHOWN - 3] + "..." if len(shown) > _SHOWN else shown
-    return f"{where}: " + _cell(shown).replace("|", "\\|")
+    return f"{where}: " + _cell(shown)
 
 
 def _named(ids: Iterable[str]) -> str:

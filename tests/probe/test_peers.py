@@ -123,7 +123,7 @@ def test_what_a_gateway_would_need_is_named_by_case_and_equal_reasons_are_one_ca
     better = to_do_better(figures)
     assert "#### w 0" in better
     assert "| `usage.grows` | 1 of 1 | " in better
-    assert "anthropic over gemini: 5 tokens \\| 7 |" in better
+    assert r"anthropic over gemini: 5 tokens \| 7 |" in better
 
 
 def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_nothing() -> None:

@@ -5,29 +5,27 @@ stand for what is known only when it runs:
 
     {port}       where it shall listen            {venv}       its own environment, if it has packages
     {upstream}   the mock upstream's port         {directory}  a folder of its own, with its files
-    {python}     the interpreter that measures
+    {python}     the interpreter that measures    {npm} {source} {program}  see tools/probe_peers/recipe.py
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import msgspec
 
 from tools.bench import processes
 from tools.bench.scenarios import DIALECTS, PROVIDERS, Scenario
 from tools.bench.targets import Target, post
+from tools.probe_peers import recipe as probed
+from tools.probe_peers.recipe import BadRecipe, Installed, filled
 
 SHIPPED = Path(__file__).with_name("recipes")
-
-
-class BadRecipe(Exception):
-    """A file that is no recipe, or an environment that could not be made."""
+_LEFT_OUT: Final = {"__pycache__", "pip", "setuptools", "pkg_resources"}
 
 
 class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -41,6 +39,8 @@ class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The dialects it can ask the mock upstream in."""
     packages: list[str] = []
     """From the Python package index, into an environment of its own."""
+    installed: str = ""
+    """Or the name of a recipe of tools/probe_peers: the same version is measured and probed."""
     headers: list[str] = []
     environment: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -64,38 +64,31 @@ def find(name: str) -> Path:
     return shipped if shipped.exists() else Path(name)
 
 
-def install(recipe: Recipe, cache: Path) -> Path | None:
-    """Its environment in the cache folder, made once for one list of packages."""
-    if not recipe.packages:
-        return None
-    venv = cache / recipe.name
-    mark = venv / ".packages"
-    wanted = "\n".join(recipe.packages)
-    if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
-        return venv
-    _run([sys.executable, "-m", "venv", "--clear", str(venv)])
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    _run([*pip, *recipe.packages])
-    mark.write_text(wanted, encoding="utf-8")
-    return venv
+def install(recipe: Recipe, cache: Path) -> Installed:
+    """Once for one list of packages; then it is there."""
+    if recipe.installed:
+        return probed.install(probed.read(recipe.installed), cache)
+    named = probed.Recipe(name=recipe.name, start=[], roots={}, models={}, packages=recipe.packages)
+    return probed.install(named, cache)
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BadRecipe(f"{' '.join(command[:6])}: {done.stderr[-1000:]}")
+def size(recipe: Recipe, installed: Installed) -> float:
+    """MiB on disk of what was installed for it: a program, or packages without their interpreter; 0: nothing
+    was."""
+    if recipe.installed and (source := probed.read(recipe.installed).source):
+        assert installed.source is not None
+        return (installed.source / source.program).stat().st_size / 2**20
+    root = installed.program or installed.npm or installed.venv
+    return tree_size(root) if root else 0.0
 
 
-def version(recipe: Recipe, venv: Path | None) -> str:
-    """Of its first package."""
-    if venv is None:
-        return ""
-    name = recipe.packages[0].partition("[")[0].partition("=")[0]
-    code = f"import importlib.metadata; print(importlib.metadata.version({name!r}))"
-    done = subprocess.run(
-        [str(venv / "bin" / "python"), "-c", code], capture_output=True, text=True, check=False
+def tree_size(root: Path) -> float:
+    """MiB, without what makes environments, and what Python compiles when it first runs."""
+    paths = [root, *root.rglob("*")] if root.is_dir() else [root]
+    kept = (
+        path for path in paths if not _LEFT_OUT & set(path.relative_to(root).parts) and not path.is_symlink()
     )
-    return done.stdout.strip()
+    return sum(path.stat().st_size for path in kept if path.is_file()) / 2**20
 
 
 class Peer(Target):
@@ -103,22 +96,25 @@ class Peer(Target):
 
     optional = True
 
-    def __init__(self, recipe: Recipe, venv: Path | None, upstream: int, directory: Path) -> None:
+    def __init__(self, recipe: Recipe, installed: Installed, upstream: int, directory: Path) -> None:
         own = directory / recipe.name
         own.mkdir(parents=True, exist_ok=True)
         port = processes.free_port()
-        words = {"port": port, "upstream": upstream, "venv": venv or "", "directory": own}
-        words["python"] = sys.executable
+        words: dict[str, object] = {"port": port, "upstream": upstream, "directory": own}
+        words |= {"python": sys.executable, **installed.words()}
         for name, text in recipe.files.items():
-            (own / name).write_text(_filled(text, words), encoding="utf-8")
-        environment = [f"{name}={_filled(text, words)}" for name, text in recipe.environment.items()]
+            path = own / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(filled(text, words), encoding="utf-8")
+        environment = [f"HOME={own}"]
+        environment += [f"{name}={filled(text, words)}" for name, text in recipe.environment.items()]
         # Nobody's own settings or provider keys take part, ours neither.
         foreign = [name for name in os.environ if name.endswith("_API_KEY") or name == "PYTHONPATH"]
         argv = ["env", "-C", str(own), *(f"-u{name}" for name in foreign), *environment]
-        argv += [_filled(word, words) for word in recipe.start]
+        argv += [filled(word, words) for word in recipe.start]
         super().__init__(recipe.name, argv, port, directory / f"{recipe.name}.log")
         self.recipe = recipe
-        self.headers = tuple(recipe.headers)
+        self.headers = tuple(filled(line, words) for line in recipe.headers)
         self.patience = recipe.patience_seconds
 
     def takes(self, scenario: Scenario) -> bool:
@@ -130,24 +126,17 @@ class Peer(Target):
         )
 
     def path(self, scenario: Scenario) -> str:
-        return _filled(self.recipe.paths[DIALECTS[scenario.client]], {"model": self._model(scenario)})
+        return filled(self.recipe.paths[DIALECTS[scenario.client]], {"model": self._model(scenario)})
 
     def body(self, scenario: Scenario) -> bytes:
         return scenario.body(self._model(scenario))
 
     def _model(self, scenario: Scenario) -> str:
         plan = scenario.model.removeprefix(f"{PROVIDERS[scenario.upstream]}/")
-        return _filled(self.recipe.model, {"model": plan, "upstream": DIALECTS[scenario.upstream]})
+        return filled(self.recipe.model, {"model": plan, "upstream": DIALECTS[scenario.upstream]})
 
     def _probe(self) -> tuple[int, str]:
         letters: dict[str, str] = {str(dialect): letter for letter, dialect in DIALECTS.items()}
         client, upstream = next(iter(self.recipe.paths)), self.recipe.upstreams[0]
         scenario = Scenario(f"-{letters[client]}{letters[upstream]}", "tiny", 1)
         return post(self.port, self.path(scenario), self.body(scenario), self.headers)
-
-
-def _filled(text: str, words: dict[str, Any]) -> str:
-    # Not `format`: a file may have braces of its own.
-    for name, value in words.items():
-        text = text.replace("{" + name + "}", str(value))
-    return text

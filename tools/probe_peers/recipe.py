@@ -40,6 +40,8 @@ class Source(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     files: dict[str, str] = {}
     """What the sources want and do not have."""
     build: list[list[str]]
+    program: str = ""
+    """What they make, in the copy."""
 
 
 class GoModule(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
