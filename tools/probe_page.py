@@ -26,7 +26,7 @@ def blocks() -> dict[str, str]:
         "cases": _cases(),
         "counts": _counts(),
         "peers": peers_table(figures),
-        "to do better": to_do_better(figures),
+        "better": to_do_better(figures),
     }
 
 
