@@ -17,22 +17,22 @@ OURS, BASE = "wireglot", "nginx"
 class Results:
     """`runs[scenario][server]` and the like hold a list, a round each."""
 
-    def __init__(self, told: Figures | None = None) -> None:
-        told = told or {}
-        self.setting: Figures = told.get("setting", {})
-        self.runs: dict[str, dict[str, list[Figures]]] = told.get("runs", {})
-        self.growing: dict[str, list[Figures]] = told.get("growing", {})
-        self.bystanders: dict[str, list[Figures]] = told.get("bystanders", {})
-        self.conversations: dict[str, dict[str, list[Figures]]] = told.get("conversations", {})
-        self.workers: dict[str, dict[str, list[Figures]]] = told.get("workers", {})
-        self.stores: dict[str, Figures] = told.get("stores", {})
-        self.starts: dict[str, list[float]] = told.get("starts", {})
-        self.idle: dict[str, Figures] = told.get("idle", {})
-        self.aged: dict[str, Figures] = told.get("aged", {})
+    def __init__(self, given: Figures | None = None) -> None:
+        given = given or {}
+        self.setting: Figures = given.get("setting", {})
+        self.runs: dict[str, dict[str, list[Figures]]] = given.get("runs", {})
+        self.growing: dict[str, list[Figures]] = given.get("growing", {})
+        self.bystanders: dict[str, list[Figures]] = given.get("bystanders", {})
+        self.conversations: dict[str, dict[str, list[Figures]]] = given.get("conversations", {})
+        self.workers: dict[str, dict[str, list[Figures]]] = given.get("workers", {})
+        self.stores: dict[str, Figures] = given.get("stores", {})
+        self.starts: dict[str, list[float]] = given.get("starts", {})
+        self.idle: dict[str, Figures] = given.get("idle", {})
+        self.aged: dict[str, Figures] = given.get("aged", {})
         """Memory after a load of some minutes, how long it was and how many requests it had."""
-        self.sizes: dict[str, float] = told.get("sizes", {})
+        self.sizes: dict[str, float] = given.get("sizes", {})
         """MiB on disk of what is installed."""
-        self.probe: dict[str, Figures] = told.get("probe", {})
+        self.probe: dict[str, Figures] = given.get("probe", {})
         """What the probe found: of how many cases how many work, in how many pairs of dialects."""
 
     def as_json(self) -> str:
