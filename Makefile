@@ -166,7 +166,7 @@ page-pictures: $(VENV)/.dev chromium ## Take the pictures of docs/inspector.md a
 	$(BIN)/python -m tools.page_pictures
 
 test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL, Redis and PgBouncer servers (installs them on Debian as root)
-	WIREGLOT_FLEET=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)
+	WIREGLOT_FLEET=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)
 	! command -v valkey-server >/dev/null || WIREGLOT_FLEET=1 WIREGLOT_REDIS_SERVER=valkey-server \
 		$(BIN)/python -m pytest -q -n $(JOBS) -k redis tests/stores tests/fleet
 

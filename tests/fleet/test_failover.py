@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import trustme
 
 from tests.fleet.fleet_kit import Caller, Fleet, chat, progress, run
@@ -21,6 +22,7 @@ from tools.servers import PostgresServer, RedisServer
 pytestmark = [needs_own_postgres, needs_own_redis]
 
 
+@pytest.mark.whole  # tests/stores verifies TLS at every change
 def test_a_fleet_works_over_verified_tls(tmp_path: Path) -> None:
     authority = trustme.CA()
     with (
@@ -66,6 +68,7 @@ def test_the_primary_of_redis_dies_and_limits_hold_by_the_one_that_the_sentinels
         assert all(machine.ended() is None for machine in two.machines)
 
 
+@pytest.mark.whole  # tests/stores goes through PgBouncer at every change
 @needs_pgbouncer
 def test_a_fleet_works_through_pgbouncer_in_transaction_mode(tmp_path: Path) -> None:
     with (

@@ -14,10 +14,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("name", "options", "tries"),
     [
-        ("splits", ["--only", "openai-chat-anthropic", "--random", "15"], 500),
+        pytest.param(
+            "splits", ["--only", "openai-chat-anthropic", "--random", "15"], 500, marks=pytest.mark.whole
+        ),
         ("cuts", ["--every", "1500", "--clients", "8"], 70),
         ("store_faults", ["--every", "600", "--damages", "6", "--fillings", "1"], 20),
-        ("fuzz", ["--inputs", "50", "--processes", "1"], 300),
+        pytest.param("fuzz", ["--inputs", "50", "--processes", "1"], 300, marks=pytest.mark.whole),
         ("crosstalk", ["--exchanges", "200", "--callers", "20"], 200),
         ("drain", ["--streams", "20", "--deadline", "6"], 20),
         ("kill", ["--kills", "3", "--clients", "4"], 3),

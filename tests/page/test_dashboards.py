@@ -6,10 +6,12 @@ import re
 import time
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.given import documents
 
+pytestmark = pytest.mark.whole  # a browser of its own; test_flows.py looks at the figures at every change
 DASHBOARD = ("GET", "/dashboard")
 AT = 30
 """The one moment of which anything is known."""

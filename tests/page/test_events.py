@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.page.given import trace
 
+pytestmark = pytest.mark.whole  # a browser of its own; test_flows.py plays a stream at every change
 BOTH = "m-client-answer=events&m-upstream-answer=events"
 
 

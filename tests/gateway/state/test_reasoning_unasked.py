@@ -6,6 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.gateway.state.doubles import OpenAi
 from tests.gateway.state.driver import UNDEMANDING, Seen, UndemandingChat
 from tests.gateway.state.driver_conversation import UPSTREAMS, Conversation, House
@@ -70,6 +72,7 @@ SHOWN = ("messages-undemanding", "messages-disabled", "gemini-undemanding", "gem
 """Clients whose programs take the first part of an answer for its text."""
 
 
+@pytest.mark.sampled("client", "upstream")
 @rows("streaming", [False, True], ids=["whole", "streamed"])
 @rows("upstream", [*UPSTREAMS, "openai-quiet", "unlisted"])
 @rows("client", SHOWN)
