@@ -172,7 +172,7 @@ EXPECTED = {
     "models.k.agent": "an agent's name or pattern, or a list of them / a list",
     "models.k.prompt_over": "a whole number from 0 up",
     "models.k.images": "true or false",
-    "models.l[1]": "one rule for agent a, b",
+    "models.l[1]": "one rule if the agent is a or b",
     "models.m.purpose": "a purpose, or a list of them / empty text",
     "models.m.agent": "an agent's name or pattern, or a list of them / a number",
     "keys.short": "/ 3 digits",
