@@ -80,7 +80,7 @@ def without(render, field):
 
 def complaining(request, context):
     told = CHAT.render_request(request, context)
-    return replace(told, losses=(*told.losses, Loss("$.stop", "stop", "dropped", "it was not")))
+    return replace(told, losses=(*told.losses, Loss("$.stop", "stop_sequences", "dropped", "it was not")))
 
 
 def raising(*_, **__):
@@ -123,6 +123,8 @@ def with_surface(codec, **changed):
 
 STREAM_LAWS = {"identity", "chunking", "fold", "grammar", "truncation", "tap", "ping", "silence"}
 CLAUDE = dialect("anthropic")
+COUNTS = CLAUDE.surface.counts
+assert COUNTS is not None
 BROKEN = {
     "a field of a request": (
         replace(CHAT, render_request=without(CHAT.render_request, "tools")),
@@ -187,7 +189,7 @@ BROKEN = {
     "a count that changes": (
         with_surface(
             CLAUDE,
-            counts=replace(CLAUDE.surface.counts, render_answer=lambda tokens: {"input_tokens": tokens + 1}),
+            counts=replace(COUNTS, render_answer=lambda tokens: {"input_tokens": tokens + 1}),
         ),
         {"surface: counts"},
     ),

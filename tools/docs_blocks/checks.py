@@ -99,12 +99,13 @@ def toml_file(name: str, text: str, folder: Path) -> None:
             raise Failed(str(fault)) from None
     if name == "recipe.toml":
         from tools.bench import recipe  # heavy, and for one block of all pages
+        from tools.probe_peers.recipe import BadRecipe
 
         try:
             path = folder / name
             path.write_text(text, encoding="utf-8")
             recipe.read(path)
-        except recipe.BadRecipe as fault:
+        except BadRecipe as fault:
             raise Failed(str(fault)) from None
 
 

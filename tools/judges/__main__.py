@@ -11,33 +11,28 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from tools.judges import autobahn, llm_comply, results
-from tools.judges import llm_comply, results, schemas
-from tools.judges import llm_comply, open_responses, results, schemas
-from tools.judges import llm_comply, open_responses, results, schemas, schemathesis_run
 from tools.judges import (
     anthropic_sdk_python,
-    google_genai,
-    langchain,
-    llm_comply,
-    openai_agents,
-    openai_python,
-    pydantic_ai,
-    results,
-)
-from tools.judges import anthropic_typescript, kimi_verifier, llm_comply, openai_node, results
-from tools.judges import (
     anthropic_typescript,
+    autobahn,
     envoy,
+    google_genai,
     js_genai,
     kimi_verifier,
+    langchain,
     llama_server,
     llm_comply,
+    open_responses,
+    openai_agents,
     openai_node,
+    openai_python,
+    pydantic_ai,
+    real_model,
     results,
+    schemas,
+    schemathesis_run,
     vllm_messages,
 )
-from tools.judges import llm_comply, real_model, results
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
 
@@ -50,7 +45,6 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "anthropic-sdk-python": anthropic_sdk_python.judge,
     "google-genai": google_genai.judge,
     **langchain.JUDGES,
-    "llm-comply": llm_comply.judge,
     "openai-agents": openai_agents.judge,
     "openai-python": openai_python.judge,
     "pydantic-ai": pydantic_ai.judge,

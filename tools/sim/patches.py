@@ -17,9 +17,9 @@ from tools.sim.fleet import FleetServer
 from tools.sim.loop import OWNER
 from tools.sim.network import Network, SimSocket
 from tools.sim.threads import Threads
+from wireglot.cache import caches
 from wireglot.gateway import run
 from wireglot.gateway.observe import log, observer
-from wireglot.gateway.request import memories
 from wireglot.gateway.state import state
 from wireglot.gateway.state.responses import orphans
 from wireglot.gateway.trace import recording, shelf
@@ -58,7 +58,7 @@ def install(network: Network, threads: Threads, disk: SimDisk, *, kernel_syncs: 
     """For one run. `kernel_syncs`: whether the kernel syncs the journal by itself."""
     for module in (log, recording, sync, files, journal_disk, worker_threads):
         replace(module, threading=threads)
-    for module in (observer, memories, shelf):
+    for module in (observer, caches, shelf):
         replace(module, Lock=threads.Lock, RLock=threads.RLock)
     replace(worker_threads, SimpleQueue=threads.SimpleQueue)
     replace(dial, socket=_Instead(socket, socket=SimSocket))

@@ -24,6 +24,7 @@ from tests.gateway.state.ledger_kit import (
     usage_ledger,
 )
 from tests.gateway.state.test_ledger_rows import Store, drain, rows, run
+from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.state.ledger import drain as drain_module
 from wireglot.gateway.state.ledger.drain import PACE, DrainPace
 from wireglot.gateway.state.ledger.sweeper import Sweeper

@@ -201,19 +201,19 @@ def test_an_open_account_has_room_promised_and_all_is_reported_as_numbers(tmp_pa
         assert promised == [1024, 1024, 2048]
         kept.dropped, kept._drain.refused, kept.journal.damaged = 1, 20, 300
         kept.odd_usage[("mine", "sum")] = 4
-        told = metrics.render().decode()
+        reported = metrics.render().decode()
         for name in ("journal_bytes", "journal_limit_bytes", "dropped_total", "flaws_total"):
             (said,) = [
                 line for line in reported.splitlines() if line.startswith(f"# HELP wireglot_usage_{name} ")
             ]
-            assert said.endswith("."), "a sentence, for whoever reads a dashboard"
-        assert f"wireglot_usage_journal_bytes {kept.journal.pending}" in told
-        assert "# TYPE wireglot_usage_journal_bytes gauge" in told
-        assert f"wireglot_usage_journal_limit_bytes {kept.journal.limit}" in told
-        assert "wireglot_usage_dropped_total 321" in told
-        assert "# TYPE wireglot_usage_dropped_total counter" in told
-        assert 'wireglot_usage_flaws_total{provider="mine",flaw="sum"} 4' in told
-        assert "# TYPE wireglot_usage_flaws_total counter" in told
+            assert said.endswith("."), "a sentence, for the readers of a dashboard"
+        assert f"wireglot_usage_journal_bytes {kept.journal.pending}" in reported
+        assert "# TYPE wireglot_usage_journal_bytes gauge" in reported
+        assert f"wireglot_usage_journal_limit_bytes {kept.journal.limit}" in reported
+        assert "wireglot_usage_dropped_total 321" in reported
+        assert "# TYPE wireglot_usage_dropped_total counter" in reported
+        assert 'wireglot_usage_flaws_total{provider="mine",flaw="sum"} 4' in reported
+        assert "# TYPE wireglot_usage_flaws_total counter" in reported
         await kept.close()
 
     run(work)
