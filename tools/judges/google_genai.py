@@ -116,6 +116,10 @@ RULES: Final = (
         "text/x.enum: the value arrives as JSON, in quotes, because the upstream was asked for JSON",
     ),
     Rule(
+        "cannot search the web, and this request has no other tool",
+        "the only tool is Google's search, which a Chat upstream does not have; refused, not ignored",
+    ),
+    Rule(
         "test_(json|pydantic)_schema_with_streaming|non_empty_last_chunk",
         "the end of a stream is a chunk of its own with an empty text, so that no word waits for it",
     ),

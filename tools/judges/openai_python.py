@@ -48,6 +48,16 @@ RULES: Final = (
         "previous_response_id and conversation exclude each other",
         "sends previous_response_id and conversation at once, which OpenAI's reference excludes",
     ),
+    Rule(
+        "stream: only a response that was created with background and stream",
+        "the stored response that stands in for the suite's id has no events to stream again",
+        is_run=False,
+    ),
+    Rule("limit: expected a whole number", "asks for a page of 0 items; OpenAI's reference says 1 to 100"),
+    Rule(
+        "test_method_compact_with_all_params",
+        "the compacted list keeps messages of the user, which the SDK's type of an output item does not have",
+    ),
     Rule("input: expected at least one item", "compacts a conversation without an item"),
 )
 _OTHER: Final = "the gateway does not serve this API"
