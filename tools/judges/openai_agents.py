@@ -111,6 +111,14 @@ RULES: Final = (
         "the history is kept at the server, under an id that the test made up",
         is_run=False,
     ),
+    Rule(
+        r"AssertionError: \[ResponseOutputMessage",
+        "two messages in one answer: Chat has one message, with the text of both",
+        is_run=False,
+    ),
+    Rule("refusal.*empty answer", "the server with the script writes no refusals", is_run=False),
+    Rule("expected at least one item", "sends no input at all; refused"),
+    Rule("role: expected a string|Unhandled item type", "sends an item that is no message: without a role"),
 )
 
 
