@@ -327,12 +327,11 @@ def _error_responses() -> dict[str, Any]:
     }
     anyone = {"anyOf": [ref(name) for name in dict.fromkeys(_ERRORS.values())]}
     for shape, name in _OF_PATHS.items():
+        either = {"anyOf": [ref(shape), ref(_ERRORS[COMMON])]}
         found[name] = {
             "description": f"{found[shape]['description']}; OpenAI's where the path is not understood",
             "headers": headers,
-            "content": {
-                _JSON: {"schema": {"anyOf": [ref(shape), ref(_ERRORS[COMMON])]}, "example": _example(shape)}
-            },
+            "content": {_JSON: {"schema": either}},
         }
     found["CallersError"] = {
         "description": "an error in the dialect of the one that asks, by its headers, or else in OpenAI's",

@@ -33,7 +33,7 @@ def _errors() -> dict[str, Schema]:
             {
                 "type": {"const": "error"},
                 "error": fields({"type": text("its kind, as Anthropic calls it"), "message": text()}),
-                "request_id": text("the `id` of the log line"),
+                "request_id": nullable(text("the `id` of the log line")),
             },
             optional=("request_id",),
         ),
