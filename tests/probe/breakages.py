@@ -154,6 +154,11 @@ def all_of(breakage: Breakage) -> dict[str, Breakage]:
     return dict.fromkeys((A, C, R, G), breakage)
 
 
+def lists_only(document: dict[str, Any]) -> None:
+    if isinstance(document.get("input"), str):
+        document["input"] = []
+
+
 def plain_schema(document: dict[str, Any]) -> None:
     """The tool is offered, and what its arguments are is not said."""
     bare = {"type": "object", "properties": {}}
@@ -427,6 +432,7 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     "texts.system-stream": all_of(unheard(SYSTEM, only_stream=True)) | {G: sent(numbers(_COUNTS, 1, only="stream"))},
     "texts.system-midway": all_of(sent(refuse(500, SYSTEM))),
     "texts.developer": all_of(unheard(SYSTEM)),
+    "texts.plain": per(r=asked(lists_only)),
     "texts.history": all_of(unheard(LONG, _RIVERS)),
     "texts.two-users": all_of(unheard(LONG)),
     "texts.letters": all_of(sent(_MOJIBAKE)),

@@ -237,6 +237,13 @@ def two_users(talk: Talk) -> None:
     _costs_more(talk, ProbeQuestion(turns=(User((LONG,)), User((HELLO,)))), 15, "")
 
 
+@TEXTS.case("plain")
+def plain(talk: Talk) -> None:
+    said = talk.ask(ask(EXACT, extra={"input": EXACT})).text
+    if WORDS not in said:
+        raise Broken(f"the answer is {said[:80]!r}, expected {WORDS!r}")
+
+
 @TEXTS.case("letters")
 def letters(talk: Talk) -> None:
     for said in (talk.ask(ask(_SAY_LETTERS)).text, talk.stream(ask(_SAY_LETTERS)).text):

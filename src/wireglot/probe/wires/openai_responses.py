@@ -313,18 +313,11 @@ class ResponsesWire(Wire):
 
     def _prompt(self, question: ProbeQuestion) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        first = question.turns[0]
-        if len(question.turns) == 1 and isinstance(first, User) and not (first.parts or first.picture):
-            made["input"] = first.texts[0] if len(first.texts) == 1 else _turn(first)
-        else:
-            made["input"] = [item for turn in question.turns for item in _turn(turn)]
+        made["input"] = [item for turn in question.turns for item in _turn(turn)]
         if question.system and question.system_parts:
             texts = [{"type": "input_text", "text": text} for text in question.system]
             system = {"type": "message", "role": "system", "content": texts}
-            items = made["input"]
-            if isinstance(items, str):
-                items = _turn(first)
-            made["input"] = [system, *items]
+            made["input"] = [system, *made["input"]]
         elif question.system:
             made["instructions"] = "\n".join(question.system)
         if question.tools:
