@@ -14,7 +14,17 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from tools.probe_page import peers_table, to_do_better
 from tools.probe_peers.__main__ import DEFAULT, counted, probe
-from tools.probe_peers.recipe import SHIPPED, BadRecipe, Installed, Recipe, Source, filled, install, read
+from tools.probe_peers.recipe import (
+    SHIPPED,
+    BadRecipe,
+    GoModule,
+    Installed,
+    Recipe,
+    Source,
+    filled,
+    install,
+    read,
+)
 from wireglot.probe.endpoint import EndpointRequest, HttpEndpoint
 from wireglot.probe.reply import Verdict
 from wireglot.probe.run import WIRES, ProbeFinding
@@ -77,6 +87,41 @@ def test_a_gateway_is_built_once_from_its_tag_and_from_no_other_sources(tmp_path
     assert (installed.source / "program").read_text() == "onenone"
     recipe.source = replace(source, commit="0" * 40)
     with pytest.raises(BadRecipe, match="expected 0000"):
+        install(recipe, tmp_path / "cache")
+
+
+GO = """#!/bin/sh
+case "$1 $2" in
+"mod download") echo '{"Dir": "DIR", "Sum": "h1:abc"}';;
+*) cat main.go > "$6"; echo built "$7" >> "$6";;
+esac
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its gateways are built as on Unix")
+def test_a_gateway_is_built_once_from_a_go_module_of_this_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, programs = tmp_path / "index", tmp_path / "programs"
+    index.mkdir()
+    programs.mkdir()
+    (index / "main.go").write_text("one\n")
+    (index / "main.go").chmod(0o444)
+    index.chmod(0o555)  # as the cache of modules is
+    (programs / "go").write_text(GO.replace("DIR", str(index)))
+    (programs / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    module = GoModule(path="example.com/it", version="v1.2.3", sum="h1:abc", package="./cmd/it")
+    recipe = Recipe(name="mine", start=[], roots={}, models={}, module=module)
+    installed = install(recipe, tmp_path / "cache")
+    assert installed.version == "1.2.3"
+    assert installed.program is not None
+    assert installed.program.read_text() == "one\nbuilt ./cmd/it\n"
+    (programs / "go").write_text("#!/bin/sh\nexit 1\n")
+    assert install(recipe, tmp_path / "cache") == installed
+    (programs / "go").write_text(GO.replace("DIR", str(index)))
+    recipe.module = replace(module, sum="h1:other")
+    with pytest.raises(BadRecipe, match="expected h1:other"):
         install(recipe, tmp_path / "cache")
 
 
