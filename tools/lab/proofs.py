@@ -56,7 +56,7 @@ PROOFS: Final = (
     ),
     Proof(
         "sim",
-        "2,000 seeds of the whole gateway on a simulated machine: cuts, providers and disks that fail or are "
+        "seeds of the whole gateway on a simulated machine: cuts, providers and disks that fail or are "
         "slow, clock jumps, reloads, signals, kills, losses of power",
         "nothing acknowledged lost or doubled; every stream ends once; no task, permit or byte stays; "
         "drains and reloads end",

@@ -232,7 +232,7 @@ async def books(world: World) -> None:
 
 def _row(world: World, row: UsageRow, asked: Asked) -> None:
     if row.outcome == "crash" and any(
-        0 <= lost - asked.ended < _UNSYNCED_SECONDS for lost in world.power_lost
+        asked.began < lost < asked.ended + _UNSYNCED_SECONDS for lost in world.power_lost
     ):
         return  # its end was told before it was on the disk, which is what `[store] sync` says
     if row.outcome != "ok":
