@@ -32,7 +32,7 @@ def after_end(world: World, worker: Worker) -> None:
         if isinstance(task, SimTask) and task.owner is worker and task is not own and not task.done()
     ]
     for task in sorted(left, key=lambda task: task.number):
-        world.broken("no task remains", f"{worker.name}: {task.get_coro().__qualname__}")  # type: ignore[union-attr]
+        world.broken("no task remains", f"{worker.name}: {getattr(task.get_coro(), '__qualname__', task)}")
     for endpoint in world.network.open:
         if endpoint.owner is worker and not endpoint.lost and endpoint.protocol is not None:
             world.broken("no connection remains", f"{worker.name}: {endpoint.number}")

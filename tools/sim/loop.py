@@ -12,6 +12,7 @@ import contextvars
 import hashlib
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -89,6 +90,11 @@ class SimTask(asyncio.Task[Any]):
 class SimLoop(asyncio.BaseEventLoop):
     """`network` and `threads` are set by whoever makes the world."""
 
+    # As `BaseEventLoop` has them, unnamed in its types.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[Any]
+    _timer_cancelled_count: int
+
     def __init__(self, chance: random.Random, trace: Trace, pace: LoopPace) -> None:
         super().__init__()
         self.chance = chance
@@ -127,8 +133,8 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         self._drop_cancelled()
-        ready = self._ready  # type: ignore[attr-defined]
-        timers = self._scheduled  # type: ignore[attr-defined]
+        ready = self._ready
+        timers = self._scheduled
         events, threads = self._events, self._thread_events
         if not ready:
             moments = [heap[0][0] for heap in (events, threads) if heap]
@@ -151,10 +157,10 @@ class SimLoop(asyncio.BaseEventLoop):
         for _ in range(len(ready)):
             self.run_handle(ready.popleft())
 
-    def run_handle(self, handle: asyncio.Handle) -> None:
+    def run_handle(self, handle: Any) -> None:
         if handle._cancelled:
             return
-        owner = handle._context.get(OWNER)  # type: ignore[attr-defined]
+        owner = handle._context.get(OWNER)
         if owner is not None and not owner.alive:
             self.dead.append(handle)
             return
@@ -180,9 +186,9 @@ class SimLoop(asyncio.BaseEventLoop):
         return True
 
     def _drop_cancelled(self) -> None:
-        timers = self._scheduled  # type: ignore[attr-defined]
+        timers = self._scheduled
         while timers and timers[0]._cancelled:
-            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+            self._timer_cancelled_count -= 1
             timer = heapq.heappop(timers)
             timer._scheduled = False
 
@@ -194,7 +200,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # Descriptors: those of kernel syncs, and of nobody else.
 
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]  # any
         self.readers[fd] = asyncio.Handle(callback, args, self)
 
     def remove_reader(self, fd: Any) -> bool:
@@ -204,11 +210,11 @@ class SimLoop(asyncio.BaseEventLoop):
         """Something can be read from a descriptor."""
         handle = self.readers.get(fd)
         if handle is not None:
-            self._ready.append(handle)  # type: ignore[attr-defined]
+            self._ready.append(handle)
 
     # Threads.
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]  # any
         return self.threads.run(func, *args)
 
     # The network.

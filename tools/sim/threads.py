@@ -9,7 +9,7 @@ from collections.abc import Callable
 from queue import Empty
 from typing import Any
 
-import greenlet  # type: ignore[import-untyped]
+import greenlet  # type: ignore[import-untyped]  # it has none
 
 from tools.sim.clock import CLOCK
 from tools.sim.loop import SimLoop

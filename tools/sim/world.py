@@ -96,7 +96,7 @@ class Worker:
             await started()
             self.is_up = True
 
-        process.start = start  # type: ignore[method-assign]
+        process.start = start  # type: ignore[method-assign]  # to learn when it listens
         await process.serve()
         self.ended = True
         self.is_up = False
