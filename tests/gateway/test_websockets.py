@@ -101,6 +101,20 @@ def test_a_stored_response_is_gone_on_from_on_another_connection_too(stage: Stag
         assert "kept by the store" in sent(upstream)
 
 
+def test_an_unstored_answer_rests_on_the_stored_one_before_it(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        model = model_at("gemini")
+        stored = ask(line, model=model, input="one, stored")[-1]["response"]["id"]
+        loose = ask(line, model=model, input="two, loose", store=False, previous_response_id=stored)
+        assert loose[-1]["response"]["previous_response_id"] == stored
+        before = loose[-1]["response"]["id"]
+        last = ask(line, model=model, input="three", store=False, previous_response_id=before)
+        assert last[-1]["response"]["previous_response_id"] == before
+        for word in ("one, stored", "two, loose", "three"):
+            assert word in sent(upstream)
+
+
 def test_what_is_not_stored_ends_with_its_connection(stage: Stage) -> None:
     gateway, _ = stage
     with opened(gateway) as line:

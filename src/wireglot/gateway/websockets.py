@@ -96,8 +96,12 @@ class SocketService:
 
 
 class _Kept(msgspec.Struct, frozen=True):
+    """An answer with all that came before it on this connection."""
+
     items: list[dict[str, Any]]
     size: int
+    stored: str
+    """The stored answer on which the first of them rests."""
 
 
 class _Conversation:
@@ -130,31 +134,31 @@ class _Conversation:
                 self._socket.done(message)
 
     async def _answer(self, message: str) -> None:
-        lane, document = "", None
+        lane = previous = ""
         try:
-            document = _decoded(message)
-            asked = self._spoken.read(document)
+            asked = self._spoken.read(_decoded(message))
             if asked is None:
                 return
-            lane = asked.lane
+            lane, previous = asked.lane, asked.previous
             self._check_lane(lane)
-            body, before = self._whole(asked)
+            before = self._before(asked)
+            if before is None:
+                self._socket.send(self._spoken.error(400, self._spoken.is_missing(previous), {}, lane))
+                return
+            body = self._spoken.continued(asked.body, before.items, before.stored)
             incoming = self._again()
         except BadField as fault:
             bad = RequestError("bad", fault.message, code=fault.code, param=fault.path.removeprefix("$."))
             self._refuse(bad, lane)
-            self._forget_failed(document)
+            self._forget(previous)
             return
         except RequestError as error:
             self._refuse(error, lane)
             return
-        if body is None:
-            self._socket.send(self._spoken.error(400, self._spoken.is_missing(asked.previous), {}, lane))
-            return
         await self._run(asked, incoming, body, before)
 
     async def _run(
-        self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: list[dict[str, Any]]
+        self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: _Kept
     ) -> None:
         reply = _EventReply(self._socket, self._spoken, asked, incoming.settings.limits.event)
         task = asyncio.current_task()
@@ -173,8 +177,8 @@ class _Conversation:
         if end is None or not end.is_whole:
             self._forget(asked.previous)
         elif end.id and not (end.is_stored and asked.generates):
-            own = [] if body.get("previous_response_id") else before
-            self._keep(end.id, [*own, *self._spoken.items(asked.body), *reply.items])
+            items = [*before.items, *self._spoken.items(asked.body), *reply.items]
+            self._keep(end.id, _Kept(items, len(encode(items)), before.stored))
 
     def _again(self) -> Incoming:
         """Who asks, under the settings of now: a key may have been taken away since."""
@@ -183,17 +187,13 @@ class _Conversation:
         caller = self._service.gatekeeper.caller(head, asked, settings)
         return Incoming(settings, head, asked, caller)
 
-    def _whole(self, asked: SocketRequest) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        """The body with what came before it on this connection; None where that is not there. An answer that
-        is stored is found by everybody."""
-        if not asked.previous:
-            return self._spoken.continued(asked.body, []), []
+    def _before(self, asked: SocketRequest) -> _Kept | None:
+        """What came before a request; None where it names an answer that cannot be there. One that this
+        connection does not know may be stored."""
         kept = self._kept.get(asked.previous)
-        if kept is not None:
-            return self._spoken.continued(asked.body, kept.items), kept.items
-        if not asked.generates:
-            return None, []
-        return asked.body, []
+        if kept is None and (asked.generates or not asked.previous):
+            kept = _Kept([], 0, asked.previous)
+        return kept
 
     def _check_lane(self, lane: str) -> None:
         if lane and lane not in self._lanes:
@@ -204,8 +204,7 @@ class _Conversation:
 
     # What the connection remembers.
 
-    def _keep(self, id: str, items: list[dict[str, Any]]) -> None:
-        kept = _Kept(items, len(encode(items)))
+    def _keep(self, id: str, kept: _Kept) -> None:
         self._forget(id)
         self._kept[id] = kept
         self._kept_bytes += kept.size
@@ -221,11 +220,6 @@ class _Conversation:
         if kept is not None:
             self._kept_bytes -= kept.size
             self._socket.hold(-kept.size)
-
-    def _forget_failed(self, message: Any) -> None:
-        previous = message.get("previous_response_id") if type(message) is dict else None
-        if type(previous) is str:
-            self._forget(previous)
 
     def _refuse(self, error: RequestError, lane: str) -> None:
         refused = refusal(error.error, self._opened.asked.dialect, final=error.final)

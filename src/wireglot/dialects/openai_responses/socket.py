@@ -62,13 +62,16 @@ def items(body: Document) -> list[Document]:
     return [item for item in value if type(item) is dict] if type(value) is list else []
 
 
-def continued(body: Document, before: list[Document]) -> Document:
+def continued(body: Document, before: list[Document], stored: str) -> Document:
     given = body.get("input")
     own = items(body) if type(given) in (str, list) or given is None else given
     if type(own) is not list:
         raise BadField("input: expected a string or an array", "$.input")
-    _check_calls(before, own)
+    if not stored:  # only the store knows what was called before
+        _check_calls(before, own)
     whole = {key: value for key, value in body.items() if key != "previous_response_id"}
+    if stored:
+        whole["previous_response_id"] = stored
     return {**whole, "input": [*before, *own]}
 
 
@@ -94,7 +97,7 @@ def event(data: bytes, asked: SocketRequest) -> str:
     if asked.previous and _kind(data) in _WITH_RESPONSE:
         document = _decoded(data)
         answer = document.get("response")
-        if type(answer) is dict and not answer.get("previous_response_id"):
+        if type(answer) is dict and answer.get("previous_response_id") != asked.previous:
             data = encode({**document, "response": {**answer, "previous_response_id": asked.previous}})
     text = data.decode()
     # An object is never empty here: it has its type.
