@@ -9,6 +9,7 @@ import http.client
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from clients.upstream import Exchange
@@ -45,7 +46,8 @@ def _of_connection(vendors: Oracle, sent: bytes, received: bytes, upstream: str)
     answers = _Kept(received)
     for method, target in _requests(sent):
         try:
-            answer = http.client.HTTPResponse(answers, method=method)  # type: ignore[arg-type]
+            sock: Any = answers  # nothing but `makefile` is asked of it
+            answer = http.client.HTTPResponse(sock, method=method)
             answer.begin()
             body = answer.read()
         except (http.client.HTTPException, OSError, ValueError):

@@ -140,7 +140,7 @@ THOUGHTS: dict[DialectName, dict[str, Any]] = {
 _QUESTIONS: dict[DialectName, dict[str, Any]] = {
     "anthropic": {
         "model": "m",
-        "max_tokens": 9,
+        "max_tokens": 99,
         "messages": [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": "-"},

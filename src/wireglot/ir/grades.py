@@ -232,6 +232,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("usage.detail", "invented"): ("harmless", "The counts are estimated: the provider reports none."),
     ("usage.detail", "approximated"): ("harmless", "The sums are right; one part is counted with another."),
     ("user", "dropped"): ("harmless", "The answer does not depend on it."),
+    ("user", "approximated"): ("harmless", "The answer does not depend on it."),
     ("verbosity", "dropped"): ("degraded", "The answer is as long as the target has it by itself."),
     ("video", "dropped"): ("serious", "The model answers without having seen it."),
     ("video", "approximated"): ("harmless", "It is sent without its name or type."),

@@ -484,7 +484,7 @@ def test_a_blank_id_of_a_call_says_nothing_and_is_no_loss(target: DialectName) -
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "", "content": "x"},
     ]
-    body = {"model": "m", "max_tokens": 9, "messages": turns}
+    body = {"model": "m", "max_tokens": 99, "messages": turns}
     crossed = translate_request(body, source="openai-chat", target=target)
     assert not [loss for loss in crossed.losses if loss.action != "invented"]
     if target == "openai-chat":

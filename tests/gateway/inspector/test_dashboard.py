@@ -309,7 +309,7 @@ def test_one_dashboard_is_added_up_at_a_time_also_where_one_fails():
             super().__init__(usage, unused, Health(), unused, unused)
             self.turns: list[asyncio.Future[None]] = []
 
-        async def _told(self, *_: Any) -> Any:
+        async def _reported(self, *_: Any) -> Any:
             self.turns.append(asyncio.get_running_loop().create_future())
             await self.turns[-1]
 
