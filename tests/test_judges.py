@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools.judges.pytest_run import Outcome, Rule, compared, outcomes, verdict
+from tools.judges.pytest_run import Outcome, compared, outcomes, verdict
+from tools.judges.reasons import Reason
 from tools.judges.results import Case
 
 REPORT = """<testsuites><testsuite>
@@ -28,9 +29,9 @@ def test_a_report_has_one_outcome_for_each_case_and_the_worse_of_two() -> None:
 
 def test_a_failure_has_the_reason_of_the_first_rule_that_fits_and_else_its_message() -> None:
     rules = [
-        Rule("mock", "made for a mock server"),
-        Rule("batches", "not served", is_run=False),
-        Rule("test_a", "too late"),
+        Reason("mock", "made for a mock server"),
+        Reason("batches", "not served", is_run=False),
+        Reason("test_a", "too late"),
     ]
     found = [
         Outcome("a", "passed"),

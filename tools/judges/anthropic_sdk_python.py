@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from tools.judges import environments, pytest_run
-from tools.judges.pytest_run import MODELS, Rule
+from tools.judges.pytest_run import MODELS
+from tools.judges.reasons import Reason
 from tools.judges.results import Case, Verdict
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -19,11 +20,11 @@ PACKAGES: Final = (
 FOLDER: Final = "tests/api_resources/"
 SERVED: Final = ("test_messages.py", "test_models.py", "beta/test_messages.py", "beta/test_models.py")
 RULES: Final = (
-    Rule(
+    Reason(
         "thread is not supported",
         "opens a thread, whose turns only Anthropic keeps; refused with the error that lets clients send all",
     ),
-    Rule("expected the id of a listed model", "pages from a model id that is not in the list; refused"),
+    Reason("expected the id of a listed model", "pages from a model id that is not in the list; refused"),
 )
 _OTHER: Final = "the gateway does not serve this API"
 _OFFLINE: Final = "tests of the client alone: they send nothing, or to a mock transport inside the process"

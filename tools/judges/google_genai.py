@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.judges import environments, pytest_run
-from tools.judges.pytest_run import Rule
+from tools.judges.reasons import Reason
 from tools.judges.results import Case, Verdict
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -88,50 +88,52 @@ _CLEVER: Final = (
     "|(async_)?stream_function_calling|function_call_streaming)"
 )
 RULES: Final = (
-    Rule(
+    Reason(
         "Skipping Vertex AI tests|requires Vertex",
         "on Vertex: needs credentials of Google Cloud, which are not here",
         is_run=False,
     ),
-    Rule(
+    Reason(
         "Should have raised exception|DID NOT RAISE",
         "expects that Google's servers refuse (an unknown model or file, a limit); the demo model does not",
         is_run=False,
     ),
-    Rule("tunedModels", "tuned models are not served", is_run=False),
-    Rule(
+    Reason("tunedModels", "tuned models are not served", is_run=False),
+    Reason(
         "is not a valid file path|/upload/|files:",
         "uploads a file; the gateway does not serve this API",
         is_run=False,
     ),
-    Rule("Name or service not known", "calls an address on the Internet, which is not here", is_run=False),
-    Rule(
+    Reason("Name or service not known", "calls an address on the Internet, which is not here", is_run=False),
+    Reason(
         "config_override|sdk_logger_logs_warnings_once",
         "wants two candidates; the demo model gives one answer",
         is_run=False,
     ),
-    Rule("test_usage_metadata_part_types", "the demo model does not count tokens by modality", is_run=False),
-    Rule(
+    Reason(
+        "test_usage_metadata_part_types", "the demo model does not count tokens by modality", is_run=False
+    ),
+    Reason(
         "enum_mime_type",
         "text/x.enum: the value arrives as JSON, in quotes, because the upstream was asked for JSON",
     ),
-    Rule(
+    Reason(
         "cannot search the web, and this request has no other tool",
         "the only tool is Google's search, which a Chat upstream does not have; refused, not ignored",
     ),
-    Rule(
+    Reason(
         "test_(json|pydantic)_schema_with_streaming|non_empty_last_chunk",
         "the end of a stream is a chunk of its own with an empty text, so that no word waits for it",
     ),
-    Rule(
+    Reason(
         "test_generate_content_mcp",
         "expects a call without an id, as Gemini 2.5 made them; calls have ids here",
     ),
-    Rule(
+    Reason(
         "test_base_models_pager.*content-encoding",
         "expects a compressed list of models; the gateway does not compress",
     ),
-    Rule(
+    Reason(
         _CLEVER,
         "the demo model is a script: it does not choose the calls, facts or numbers that the question wants",
         is_run=False,

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tools.judges import environments, pytest_suite
+from tools.judges import environments, pytest_run
 from tools.judges.results import Case, Verdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -72,6 +72,6 @@ def _run(interpreter: Path, folder: Path, url: str, upstream: ScriptedUpstream) 
             *("--ignore=tests/k3_features/test_tokenization_groundtruth.py", *SUITES),
             *("--base-url", f"{url}/v1", "--api-key", "k", "--smoke-model", "kimi-k3"),
         )
-        tests = pytest_suite.run(interpreter, folder, arguments)
+        tests = pytest_run.problems(pytest_run.run(interpreter, folder, *arguments, environ={}))
     outcomes = {name: problem.partition(":")[0] or "passed" for name, problem in tests}
     return Run(outcomes, [request.body for request in upstream.requests])

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tools.judges import environments, pytest_run
-from tools.judges.pytest_run import MODELS, Rule
+from tools.judges.pytest_run import MODELS
+from tools.judges.reasons import Reason
 from tools.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -75,32 +76,32 @@ class Test{name}(ChatModelIntegrationTests):
     {more}
 """
 RULES: Final = (
-    Rule(
+    Reason(
         r"test_tool_calling(_async)?(\[|:).*\{'input': 1\}|test_unicode_tool_call",
         "the demo model makes a call's arguments from the schema: it cannot read them out of the question",
         is_run=False,
     ),
-    Rule(
+    Reason(
         "test_json_mode.*Failed to parse Joke",
         "the demo model is a script: without a schema it cannot know which keys the question wants",
         is_run=False,
     ),
-    Rule(
+    Reason(
         "demo-anthropic .*test_json_mode.*Invalid json output",
         "Messages has no JSON mode (a reported loss), and the demo model does not follow the prompt instead",
     ),
-    Rule(
+    Reason(
         "GenerateContentConfig model Extra inputs",
         "the integration takes no other model for one call: it fails before a request",
         is_run=False,
     ),
-    Rule(
+    Reason(
         "test_image_inputs.*raw.githubusercontent.com",
         "the integration itself downloads the picture, and the machine of this run has no Internet",
         is_run=False,
     ),
-    Rule("VCR not set up", "a benchmark over a recording that the integration brings", is_run=False),
-    Rule("does not explicitly support", "the integration has no such input", is_run=False),
+    Reason("VCR not set up", "a benchmark over a recording that the integration brings", is_run=False),
+    Reason("does not explicitly support", "the integration has no such input", is_run=False),
 )
 
 

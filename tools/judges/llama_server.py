@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tools.judges import environments, pytest_suite
+from tools.judges import environments, pytest_run
 from tools.judges.reasons import Reason, sort
 from tools.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
@@ -27,7 +27,7 @@ REASONS: Final = (
         is_run=False,
     ),
     Reason(
-        r"test_chat_completion\[|with_openai_library|_format0|logprobs |multiple_choices",
+        r"test_chat_completion\[|with_openai_library|_format0|logprobs:|multiple_choices",
         "it expects the text, token counts, fingerprint, log probabilities or second answer of a model",
         is_run=False,
     ),
@@ -49,15 +49,19 @@ def judge() -> Verdict:
     folder = environments.checkout("llama.cpp", "ggml-org/llama.cpp")
     interpreter = environments.python("llama-server", *PACKAGES)
     with LiveGateway('[providers.demo]\n[models]\n"*" = "demo/demo-openai-chat"\n') as gateway:
-        tests = pytest_suite.run(
+        tests = pytest_run.run(
             interpreter,
             folder / FOLDER,
-            ("-m", "not slow", "-p", "tools.judges.llama_standin", *FILES),
-            {"PYTHONPATH": str(_ROOT), "LLAMA_TESTS": str(folder / FOLDER), "GATEWAY_URL": gateway.url},
+            *("-m", "not slow", "-p", "tools.judges.llama_standin", *FILES),
+            environ={
+                "PYTHONPATH": str(_ROOT),
+                "LLAMA_TESTS": str(folder / FOLDER),
+                "GATEWAY_URL": gateway.url,
+            },
         )
     return Verdict(
         "llama-server",
         environments.commit(folder),
         "llama.cpp's tests of its server's Chat, Messages and Responses APIs, against the demo model",
-        *sort(tests, REASONS),
+        *sort(pytest_run.problems(tests), REASONS),
     )

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.judges import environments, pytest_run
-from tools.judges.pytest_run import Outcome, Rule
+from tools.judges.pytest_run import Outcome
+from tools.judges.reasons import Reason
 from tools.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
@@ -106,19 +107,19 @@ def count_calls():
         pytest.skip("calls no model, or one whose answer is an error, events or an item that only OpenAI has")
 """
 RULES: Final = (
-    Rule(
+    Reason(
         "nothing of the conversation is in the request",
         "the history is kept at the server, under an id that the test made up",
         is_run=False,
     ),
-    Rule(
+    Reason(
         r"AssertionError: \[ResponseOutputMessage",
         "two messages in one answer: Chat has one message, with the text of both",
         is_run=False,
     ),
-    Rule("refusal.*empty answer", "the server with the script writes no refusals", is_run=False),
-    Rule("expected at least one item", "sends no input at all; refused"),
-    Rule("role: expected a string|Unhandled item type", "sends an item that is no message: without a role"),
+    Reason("refusal.*empty answer", "the server with the script writes no refusals", is_run=False),
+    Reason("expected at least one item", "sends no input at all; refused"),
+    Reason("role: expected a string|Unhandled item type", "sends an item that is no message: without a role"),
 )
 
 

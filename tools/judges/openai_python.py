@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tools.judges import environments, pytest_run
-from tools.judges.pytest_run import MODELS, Rule
+from tools.judges.pytest_run import MODELS
+from tools.judges.reasons import Reason
 from tools.judges.results import Case, Verdict
 from tools.judges.rewriting_proxy import RewritingProxy
 from wireglot.testing.live_gateway import LiveGateway
@@ -33,32 +34,32 @@ SERVED: Final = (
     "test_models.py",
 )
 RULES: Final = (
-    Rule(
+    Reason(
         r"chat\.completions\.test_messages|test_completions\.\w+::test_\w+_(retrieve|update|list|delete)\b"
         r"|test_completions\.\w+::test_\w+_(retrieve|update|list|delete)_",
         "stored chat completions are not served",
         is_run=False,
     ),
-    Rule(r"test_models\.\w+::test_\w+_delete", "fine-tuned models are not served", is_run=False),
-    Rule(
+    Reason(r"test_models\.\w+::test_\w+_delete", "fine-tuned models are not served", is_run=False),
+    Reason(
         "model: expected the name of a model",
         "names no model, so there is nothing to route by; only a mock server answers that",
     ),
-    Rule(
+    Reason(
         "previous_response_id and conversation exclude each other",
         "sends previous_response_id and conversation at once, which OpenAI's reference excludes",
     ),
-    Rule(
+    Reason(
         "stream: only a response that was created with background and stream",
         "the stored response that stands in for the suite's id has no events to stream again",
         is_run=False,
     ),
-    Rule("limit: expected a whole number", "asks for a page of 0 items; OpenAI's reference says 1 to 100"),
-    Rule(
+    Reason("limit: expected a whole number", "asks for a page of 0 items; OpenAI's reference says 1 to 100"),
+    Reason(
         "test_method_compact_with_all_params",
         "the compacted list keeps messages of the user, which the SDK's type of an output item does not have",
     ),
-    Rule("input: expected at least one item", "compacts a conversation without an item"),
+    Reason("input: expected at least one item", "compacts a conversation without an item"),
 )
 _OTHER: Final = "the gateway does not serve this API"
 _OFFLINE: Final = "tests of the client alone: they send nothing, or to a mock transport inside the process"

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.judges import environments, pytest_run
-from tools.judges.pytest_run import Outcome, Rule
+from tools.judges.pytest_run import Outcome
+from tools.judges.reasons import Reason
 from tools.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
@@ -89,7 +90,7 @@ def recording_as_upstream(vcr, monkeypatch):
     if not call()["served"]:
         pytest.skip("calls another address than the base URL of the vendor's API")
 """
-RULES: Final[tuple[Rule, ...]] = ()
+RULES: Final[tuple[Reason, ...]] = ()
 
 
 def judge() -> Verdict:

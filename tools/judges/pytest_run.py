@@ -14,12 +14,12 @@ from typing import Final, Literal, NamedTuple
 from xml.etree import ElementTree
 
 from tools.judges import environments
+from tools.judges.reasons import Reason, reason_of, summary
 from tools.judges.results import Case, Verdict
 
 MODELS: Final = ("demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")
 """One for each dialect of an upstream: a suite that runs on all of them has every translation behind it."""
 _SECONDS: Final = 1800
-_MAX_REASON: Final = 300
 
 
 class Outcome(NamedTuple):
@@ -27,15 +27,6 @@ class Outcome(NamedTuple):
     """Module, class and test, with dots and `::` as pytest writes them."""
     status: Literal["passed", "failed", "skipped"]
     message: str = ""
-
-
-class Rule(NamedTuple):
-    """Why a case that did not pass did not. `pattern` is searched in `NAME: MESSAGE`."""
-
-    pattern: str
-    reason: str
-    is_run: bool = True
-    """Whether it is a failure, not a case that says nothing about the gateway."""
 
 
 def source(interpreter: Path, package: str) -> Path:
@@ -80,6 +71,17 @@ def run(
             raise environments.Missing(f"{' '.join(arguments)}: {(done.stdout + done.stderr)[-2000:]}")
         found = outcomes(report.read_text(encoding="utf-8"))
     return [each._replace(name=label + each.name) for each in found]
+
+
+def problems(found: Iterable[Outcome]) -> list[tuple[str, str]]:
+    """For `reasons.sort`: names without their folders, and what went wrong."""
+    return [
+        (
+            each.name.rpartition(".")[2].replace("::", " "),
+            "" if each.status == "passed" else f"{each.status}: {each.message}",
+        )
+        for each in found
+    ]
 
 
 def collected(interpreter: Path, folder: Path, *arguments: str, environ: Mapping[str, str]) -> Counter[str]:
@@ -138,19 +140,17 @@ def verdict(
     version: str,
     about: str,
     found: Sequence[Outcome],
-    rules: Sequence[Rule],
+    reasons: Sequence[Reason],
     never_run: Iterable[Case] = (),
 ) -> Verdict:
-    """The first rule that fits gives the reason; a failure without one has its own message."""
+    """Each case with its reason; a failure without a known one has its own message."""
     failed, not_run = list[Case](), Counter[tuple[str, str]]()
     for outcome in found:
         if outcome.status == "passed":
             continue
-        rule = next(
-            (each for each in rules if re.search(each.pattern, f"{outcome.name}: {outcome.message}")), None
-        )
-        reason = rule.reason if rule else " ".join(outcome.message.split())[:_MAX_REASON]
-        if outcome.status == "skipped" or (rule and not rule.is_run):
+        why = reason_of(outcome.name, outcome.message, reasons)
+        reason = why.text if why else summary(outcome.message)
+        if outcome.status == "skipped" or (why and not why.is_run):
             not_run[re.sub(r"\[.*", "", outcome.name), reason] += 1
         else:
             failed.append(Case(outcome.name, reason))

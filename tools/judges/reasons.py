@@ -29,6 +29,17 @@ class Sorted(NamedTuple):
         return Sorted(self.passed + other.passed, self.failed + other.failed, self.not_run + other.not_run)
 
 
+def reason_of(name: str, problem: str, reasons: Sequence[Reason]) -> Reason | None:
+    """The first that fits the name and the problem, whose lines are joined."""
+    text = " ".join(f"{name}: {problem}".split())
+    return next((each for each in reasons if re.search(each.pattern, text)), None)
+
+
+def summary(problem: str) -> str:
+    """Its beginning, without what a stack trace adds."""
+    return " ".join(problem.split("\n    at ")[0].split())[:_MAX_REASON]
+
+
 def sort(tests: Iterable[tuple[str, str]], reasons: Sequence[Reason]) -> Sorted:
     """Names and problems, which are empty where a test passed. A failure without a known reason has its own
     message."""
@@ -37,9 +48,7 @@ def sort(tests: Iterable[tuple[str, str]], reasons: Sequence[Reason]) -> Sorted:
         if not problem:
             passed += 1
             continue
-        text = f"{name} {problem}"
-        reason = next((each for each in reasons if re.search(each.pattern, text, re.DOTALL)), None)
-        summary = " ".join(problem.split("\n    at ")[0].split())[:_MAX_REASON]
-        case = Case(name, reason.text if reason else summary)
+        reason = reason_of(name, problem, reasons)
+        case = Case(name, reason.text if reason else summary(problem))
         (failed if reason is None or reason.is_run else not_run).append(case)
     return Sorted(passed, tuple(failed), tuple(not_run))

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tools.judges import environments, pytest_suite
+from tools.judges import environments, pytest_run
 from tools.judges.reasons import Reason, sort
 from tools.judges.results import Verdict
 
@@ -47,12 +47,13 @@ def judge() -> Verdict:
     with tempfile.TemporaryDirectory(prefix="wireglot-judge-") as temporary:
         copy = Path(temporary, Path(TESTS).name)  # out of reach of vLLM's own conftest.py
         copy.write_bytes((folder / TESTS).read_bytes())
-        tests = pytest_suite.run(
+        found = pytest_run.run(
             interpreter,
             copy.parent,
-            ("-p", "tools.judges.vllm_standin", f"--rootdir={temporary}", str(copy)),
-            {"PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'src'}"},
+            *("-p", "tools.judges.vllm_standin", f"--rootdir={temporary}", str(copy)),
+            environ={"PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'src'}"},
         )
+    tests = pytest_run.problems(found)
     others = "|".join(reason.pattern for reason in NOT_RUN)
     outcome = sort((test for test in tests if not re.match(others, test[0])), REASONS)
     left_out = sort(((name, "not run") for name, _ in tests if re.match(others, name)), NOT_RUN)
