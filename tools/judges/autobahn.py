@@ -59,7 +59,7 @@ class _Echo:
         try:
             with contextlib.suppress(SocketClosed):
                 while (message := await socket.receive(_SECONDS)) is not None:
-                    socket.send(message)
+                    socket.send(message.decode())
                     socket.done(message)
         finally:
             socket.close()

@@ -133,7 +133,7 @@ class _Conversation:
             finally:
                 self._socket.done(message)
 
-    async def _answer(self, message: str) -> None:
+    async def _answer(self, message: bytes) -> None:
         lane = previous = ""
         try:
             asked = self._spoken.read(_decoded(message))
@@ -288,10 +288,10 @@ class _EventReply:
         self._socket.on_pressure((pause, resume))
 
 
-def _decoded(message: str) -> Any:
+def _decoded(message: bytes) -> Any:
     try:
-        return decode(message.encode())
-    except (BadJson, UnicodeEncodeError):
+        return decode(message)
+    except BadJson:
         raise BadField("expected a JSON object", "$", "invalid_json") from None
 
 

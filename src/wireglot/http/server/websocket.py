@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from wsproto.connection import Connection, ConnectionState, ConnectionType
-from wsproto.events import BytesMessage, CloseConnection, Event, Message, Ping, Pong, TextMessage
+from wsproto.events import BytesMessage, CloseConnection, Event, Message, Ping, TextMessage
 from wsproto.utilities import generate_accept_token
 
 from wireglot.http.application import Head, UpgradableReply, Upgrade
@@ -76,11 +76,11 @@ class WebSocket:
         self._limits = limits
         self._protocol = Connection(ConnectionType.SERVER)
         self._loop = asyncio.get_running_loop()
-        self._messages: deque[str] = deque()
-        self._pieces: list[str] = []
-        self._size = 0
-        """Bytes of the message that is arriving; `_held`: all that are counted."""
+        self._messages: deque[bytes] = deque()
+        self._arriving = bytearray()
+        """Of one message. Joined at once: as a list, tiny pieces would take many times their bytes."""
         self._held = 0
+        """All bytes that are counted."""
         self._arrived = 0
         """Of the messages that wait, and the one that is arriving."""
         self._waiter: asyncio.Future[None] | None = None
@@ -99,16 +99,20 @@ class WebSocket:
 
     # Messages.
 
-    async def receive(self, seconds: float) -> str | None:
-        """The next message; None where there is none for so long, or the server is shutting down. Raises
-        SocketClosed."""
+    async def receive(self, seconds: float) -> bytes | None:
+        """The next message, in UTF-8, once the client has taken what it was sent; None where there is none for
+        so long, or the server is shutting down. Raises SocketClosed."""
         deadline = self._loop.time() + seconds
-        while not self._messages:
+        while True:
             if self.closed:
                 raise SocketClosed
             left = deadline - self._loop.time()
             if self.draining or left <= 0:
                 return None
+            if self._messages and not self._pressed:
+                message = self._messages.popleft()
+                self._arrived -= len(message)
+                return message
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(left, self._wake)
             try:
@@ -116,12 +120,9 @@ class WebSocket:
             finally:
                 timer.cancel()
                 self._waiter = None
-        message = self._messages.popleft()
-        self._arrived -= _bytes(message)
-        return message
 
-    def done(self, message: str) -> None:
-        self.hold(-_bytes(message))
+    def done(self, message: bytes) -> None:
+        self.hold(-len(message))
 
     def hold(self, size: int) -> bool:
         """Count bytes that are held here; fewer, where it is below 0. Whether there is room for them."""
@@ -146,7 +147,7 @@ class WebSocket:
         """Its task is over: nothing is held any more."""
         self.close(INTERNAL)
         self._messages.clear()
-        self._pieces = []
+        self._arriving = bytearray()
         self.hold(-self._held)
 
     def on_pressure(self, hooks: tuple[Callable[[], None], Callable[[], None]] | None) -> None:
@@ -159,6 +160,7 @@ class WebSocket:
 
     def _received(self, data: bytes) -> None:
         if not self.closed:
+            self._unanswered = 0  # whatever it is, the client is there
             self._protocol.receive_data(data)
             for event in self._protocol.events():
                 if not self._take(event):
@@ -173,8 +175,6 @@ class WebSocket:
         elif isinstance(event, Ping):
             if not self._pressed:  # a client that does not read gets no answers
                 self._write(event.response())
-        elif isinstance(event, Pong):
-            self._unanswered = 0
         elif isinstance(event, CloseConnection):
             # The client's, or what the client did wrong.
             code = NORMAL if event.code in _UNSENT else event.code
@@ -182,22 +182,21 @@ class WebSocket:
         return not self.closed
 
     def _take_text(self, event: Message[str]) -> None:
-        size = _bytes(event.data)
-        self._size += size
+        piece = event.data.encode()
+        size = len(piece)
         has_room = self.hold(size)
         self._arrived += size
-        if self._size > self._limits.message:
+        if len(self._arriving) + size > self._limits.message:
             self._let_go(TOO_LARGE, f"a message is larger than {self._limits.message} bytes")
         elif not has_room:
             self._let_go(POLICY, "the gateway holds too many bytes now")
         elif self._arrived > 2 * self._limits.message or len(self._messages) >= _MAX_WAITING:
             self._let_go(POLICY, "too many messages are waiting")
         else:
-            self._pieces.append(event.data)
+            self._arriving += piece
             if event.message_finished:
-                self._messages.append("".join(self._pieces))
-                self._pieces = []
-                self._size = 0
+                self._messages.append(bytes(self._arriving))
+                self._arriving = bytearray()
                 self._wake()
 
     def _let_go(self, code: int, reason: str) -> None:
@@ -216,6 +215,7 @@ class WebSocket:
 
     def _resume(self) -> None:
         self._pressed = False
+        self._wake()
         if self._hooks is not None:
             self._hooks[1]()
 
@@ -224,8 +224,8 @@ class WebSocket:
         if self._unanswered >= _MAX_UNANSWERED:
             self._let_go(GOING_AWAY, "no answer to pings")
             return
-        self._unanswered += 1
-        if not self._pressed:
+        if not self._pressed:  # the server sees to those that read nothing at all
+            self._unanswered += 1
             self._write(Ping())
         self._timer = self._loop.call_later(self._limits.ping, self._ping)
 
@@ -235,7 +235,3 @@ class WebSocket:
 
     def _write(self, event: Event) -> None:
         self._reply.write_raw(self._protocol.send(event))
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
