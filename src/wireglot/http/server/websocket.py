@@ -100,8 +100,8 @@ class WebSocket:
     # Messages.
 
     async def receive(self, seconds: float) -> bytes | None:
-        """The next message, in UTF-8, once the client has taken what it was sent; None where there is none for
-        so long, or the server is shutting down. Raises SocketClosed."""
+        """The next message, in UTF-8, once the client has taken what it was sent; None where there is none
+        for so long, or the server is shutting down. Raises SocketClosed."""
         deadline = self._loop.time() + seconds
         while True:
             if self.closed:
