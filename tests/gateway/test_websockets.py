@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import openai
@@ -170,6 +170,73 @@ def test_a_request_that_is_only_read_asks_nobody_and_is_gone_on_from(stage: Stag
         assert "warm words" in sent(upstream)
 
 
+def test_what_is_not_stored_goes_on_from_what_is(stage: Stage) -> None:
+    gateway, upstream = stage
+    more = {"model": model_at("gemini"), "store": False}
+    with opened(gateway) as line:
+        stored = ask(line, model=model_at("gemini"), input="kept by the store")[-1]["response"]["id"]
+        between = ask(line, input="kept here", previous_response_id=stored, **more)[-1]["response"]["id"]
+        last = ask(line, input="and on", previous_response_id=between, **more)
+        for words in ("kept by the store", "kept here", "and on"):
+            assert sent(upstream).count(f'"text":"{words}"') == 1
+        shown = {event["response"]["previous_response_id"] for event in last if "response" in event}
+        assert shown == {between}
+
+
+def test_an_output_may_answer_a_call_of_a_conversation(stage: Stage) -> None:
+    gateway, _ = stage
+    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="x", max_retries=0)
+    call: Any = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    kept = client.conversations.create(items=[{"type": "message", "role": "user", "content": "q"}, call])
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "1"}
+    with opened(gateway) as line:
+        events = ask(line, model=model_at("gemini"), conversation=kept.id, input=[output])
+        assert events[-1]["type"] == "response.completed"
+        before = ask(line, model=model_at("gemini"), input="hi", store=False)[-1]["response"]["id"]
+        both = {"conversation": kept.id, "previous_response_id": before}
+        error = ask(line, model=model_at("gemini"), input="on", **both)[-1]
+        assert error["error"]["code"] == "mutually_exclusive_parameters"
+
+
+def test_a_session_of_the_upgrade_is_not_added_to_what_a_request_goes_on_from(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway, **{"x-wireglot-session": "one"}) as line:
+        more = {"model": model_at("gemini"), "store": False}
+        before = ask(line, input="said once", **more)[-1]["response"]["id"]
+        ask(line, input="on", previous_response_id=before, **more)
+        assert sent(upstream).count('"text":"said once"') == 1
+
+
+def test_an_idempotency_key_of_the_upgrade_is_of_no_message(stage: Stage) -> None:
+    with opened(stage[0], **{"idempotency-key": "one"}) as line:
+        for words in ("first", "second", "first"):
+            assert ask(line, model=model_at("gemini"), input=words)[-1]["type"] == "response.completed"
+
+
+def test_nothing_follows_the_end_of_an_answer(stage: Stage) -> None:
+    gateway, upstream = stage
+    answer = {"id": "resp_1", "object": "response", "status": "in_progress", "output": [], "model": "m1"}
+    item: Event = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+    item |= {"content": [{"type": "output_text", "text": "hi", "annotations": []}]}
+    events: list[Event] = [
+        {"type": "response.created", "response": answer},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "hi"},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {**answer, "status": "completed"}},
+        {"type": "error", "code": "late", "message": "late", "param": None},
+    ]
+    stream = "".join(
+        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+        for number, event in enumerate(events)
+    )
+    upstream.next(Behaviour(headers=(("content-type", "text/event-stream"),), pieces=(stream.encode(),)))
+    with opened(gateway) as line:
+        more = {"model": model_at("openai-responses"), "store": False}
+        assert ask(line, input="hi", **more)[-1]["type"] == "response.completed"
+        assert ask(line, input="hi", **more)[0]["type"] == "response.created"
+
+
 def test_several_requests_wait_for_their_turn(stage: Stage) -> None:
     gateway, upstream = stage
     gate = threading.Event()
@@ -228,6 +295,16 @@ BAD = {
         '{"type":"response.create","model":"gemini-up/m1","input":7}',
         "invalid_type",
         "input",
+    ),
+    "items that are none": (
+        '{"type":"response.create","model":"gemini-up/m1","input":["hi"]}',
+        "invalid_value",
+        "input[0]",
+    ),
+    "a call without an id": (
+        '{"type":"response.create","model":"gemini-up/m1","input":[{"type":"function_call","name":"f","call_id":[]}]}',
+        "invalid_value",
+        "input[0].call_id",
     ),
     "a lone surrogate": ('{"type":"response.create","input":"\\ud800","model":7}', "invalid_type", "model"),
 }
@@ -454,6 +531,43 @@ def test_abuse_ends_the_connection_and_harms_nobody(stage: Stage, case: str) -> 
     with opened(gateway) as line:
         assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
     wait_until(lambda: gateway.process.gateway.account.held == 0)
+
+
+def test_a_flood_of_bad_messages_is_answered_only_as_far_as_it_is_read(stage: Stage) -> None:
+    raw = Raw(stage[0])
+    raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    flood = (bytes([0x81, 0x80 | 2]) + bytes(4) + b"{}") * 1000
+    try:
+        for _ in range(200):
+            raw.socket.sendall(flood)
+    except OSError:
+        pass  # it is closed already
+    read = 0
+    while data := raw.socket.recv(1 << 20):
+        read += len(data)
+    assert read < 16 << 20
+    raw.socket.close()
+
+
+def test_a_conversation_grows_no_larger_than_a_body_may_be(stage: Stage) -> None:
+    gateway, _ = stage
+    with opened(gateway) as line:
+        more = {"model": model_at("gemini"), "store": False, "input": "x" * 120_000}
+        before = ask(line, **more)[-1]["response"]["id"]
+        error = ask(line, previous_response_id=before, **more)[-1]
+        assert (error["type"], error["status"]) == ("error", 413)
+        wait_until(lambda: gateway.process.gateway.account.held == 0)
+
+
+def test_idle_connections_leave_memory_for_requests(stage: Stage) -> None:
+    toml = every_dialect(stage[1]) + "[limits]\nbody = 200_000\nbuffered = 1_000_000\n"
+    with LiveGateway(toml) as gateway, ExitStack() as lines:
+        for _ in range(8):
+            line = lines.enter_context(opened(gateway))
+            more = {"model": model_at("gemini"), "store": False}
+            assert ask(line, input="x" * 120_000, **more)[-1]["type"] == "response.completed"
+        wait_until(lambda: gateway.process.gateway.in_flight == 0)
+        assert gateway.process.gateway.account.held <= 250_000
 
 
 def test_a_flood_of_pings_is_answered_only_as_far_as_it_is_read(stage: Stage) -> None:

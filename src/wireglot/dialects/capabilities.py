@@ -104,8 +104,8 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     items: Callable[[Document], list[Document]]
     """The input of a request."""
     continued: Callable[[Document, list[Document], str], Document]
-    """The request with these items before its own, and before them those of a stored answer, where one is
-    named. Raises BadField where it answers a call that is not among them."""
+    """The request with these items before its own, after the stored answer of this id ("": none). Raises
+    BadField where it answers a call that is not among them."""
     event: Callable[[bytes, SocketRequest], str]
     """An event of the answer to a request, as a message."""
     item: Callable[[bytes], Document | None]

@@ -17,8 +17,10 @@ import msgspec
 from wireglot.dialects.base import BadField, SocketEnd, SocketRequest, WebSockets
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import Caller, Gatekeeper
+from wireglot.gateway.entry.gates import no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.errors import RequestError, refusal
+from wireglot.gateway.request.body import HELD_HEADER
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Reply, UpgradableReply
@@ -26,12 +28,26 @@ from wireglot.http.server.websocket import GOING_AWAY, SocketClosed, WebSocket, 
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.sse import SseDecoder
 
-_ONLY_UPGRADE: Final = frozenset({"connection", "upgrade", "content-type", "accept"})
+_ONLY_UPGRADE: Final = frozenset(
+    {
+        "accept",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "idempotency-key",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that do not hold for a message."""
 _SOCKET_HEADERS: Final = "sec-websocket-"
 _TOLD_HEADERS: Final = ("retry-after", "x-should-retry", "x-request-id")
 """Of a refusal: what a client acts on."""
 _MAX_KEPT_ANSWERS: Final = 32
 _MAX_LANES: Final = 32
+_KEPT_SHARE: Final = 4
+"""All connections together keep a quarter of the memory at most: idle ones must not crowd out requests."""
 
 Submit = Callable[[Incoming, bytes, Reply], Awaitable[str]]
 Prewarm = Callable[[Incoming, bytes, Reply], Awaitable[None]]
@@ -62,6 +78,8 @@ class SocketService:
         self.prewarm = prewarm
         self.open: Counter[str] = Counter()
         """Connections by the name of their client key."""
+        self.kept_bytes = 0
+        """Of the answers that all connections keep."""
 
     def check(self, head: Head, caller: Caller, settings: Settings) -> None:
         """Raises RequestError where this one cannot be opened."""
@@ -83,12 +101,17 @@ class SocketService:
         assert spoken is not None, "only paths of such dialects lead here"
         self.open[name] += 1
         socket = WebSocket(incoming.head, reply, _Limits(limits.body_of(dialect), limits.ping))
+        conversation = _Conversation(self, incoming, socket, spoken)
         try:
-            await _Conversation(self, incoming, socket, spoken).run()
+            await conversation.run()
+            socket.close(GOING_AWAY)
         except SocketClosed:
             pass
-        finally:
+        except asyncio.CancelledError:
             socket.close(GOING_AWAY)
+            raise
+        finally:
+            conversation.forget_all()
             socket.release()
             self.open[name] -= 1
             if not self.open[name]:
@@ -96,12 +119,12 @@ class SocketService:
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """An answer with all that came before it on this connection."""
+    """What a request goes on from."""
 
-    items: list[dict[str, Any]]
-    size: int
-    stored: str
-    """The stored answer on which the first of them rests."""
+    items: list[dict[str, Any]] = []
+    stored: str = ""
+    """The stored answer that the items follow, if any."""
+    size: int = 0
 
 
 class _Conversation:
@@ -147,6 +170,9 @@ class _Conversation:
                 return
             body = self._spoken.continued(asked.body, before.items, before.stored)
             incoming = self._again()
+            if before.items:  # a session has a history of its own
+                headers = incoming.head.headers
+                incoming.head.headers = {key: headers[key] for key in headers if key != HELD_HEADER}
         except BadField as fault:
             bad = RequestError("bad", fault.message, code=fault.code, param=fault.path.removeprefix("$."))
             self._refuse(bad, lane)
@@ -160,17 +186,28 @@ class _Conversation:
     async def _run(
         self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: _Kept
     ) -> None:
+        data = encode(body)
+        most = incoming.settings.limits.body_of(incoming.asked.dialect)
+        if len(data) > most:
+            detail = f"with what it goes on from, the request is larger than {most} bytes"
+            self._refuse(RequestError("too_large", detail), asked.lane)
+            self._forget(asked.previous)
+            return
         reply = _EventReply(self._socket, self._spoken, asked, incoming.settings.limits.event)
         task = asyncio.current_task()
         assert task is not None
         self._socket.on_gone = partial(task.cancel, "the client has gone")
+        has_room = self._socket.hold(len(data))
         try:
-            data = encode(body)
+            if not has_room:
+                self._refuse(no_room(), asked.lane)
+                return
             if asked.generates:
                 await self._service.submit(incoming, data, reply)
             else:
                 await self._service.prewarm(incoming, data, reply)
         finally:
+            self._socket.hold(-len(data))
             self._socket.on_gone = None
             self._socket.on_pressure(None)
         end = reply.finished
@@ -178,7 +215,7 @@ class _Conversation:
             self._forget(asked.previous)
         elif end.id and not (end.is_stored and asked.generates):
             items = [*before.items, *self._spoken.items(asked.body), *reply.items]
-            self._keep(end.id, _Kept(items, len(encode(items)), before.stored))
+            self._keep(end.id, _Kept(items, before.stored, len(encode(items))))
 
     def _again(self) -> Incoming:
         """Who asks, under the settings of now: a key may have been taken away since."""
@@ -192,7 +229,7 @@ class _Conversation:
         connection does not know may be stored."""
         kept = self._kept.get(asked.previous)
         if kept is None and (asked.generates or not asked.previous):
-            kept = _Kept([], 0, asked.previous)
+            kept = _Kept(stored=asked.previous)
         return kept
 
     def _check_lane(self, lane: str) -> None:
@@ -207,19 +244,30 @@ class _Conversation:
     def _keep(self, id: str, kept: _Kept) -> None:
         self._forget(id)
         self._kept[id] = kept
-        self._kept_bytes += kept.size
-        has_room = self._socket.hold(kept.size)
-        most = self._opened.settings.limits.body_of(self._opened.asked.dialect)
-        while len(self._kept) > 1 and (
-            len(self._kept) > _MAX_KEPT_ANSWERS or self._kept_bytes > most or not has_room
+        self._count(kept.size)
+        limits, service = self._opened.settings.limits, self._service
+        most, all_most = limits.body_of(self._opened.asked.dialect), limits.buffered // _KEPT_SHARE
+        while self._kept and (
+            len(self._kept) > _MAX_KEPT_ANSWERS
+            or self._kept_bytes > most
+            or service.kept_bytes > all_most
+            or not self._socket.hold(0)
         ):
             self._forget(next(iter(self._kept)))
+
+    def _count(self, size: int) -> None:
+        self._kept_bytes += size
+        self._service.kept_bytes += size
+        self._socket.hold(size)
 
     def _forget(self, id: str) -> None:
         kept = self._kept.pop(id, None)
         if kept is not None:
-            self._kept_bytes -= kept.size
-            self._socket.hold(-kept.size)
+            self._count(-kept.size)
+
+    def forget_all(self) -> None:
+        self._kept.clear()
+        self._count(-self._kept_bytes)
 
     def _refuse(self, error: RequestError, lane: str) -> None:
         refused = refusal(error.error, self._opened.asked.dialect, final=error.final)
@@ -261,8 +309,8 @@ class _EventReply:
             self._socket.send(self._beginning)  # nothing else keeps such clients waiting
         for frame in frames:
             event, spoken = frame.data, self._spoken
-            if not event.startswith(b"{"):
-                continue
+            if not event.startswith(b"{") or (self.finished is not None and not self.finished.is_error):
+                continue  # what follows the end would be taken for the next answer
             message = spoken.event(event, self._asked)
             item = spoken.item(event)
             if item is not None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wireglot.dialects.body import BadField
 from wireglot.dialects.capabilities import Document, SocketEnd, SocketRequest, WebSockets
+from wireglot.dialects.openai_responses.stored import is_reference
 from wireglot.wire.json import BadJson, decode, encode, encode_text
 
 _CREATE: Final = "response.create"
@@ -22,6 +23,8 @@ _WITH_RESPONSE: Final = _ENDS | {"response.created", "response.in_progress", "re
 _WHOLE: Final = frozenset({"response.completed", "response.incomplete"})
 _OUTPUT: Final = "_output"
 _CALL: Final = "_call"
+_HISTORIES: Final = ("conversation", "prompt")
+"""Fields that bring items of their own."""
 _MAX_SHOWN_CHARACTERS: Final = 1000
 _MAX_RETOLD_BYTES: Final = 64 * 1024
 
@@ -64,32 +67,41 @@ def items(body: Document) -> list[Document]:
 
 def continued(body: Document, before: list[Document], stored: str) -> Document:
     given = body.get("input")
-    own = items(body) if type(given) in (str, list) or given is None else given
-    if type(own) is not list:
+    if given is not None and type(given) not in (str, list):
         raise BadField("input: expected a string or an array", "$.input")
-    if not stored:  # only the store knows what was called before
-        _check_calls(before, own)
+    if body.get("previous_response_id") and body.get("conversation") is not None:
+        raise BadField(
+            "previous_response_id and conversation exclude each other: a conversation has its own history",
+            "$.previous_response_id",
+            "mutually_exclusive_parameters",
+        )
+    if not stored and not any(body.get(key) for key in _HISTORIES):
+        _check_calls(before, items(body))
     whole = {key: value for key, value in body.items() if key != "previous_response_id"}
-    if stored:
-        whole["previous_response_id"] = stored
-    return {**whole, "input": [*before, *own]}
+    if before:
+        whole["input"] = [*before, *(given if type(given) is list else items(body))]
+    return {**whole, "previous_response_id": stored} if stored else whole
 
 
 def _check_calls(before: list[Document], own: list[Document]) -> None:
     """Without its call an output says nothing, and few providers would notice."""
-    called = {
-        item.get("call_id")
-        for item in (*before, *own)
-        if type(kind := item.get("type")) is str and kind.endswith(_CALL)
-    }
+    if any(map(is_reference, own)):
+        return  # which may be to the call
+    called = {id for item in (*before, *own) if (id := _call_id(item, _CALL))}
     for number, item in enumerate(own):
-        kind = item.get("type")
-        if type(kind) is str and kind.endswith(_OUTPUT) and item.get("call_id") not in called:
+        id = _call_id(item, _OUTPUT)
+        if id and id not in called:
             raise BadField(
-                f"input[{number}].call_id: no call '{item.get('call_id')}' comes before its output",
+                f"input[{number}].call_id: no call '{id}' comes before its output",
                 f"$.input[{number}].call_id",
                 "invalid_value",
             )
+
+
+def _call_id(item: Document, ending: str) -> str:
+    """The call that an item of such a type names, "" where it is none."""
+    kind, id = item.get("type"), item.get("call_id")
+    return id if type(id) is str and type(kind) is str and kind.endswith(ending) else ""
 
 
 def event(data: bytes, asked: SocketRequest) -> str:
@@ -99,7 +111,7 @@ def event(data: bytes, asked: SocketRequest) -> str:
         answer = document.get("response")
         if type(answer) is dict and answer.get("previous_response_id") != asked.previous:
             data = encode({**document, "response": {**answer, "previous_response_id": asked.previous}})
-    text = data.decode()
+    text = data.decode("utf-8", "replace")
     # An object is never empty here: it has its type.
     return f'{{"stream_id":{encode_text(asked.lane)},{text.lstrip()[1:]}' if asked.lane else text
 

@@ -27,7 +27,7 @@ _POLICIES: Final[dict[str, LossPolicy]] = {
     "silent": "silent",
     "as-is": "as-is",
 }
-_HELD_HEADER: Final = "x-wireglot-session"
+HELD_HEADER: Final = "x-wireglot-session"
 _SESSION_HEADERS: Final = ("x-session-affinity", "x-session-id", "session-id", "session_id")
 """They group requests, and no more: agents send whole histories, and side questions, under one such name."""
 _NAME_MAX: Final = 256
@@ -72,7 +72,7 @@ def read(
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
         _check_depth(body, depth)
     conversation = ""
-    if _HELD_HEADER in head.headers or client.conversation_field in outline.members:
+    if HELD_HEADER in head.headers or client.conversation_field in outline.members:
         conversation = conversation_name(head, outline, client.conversation_field)
     sealed = sealing(settings.server, incoming.caller)
     return Job(
@@ -186,8 +186,8 @@ def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
 
 def conversation_name(head: Head, outline: Outline, field: str) -> str:
     """By header, or in this field of the body: a name, or an object with an id. "": none."""
-    name: Any = head.headers.get(_HELD_HEADER, "").strip()
-    place = _HELD_HEADER
+    name: Any = head.headers.get(HELD_HEADER, "").strip()
+    place = HELD_HEADER
     if field and field in outline.members:
         said = outline.get(field)
         if said is not None:
