@@ -48,8 +48,8 @@ _STOP = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage":
 _OVER = {"type": "message_stop"}
 
 
-def _chunk(delta: Frame, finish: str | None = None) -> Frame:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+def _chunk(delta: Frame, finish: str | None = None, index: int = 0) -> Frame:
+    choice = {"index": index, "delta": delta, "finish_reason": finish}
     return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
 
 
@@ -103,11 +103,13 @@ def _item(at: int, number: int) -> list[Frame]:
     ]
 
 
-def _piece(text: str, finish: str | None = None) -> Frame:
-    candidate: Frame = {"index": 0, "content": {"role": "model", "parts": [{"text": text}]}}
+def _piece(text: str, finish: str | None = None, index: int = 0) -> Frame:
+    candidate: Frame = {"index": index, "content": {"role": "model", "parts": [{"text": text}]}}
     return {"candidates": [candidate | ({"finishReason": finish} if finish else {})], "modelVersion": "m"}
 
 
+_USAGE: Frame = {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5}
+_FOUND = {"groundingSupports": [{"segment": {"endIndex": 2, "text": "hi"}, "groundingChunkIndices": [0]}]}
 _SAID = [_block(0), _text(0, "hi"), _closed(0)]
 CASES: list[tuple[str, Frames, tuple[str, ...], tuple[str, ...]]] = [
     # dialect, stream, what a reader names, what a tap names
@@ -139,6 +141,34 @@ CASES: list[tuple[str, Frames, tuple[str, ...], tuple[str, ...]]] = [
         ("content_after_end",),
     ),
     ("openai-chat", [_call(0, "a"), _call(1, "b"), _chunk({}, "tool_calls")], (), ()),
+    # Some servers write "" for none.
+    ("openai-chat", [_chunk({"content": "h"}, ""), _chunk({"content": "i"}, ""), _chunk({}, "stop")], (), ()),
+    # Several answers, each with its own end.
+    (
+        "openai-chat",
+        [
+            _chunk({"content": "a"}),
+            _chunk({}, "stop"),
+            _chunk({"content": "b"}, None, 1),
+            _chunk({}, "stop", 1),
+        ],
+        (),
+        (),
+    ),
+    # The usage, as OpenRouter sends it.
+    (
+        "openai-chat",
+        [
+            _chunk({"content": "a"}),
+            _chunk({}, "stop"),
+            {
+                **_chunk({"role": "assistant", "content": ""}),
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            },
+        ],
+        (),
+        (),
+    ),
     # A tap does not read calls.
     ("openai-chat", [_call(1, "a"), _call(0, "b"), _chunk({}, "tool_calls")], ("index_not_growing",), ()),
     ("openai-responses", [_life("created", 0), *_item(0, 1), _life("completed", 5)], (), ()),
@@ -167,6 +197,19 @@ CASES: list[tuple[str, Frames, tuple[str, ...], tuple[str, ...]]] = [
         ("number_not_growing",),
     ),
     ("gemini", [_piece("hi"), _piece("", "STOP")], (), ()),
+    ("gemini", [_piece("hi", "STOP"), {"usageMetadata": _USAGE}], (), ()),
+    (
+        "gemini",
+        [_piece("a"), _piece("b", None, 1), _piece("", "STOP"), _piece("c", None, 1), _piece("", "STOP", 1)],
+        (),
+        (),
+    ),
+    (
+        "gemini",
+        [_piece("hi", "STOP"), {"candidates": [{"index": 0, "groundingMetadata": _FOUND}]}],
+        (),
+        (),
+    ),
     ("gemini", [_piece("hi", "STOP"), _piece("", "STOP")], ("second_end",), ("second_end",)),
     (
         "gemini",

@@ -36,6 +36,7 @@ class GeminiTap:
         self._last = b""
         self._wrapped = wrapped
         self._calls = False
+        self._first_ended = False  # of several candidates, the first
 
     @property
     def usage(self) -> Usage | None:
@@ -65,8 +66,12 @@ class GeminiTap:
                 self._last = document
             if not self._calls:
                 self._calls = document.find(_CALL) >= 0 or document.find(_SNAKE_CALL) >= 0
-            if self.stop and _SAID.search(document) is not None and "content_after_end" not in self.flaws:
-                self.flaws.append("content_after_end")
+            if (
+                self._first_ended
+                and _SAID.search(document) is not None
+                and _says(_first(self._inner(object_of(document))))
+            ):
+                self._flawed("content_after_end")
             if _TELLING.search(document) is not None:
                 self._end(self._inner(object_of(document)))
 
@@ -81,10 +86,16 @@ class GeminiTap:
             return
         stop = _stated_stop(document)
         if stop:
-            if self.stop and "second_end" not in self.flaws:
-                self.flaws.append("second_end")
+            if _finish(_first(document)):
+                if self._first_ended:
+                    self._flawed("second_end")
+                self._first_ended = True
             self.stop = read_stop(stop, self._calls).reason
             self.complete = True
+
+    def _flawed(self, flaw: str) -> None:
+        if flaw not in self.flaws:
+            self.flaws.append(flaw)
 
 
 class StreamDocuments:
@@ -143,10 +154,32 @@ def wrapped_tap(max_frame: int) -> GeminiTap:
     return GeminiTap(max_frame, wrapped=True)
 
 
+def _first(document: dict[str, Any]) -> dict[str, Any]:
+    """The first candidate, if this document has a piece of it."""
+    candidates = document.get("candidates")
+    for position, candidate in enumerate(candidates if type(candidates) is list else ()):
+        if type(candidate) is dict and not candidate.get("index", position):
+            return candidate
+    return {}
+
+
+def _finish(candidate: dict[str, Any]) -> Any:
+    return candidate.get("finishReason") or candidate.get("finish_reason")
+
+
+def _says(candidate: dict[str, Any]) -> bool:
+    content = candidate.get("content")
+    parts = content.get("parts") if type(content) is dict else None
+    return type(parts) is list and any(
+        type(part) is dict and (part.get("text") or "functionCall" in part or "function_call" in part)
+        for part in parts
+    )
+
+
 def _stated_stop(document: dict[str, Any]) -> str:
     candidates = document.get("candidates")
     first = candidates[0] if type(candidates) is list and candidates and type(candidates[0]) is dict else {}
-    stop = first.get("finishReason") or first.get("finish_reason")
+    stop = _finish(first)
     feedback = document.get("promptFeedback")
     if not stop and type(feedback) is dict:
         stop = feedback.get("blockReason")

@@ -255,7 +255,7 @@ class ChatReader(AnswerReader):
         if raw_logprobs is not None:
             logprobs = self._logprobs(raw_logprobs)
         if type(delta) is dict:
-            if self._finish is not None and (delta.get("content") or delta.get("tool_calls")):
+            if self._finish and (delta.get("content") or delta.get("tool_calls")):
                 self._flawed("content_after_end")
             self._parts.delta(delta, logprobs, out)
         elif type(message := choice.get("message")) is dict and not self._parts.count:
@@ -266,7 +266,7 @@ class ChatReader(AnswerReader):
                 error = parse_error({"choices": [choice]}, 0)
                 self._fail(error or ApiError("server", "the upstream stopped with an error"), out)
                 return False
-            if self._finish:
+            if finish and self._finish:
                 self._flawed("second_end")
             # Some servers send two finish reasons; a first one that says more than "stop" stays.
             if not self._finish or is_vague(self._finish):

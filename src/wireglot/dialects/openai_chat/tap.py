@@ -67,7 +67,7 @@ class ChatTap(SseTap):
                 return
         first = _first(document)
         if type(first.get("finish_reason")) is str:
-            if not first.get("index"):
+            if first["finish_reason"] and not first.get("index"):  # some write "" for none
                 if self._first_ended:
                     self._flawed("second_end")
                 self._first_ended = True
