@@ -10,7 +10,6 @@ package and import `NoCaches` in that one line.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -150,7 +149,7 @@ class Caches(Protocol):
 class NoCaches:
     """Implements `Caches` without a cache, and takes whatever one is made with."""
 
-    least_bytes: Final = sys.maxsize
+    least_bytes: Final = 0  # large bodies are read beside the loop all the same
 
     def __init__(self, *unused: object) -> None: ...
 

@@ -15,9 +15,10 @@ from wireglot import translate_request
 from wireglot.cache.caches import Memories
 from wireglot.cache.memory import Memory
 from wireglot.dialects.registry import dialect_name
-from wireglot.gateway import composition
+from wireglot.gateway import app, composition
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import LARGE_BYTES, THREAD_NAME
+from wireglot.gateway.request.body import read
 from wireglot.gateway.request.client_body import ClientBody
 from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.testing.live_gateway import LiveGateway
@@ -81,6 +82,24 @@ def test_a_gateway_without_the_cache_answers_alike(monkeypatch: pytest.MonkeyPat
                 expected, _, also_lost = other(body)
                 assert (asked, lost) == (expected, also_lost)
             assert isinstance(plain.process.gateway.memories, NoCaches)
+
+
+def test_a_gateway_without_the_cache_reads_large_bodies_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[str] = []
+
+    def noted(*args: Any, **named: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return read(*args, **named)
+
+    monkeypatch.setattr(composition, "Memories", NoCaches)
+    monkeypatch.setattr(app, "read", noted)
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "openai-chat") as plain:
+        body = _conversation(24)
+        assert len(encode(body)) > LARGE_BYTES
+        _through(plain, upstream, "anthropic")(body)
+    assert [name.startswith(THREAD_NAME) for name in threads] == [True]
 
 
 @rows(
