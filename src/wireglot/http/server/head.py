@@ -124,6 +124,8 @@ def read_head(raw: bytes, peer: str, limits: HeadLimits) -> Inbound:
         keep_alive = minor == 1 or connection is not None
     else:
         keep_alive = _keeps_alive(connection, minor)
+    if minor == 0:
+        headers.pop("upgrade", None)  # RFC 9110 7.8: an HTTP/1.0 client's is ignored
     length = headers.get("content-length")
     return Inbound(
         Head(method, target, path, query, headers, peer=peer),
