@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -356,6 +357,26 @@ def test_a_client_that_leaves_ends_its_request(stage: Stage) -> None:
     wait_until(lambda: gateway.process.gateway.permits == 0)
 
 
+def test_a_client_that_leaves_while_its_request_is_only_read_is_logged_so(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = stage[0]
+    reading = threading.Event()
+
+    async def never(*args: Any) -> Any:
+        reading.set()
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(gateway.process.gateway, "_read", never)
+    before = len(gateway.log())
+    with opened(gateway) as line:
+        fields = {"type": "response.create", "model": model_at("gemini"), "input": "hi", "generate": False}
+        line.send(json.dumps(fields))
+        assert reading.wait(DEADLINE_SECONDS)
+    logged = wait_until(lambda: gateway.log()[before:])
+    assert [(each["operation"], each["outcome"]) for each in logged] == [("prewarm", "client_abort")]
+
+
 # --- who may
 
 
@@ -425,7 +446,7 @@ def test_a_drain_lets_the_running_answer_end_and_closes(stage: Stage) -> None:
 class Raw:
     """A client that says what it wants."""
 
-    def __init__(self, gateway: LiveGateway, **headers: str) -> None:
+    def __init__(self, gateway: LiveGateway, minor: int = 1, **headers: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", gateway.port), timeout=DEADLINE_SECONDS)
         key = base64.b64encode(os.urandom(16)).decode()
         asked = {
@@ -437,7 +458,7 @@ class Raw:
             **headers,
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items() if value)
-        self.socket.sendall(f"GET /v1/responses HTTP/1.1\r\n{lines}\r\n".encode())
+        self.socket.sendall(f"GET /v1/responses HTTP/1.{minor}\r\n{lines}\r\n".encode())
         self.data = b""
         self.head = self._until(b"\r\n\r\n").decode()
 
@@ -488,6 +509,12 @@ def test_half_a_handshake_is_refused_by_name(stage: Stage, header: str) -> None:
     wrong = "none" if header != "Upgrade" else "h2c"
     raw = Raw(stage[0], **{header: wrong})
     assert raw.head.startswith("HTTP/1.1 400 ")
+    raw.socket.close()
+
+
+def test_an_upgrade_of_http_1_0_is_overlooked(stage: Stage) -> None:
+    raw = Raw(stage[0], minor=0)
+    assert not raw.head.startswith("HTTP/1.1 101 ")
     raw.socket.close()
 
 

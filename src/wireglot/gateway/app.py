@@ -361,6 +361,9 @@ class Gateway:
                 reply.end()
             finally:
                 exchange.close()
+        except asyncio.CancelledError:
+            self._cancelled(None, record, reply)
+            raise
         except Exception as problem:  # as in `handle`
             self._tell(problem, None, record, reply)
         finally:
