@@ -214,28 +214,57 @@ def test_an_idempotency_key_of_the_upgrade_is_of_no_message(stage: Stage) -> Non
             assert ask(line, model=model_at("gemini"), input=words)[-1]["type"] == "response.completed"
 
 
-def test_nothing_follows_the_end_of_an_answer(stage: Stage) -> None:
-    gateway, upstream = stage
-    answer = {"id": "resp_1", "object": "response", "status": "in_progress", "output": [], "model": "m1"}
-    item: Event = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
-    item |= {"content": [{"type": "output_text", "text": "hi", "annotations": []}]}
-    events: list[Event] = [
-        {"type": "response.created", "response": answer},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "hi"},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": {**answer, "status": "completed"}},
-        {"type": "error", "code": "late", "message": "late", "param": None},
-    ]
+_MESSAGE: Event = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+_MESSAGE |= {"content": [{"type": "output_text", "text": "hi", "annotations": []}]}
+_RESPONSE: Event = {
+    "id": "resp_1",
+    "object": "response",
+    "status": "in_progress",
+    "output": [],
+    "model": "m1",
+}
+
+
+def _written(*items: Event, last: tuple[Event, ...] = ()) -> Behaviour:
+    """A stream of OpenAI's own, with these items."""
+    events: list[Event] = [{"type": "response.created", "response": _RESPONSE}]
+    for index, item in enumerate(items):
+        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        if item["type"] == "message":
+            place = {"output_index": index, "content_index": 0, "item_id": item["id"]}
+            events.append({"type": "response.output_text.delta", **place, "delta": "hi"})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    whole = {**_RESPONSE, "status": "completed", "output": items}
+    events += [{"type": "response.completed", "response": whole}, *last]
     stream = "".join(
         f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
         for number, event in enumerate(events)
     )
-    upstream.next(Behaviour(headers=(("content-type", "text/event-stream"),), pieces=(stream.encode(),)))
+    return Behaviour(headers=(("content-type", "text/event-stream"),), pieces=(stream.encode(),))
+
+
+def test_nothing_follows_the_end_of_an_answer(stage: Stage) -> None:
+    gateway, upstream = stage
+    late: Event = {"type": "error", "code": "late", "message": "late", "param": None}
+    upstream.next(_written(_MESSAGE, last=(late,)))
     with opened(gateway) as line:
         more = {"model": model_at("openai-responses"), "store": False}
         assert ask(line, input="hi", **more)[-1]["type"] == "response.completed"
         assert ask(line, input="hi", **more)[0]["type"] == "response.created"
+
+
+def test_reasoning_without_its_state_is_not_sent_back(stage: Stage) -> None:
+    gateway, upstream = stage
+    bare = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
+    more = {"model": model_at("openai-responses"), "store": False}
+    without_id = {key: value for key, value in _MESSAGE.items() if key != "id"}
+    whole = {**bare, "encrypted_content": "gAAAA"}
+    for given, expected in (((bare, _MESSAGE), [without_id]), ((whole, _MESSAGE), [whole, _MESSAGE])):
+        with opened(gateway) as line:
+            upstream.next(_written(*given))
+            before = ask(line, input="hi", **more)[-1]["response"]["id"]
+            ask(line, input="on", previous_response_id=before, **more)
+            assert json.loads(sent(upstream))["input"][1:-1] == expected
 
 
 def test_several_requests_wait_for_their_turn(stage: Stage) -> None:

@@ -103,6 +103,8 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request; None for a message that asks for nothing. Raises BadField."""
     items: Callable[[Document], list[Document]]
     """The input of a request."""
+    carried: Callable[[list[Document]], list[Document]]
+    """The items of an answer, as those of a request that goes on from it where it is not stored."""
     continued: Callable[[Document, list[Document], str], Document]
     """The request with these items before its own, after the stored answer of this id ("": none). Raises
     BadField where it answers a call that is not among them."""

@@ -214,7 +214,7 @@ class _Conversation:
         if end is None or not end.is_whole:
             self._forget(asked.previous)
         elif end.id and not (end.is_stored and asked.generates):
-            items = [*before.items, *self._spoken.items(asked.body), *reply.items]
+            items = [*before.items, *self._spoken.items(asked.body), *self._spoken.carried(reply.items)]
             self._keep(end.id, _Kept(items, before.stored, len(encode(items))))
 
     def _again(self) -> Incoming:

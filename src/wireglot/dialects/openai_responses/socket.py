@@ -23,6 +23,7 @@ _WITH_RESPONSE: Final = _ENDS | {"response.created", "response.in_progress", "re
 _WHOLE: Final = frozenset({"response.completed", "response.incomplete"})
 _OUTPUT: Final = "_output"
 _CALL: Final = "_call"
+_STATES: Final = ("encrypted_content", "content")
 _HISTORIES: Final = ("conversation", "prompt")
 """Fields that bring items of their own."""
 _MAX_SHOWN_CHARACTERS: Final = 1000
@@ -63,6 +64,15 @@ def items(body: Document) -> list[Document]:
     if type(value) is str:
         return [{"type": "message", "role": "user", "content": value}]
     return [item for item in value if type(item) is dict] if type(value) is list else []
+
+
+def carried(output: list[Document]) -> list[Document]:
+    """OpenAI finds reasoning without its state by the id, in what it stores, and demands it for items made
+    with it, by theirs: where it stores nothing, both would be refused."""
+    kept = [item for item in output if item.get("type") != "reasoning" or any(map(item.get, _STATES))]
+    if len(kept) == len(output):
+        return output
+    return [{key: value for key, value in item.items() if key != "id"} for item in kept]
 
 
 def continued(body: Document, before: list[Document], stored: str) -> Document:
@@ -189,6 +199,7 @@ WEBSOCKETS: Final = WebSockets(
     paths=("/v1/responses", "/openai/v1/responses"),
     read=read,
     items=items,
+    carried=carried,
     continued=continued,
     event=event,
     item=item,
