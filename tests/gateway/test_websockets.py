@@ -475,7 +475,7 @@ def test_a_drain_lets_the_running_answer_end_and_closes(stage: Stage) -> None:
 class Raw:
     """A client that says what it wants."""
 
-    def __init__(self, gateway: LiveGateway, minor: int = 1, **headers: str) -> None:
+    def __init__(self, gateway: LiveGateway, version: str = "1.1", **headers: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", gateway.port), timeout=DEADLINE_SECONDS)
         key = base64.b64encode(os.urandom(16)).decode()
         asked = {
@@ -487,7 +487,7 @@ class Raw:
             **headers,
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items() if value)
-        self.socket.sendall(f"GET /v1/responses HTTP/1.{minor}\r\n{lines}\r\n".encode())
+        self.socket.sendall(f"GET /v1/responses HTTP/{version}\r\n{lines}\r\n".encode())
         self.data = b""
         self.head = self._until(b"\r\n\r\n").decode()
 
@@ -542,7 +542,7 @@ def test_half_a_handshake_is_refused_by_name(stage: Stage, header: str) -> None:
 
 
 def test_an_upgrade_of_http_1_0_is_overlooked(stage: Stage) -> None:
-    raw = Raw(stage[0], minor=0)
+    raw = Raw(stage[0], version="1.0")
     assert not raw.head.startswith("HTTP/1.1 101 ")
     raw.socket.close()
 
