@@ -19,9 +19,9 @@ PACKAGES: Final = (
 )
 FOLDER: Final = "tests/api_resources/"
 SERVED: Final = ("test_messages.py", "test_models.py", "beta/test_messages.py", "beta/test_models.py")
-RULES: Final = (
+REASONS: Final = (
     Reason(
-        "thread is not supported",
+        "thread is not supported|ThreadUnsupportedRequestError",
         "opens a thread, whose turns only Anthropic keeps; refused with the error that lets clients send all",
     ),
     Reason("expected the id of a listed model", "pages from a model id that is not in the list; refused"),
@@ -47,7 +47,7 @@ def judge() -> Verdict:
         environments.version(interpreter, "anthropic"),
         "the SDK's tests of Messages, token counts and Models, beta and not, on four models",
         found,
-        RULES,
+        REASONS,
         never_run(every),
     )
 

@@ -87,7 +87,7 @@ _CLEVER: Final = (
     "|disable_automatic_function_calling|class_method_tools|code_execution_tool|stream_afc_thoughts|with_afc_"
     "|(async_)?stream_function_calling|function_call_streaming)"
 )
-RULES: Final = (
+REASONS: Final = (
     Reason(
         "Skipping Vertex AI tests|requires Vertex",
         "on Vertex: needs credentials of Google Cloud, which are not here",
@@ -174,7 +174,7 @@ def judge() -> Verdict:
         environments.version(interpreter, "google-genai"),
         "the SDK's tests of generateContent, countTokens, chats and models on the Gemini API, on two models",
         found,
-        RULES,
+        REASONS,
         never_run(every),
     )
 

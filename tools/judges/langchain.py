@@ -75,7 +75,7 @@ class Test{name}(ChatModelIntegrationTests):
     model_override_value = MODEL
     {more}
 """
-RULES: Final = (
+REASONS: Final = (
     Reason(
         r"test_tool_calling(_async)?(\[|:).*\{'input': 1\}|test_unicode_tool_call",
         "the demo model makes a call's arguments from the schema: it cannot read them out of the question",
@@ -132,7 +132,7 @@ def judge(name: str) -> Verdict:
         + (" on the Responses API" if "responses" in name else "")
         + ", on four models",
         found,
-        RULES,
+        REASONS,
     )
 
 

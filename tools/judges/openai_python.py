@@ -33,7 +33,7 @@ SERVED: Final = (
     "test_conversations.py",
     "test_models.py",
 )
-RULES: Final = (
+REASONS: Final = (
     Reason(
         r"chat\.completions\.test_messages|test_completions\.\w+::test_\w+_(retrieve|update|list|delete)\b"
         r"|test_completions\.\w+::test_\w+_(retrieve|update|list|delete)_",
@@ -84,7 +84,7 @@ def judge() -> Verdict:
         environments.version(interpreter, "openai"),
         "the SDK's tests of Chat Completions, Responses, Conversations and Models, on four models",
         found,
-        RULES,
+        REASONS,
         never_run(every),
     )
 

@@ -90,7 +90,7 @@ def recording_as_upstream(vcr, monkeypatch):
     if not call()["served"]:
         pytest.skip("calls another address than the base URL of the vendor's API")
 """
-RULES: Final[tuple[Reason, ...]] = ()
+REASONS: Final[tuple[Reason, ...]] = ()
 
 
 def judge() -> Verdict:
@@ -118,7 +118,7 @@ def judge() -> Verdict:
         f"{release} ({environments.commit(folder)})",
         "tests of pydantic-ai's OpenAI, Anthropic and Google models with recorded answers, forwarded",
         found,
-        RULES,
+        REASONS,
     )
 
 
