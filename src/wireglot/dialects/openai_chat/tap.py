@@ -14,7 +14,9 @@ from wireglot.dialects.surface import AnswerGlance, StreamUsage
 from wireglot.wire.sse import Frame
 
 _ERROR: Final = "error"
-_TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]|event: ?error')
+_TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
+_NAMED: Final = b"event:"
+"""Before the name of an event; only errors have one. A second alternative in the pattern would cost more."""
 _SAID: Final = re.compile(rb'"(?:content"\s*:\s*"[^"]|tool_calls"\s*:\s*\[\s*\{)')
 _NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
@@ -34,6 +36,9 @@ class ChatTap(SseTap):
             # Frames before the first that tells something are skipped, not even cut.
             found = _TELLING.search(data)
             first = found.start() if found is not None else len(data)
+            named = data.find(_NAMED, 0, first)
+            if named >= 0:
+                first = named
             done = data.find(b"[DONE]", 0, first)
             start = data.rfind(b"\n\n", 0, done if done >= 0 else first)
             if start >= 0 and not self.complete:
