@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.judges.pytest_run import Outcome, compared, outcomes, verdict
+from tools.judges.pytest_run import Outcome, compared, outcomes, problems, verdict
 from tools.judges.reasons import Reason
 from tools.judges.results import Case
 
@@ -65,3 +65,8 @@ def test_a_case_that_fails_without_the_gateway_too_is_not_run() -> None:
 def test_cases_that_all_pass_are_not_run_again_without_the_gateway() -> None:
     through = [Outcome("a", "passed"), Outcome("b", "skipped", "no key")]
     assert compared(through, lambda: pytest.fail("run again")) == through
+
+
+def test_a_problem_has_the_name_of_its_test_whatever_its_parameters_hold() -> None:
+    found = [Outcome("tests.unit.test_a::test_one[a.b::c-0.5]", "failed", "no"), Outcome("t::x", "passed")]
+    assert problems(found) == [("test_a test_one[a.b::c-0.5]", "failed: no"), ("t x", "")]

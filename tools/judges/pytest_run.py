@@ -75,12 +75,13 @@ def run(
 
 def problems(found: Iterable[Outcome]) -> list[tuple[str, str]]:
     """For `reasons.sort`: names without their folders, and what went wrong."""
+    named = [(each.name.partition("::"), each) for each in found]
     return [
         (
-            each.name.rpartition(".")[2].replace("::", " "),
+            f"{where.rpartition('.')[2]} {name}",
             "" if each.status == "passed" else f"{each.status}: {each.message}",
         )
-        for each in found
+        for (where, _, name), each in named
     ]
 
 
