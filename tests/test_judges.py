@@ -2,7 +2,16 @@
 
 import pytest
 
-from tools.judges.pytest_run import Outcome, compared, outcomes, problems, verdict
+from tools.judges.pytest_run import (
+    NOT_SERVED,
+    OFFLINE,
+    Outcome,
+    compared,
+    never_run,
+    outcomes,
+    problems,
+    verdict,
+)
 from tools.judges.reasons import Reason
 from tools.judges.results import Case
 
@@ -70,3 +79,11 @@ def test_cases_that_all_pass_are_not_run_again_without_the_gateway() -> None:
 def test_a_problem_has_the_name_of_its_test_whatever_its_parameters_hold() -> None:
     found = [Outcome("tests.unit.test_a::test_one[a.b::c-0.5]", "failed", "no"), Outcome("t::x", "passed")]
     assert problems(found) == [("test_a test_one[a.b::c-0.5]", "failed: no"), ("t x", "")]
+
+
+def test_a_file_is_not_run_because_of_its_api_or_because_it_asks_no_server() -> None:
+    every = {"tests/api/test_chat.py": 3, "tests/api/test_files.py": 2, "tests/test_client.py": 1}
+    assert list(never_run(every, ["tests/api/test_chat.py"], "tests/api/")) == [
+        Case("tests/api/test_files.py", NOT_SERVED, 2),
+        Case("tests/test_client.py", OFFLINE, 1),
+    ]

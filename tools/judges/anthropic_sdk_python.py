@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from tools.judges import environments, pytest_run
 from tools.judges.pytest_run import MODELS
 from tools.judges.reasons import Reason
-from tools.judges.results import Case, Verdict
+from tools.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
 
 PACKAGES: Final = (
@@ -26,8 +25,6 @@ REASONS: Final = (
     ),
     Reason("expected the id of a listed model", "pages from a model id that is not in the list; refused"),
 )
-_OTHER: Final = "the gateway does not serve this API"
-_OFFLINE: Final = "tests of the client alone: they send nothing, or to a mock transport inside the process"
 
 
 def judge() -> Verdict:
@@ -48,11 +45,5 @@ def judge() -> Verdict:
         "the SDK's tests of Messages, token counts and Models, beta and not, on four models",
         found,
         REASONS,
-        never_run(every),
+        pytest_run.never_run(every, paths, FOLDER),
     )
-
-
-def never_run(every: dict[str, int]) -> Iterator[Case]:
-    for path, count in every.items():
-        if path not in {FOLDER + each for each in SERVED}:
-            yield Case(path, _OTHER if path.startswith(FOLDER) else _OFFLINE, count)

@@ -139,8 +139,6 @@ REASONS: Final = (
         is_run=False,
     ),
 )
-_OTHER: Final = "the gateway does not serve this API"
-_OFFLINE: Final = "tests of the client alone: they send nothing, or to a mock transport inside the process"
 
 
 def judge() -> Verdict:
@@ -182,4 +180,4 @@ def judge() -> Verdict:
 def never_run(every: dict[str, int]) -> Iterator[Case]:
     for path, count in every.items():
         if path not in {FOLDER + each for each in SERVED}:
-            yield Case(path, _OTHER if ELSEWHERE.match(path) else _OFFLINE, count)
+            yield Case(path, pytest_run.NOT_SERVED if ELSEWHERE.match(path) else pytest_run.OFFLINE, count)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
-from collections.abc import Iterator
 from typing import Any, Final
 
 from tools.judges import environments, pytest_run
 from tools.judges.pytest_run import MODELS
 from tools.judges.reasons import Reason
-from tools.judges.results import Case, Verdict
+from tools.judges.results import Verdict
 from tools.judges.rewriting_proxy import RewritingProxy
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -61,8 +60,6 @@ REASONS: Final = (
     ),
     Reason("input: expected at least one item", "compacts a conversation without an item"),
 )
-_OTHER: Final = "the gateway does not serve this API"
-_OFFLINE: Final = "tests of the client alone: they send nothing, or to a mock transport inside the process"
 _IDS: Final = re.compile(r"/v1/responses/(resp_677efb5139a88190b512bc3fef8e535d|response_id)\b")
 
 
@@ -85,14 +82,8 @@ def judge() -> Verdict:
         "the SDK's tests of Chat Completions, Responses, Conversations and Models, on four models",
         found,
         REASONS,
-        never_run(every),
+        pytest_run.never_run(every, paths, FOLDER),
     )
-
-
-def never_run(every: dict[str, int]) -> Iterator[Case]:
-    for path, count in every.items():
-        if not path.startswith(tuple(FOLDER + each for each in SERVED)):
-            yield Case(path, _OTHER if path.startswith(FOLDER) else _OFFLINE, count)
 
 
 class Objects:

@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 from xml.etree import ElementTree
@@ -19,6 +19,8 @@ from tools.judges.results import Case, Verdict
 
 MODELS: Final = ("demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")
 """One for each dialect of an upstream: a suite that runs on all of them has every translation behind it."""
+NOT_SERVED: Final = "the gateway does not serve this API"
+OFFLINE: Final = "tests of the client alone: they send nothing, or to a mock transport inside the process"
 _SECONDS: Final = 1800
 
 
@@ -134,6 +136,14 @@ def compared(through: Sequence[Outcome], alone: Callable[[], Iterable[Outcome]])
         else each
         for each in through
     ]
+
+
+def never_run(every: Mapping[str, int], served: Sequence[str], apis: str) -> Iterator[Case]:
+    """The files that are not among those served, which are paths or their beginnings. `apis`: the folder of
+    tests that ask a server."""
+    for path, count in every.items():
+        if not path.startswith(tuple(served)):
+            yield Case(path, NOT_SERVED if path.startswith(apis) else OFFLINE, count)
 
 
 def verdict(
