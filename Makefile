@@ -50,14 +50,14 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 
 # Each worker begins with a part of its own, so that what a folder shares is set up once, and takes over what is left.
 test: $(VENV)/.dev ## Run the tests: of large tables some of each kind, with WIREGLOT_WHOLE=1 all
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -q --workers $(JOBS)
 
 # Programs that tests start are counted with them, but for those that they kill. A few tests look at what is loaded, and
 # see what counts: the figure is reported all the same. From 3.12 on Python counts by itself, in a third of the time.
 coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figure, and .coverage-page/index.html
 	$(BIN)/python -m coverage erase
 	-COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("ctrace" if sys.version_info < (3, 12) else "sysmon")') \
-		$(BIN)/python -m coverage run -m pytest -q -n $(JOBS) $(ARGS)
+		$(BIN)/python -m coverage run -m pytest -q --workers $(JOBS) $(ARGS)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage html -q -i -d .coverage-page
 	$(BIN)/python -m coverage report -i --skip-covered --sort=cover
@@ -166,9 +166,9 @@ page-pictures: $(VENV)/.dev chromium ## Take the pictures of docs/inspector.md a
 	$(BIN)/python -m tools.page_pictures
 
 test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL, Redis and PgBouncer servers (installs them on Debian as root)
-	WIREGLOT_FLEET=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)
+	WIREGLOT_FLEET=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q --workers $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)
 	! command -v valkey-server >/dev/null || WIREGLOT_FLEET=1 WIREGLOT_REDIS_SERVER=valkey-server \
-		$(BIN)/python -m pytest -q -n $(JOBS) -k redis tests/stores tests/fleet
+		$(BIN)/python -m pytest -q --workers $(JOBS) -k redis tests/stores tests/fleet
 
 lint: $(VENV)/.dev ## Check style and formatting
 	$(BIN)/ruff check .

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.tiers import MARKERS, WHOLE, left_out
+from tests.workers import pytest_addoption as pytest_addoption
+from tests.workers import pytest_runtestloop as pytest_runtestloop
 
 settings.register_profile(
     "ci",

@@ -35,6 +35,7 @@ def test_a_fleet_works_over_verified_tls(tmp_path: Path) -> None:
         _a_limit_comes_to_hold(two)
 
 
+@pytest.mark.whole
 def test_the_primary_of_postgresql_dies_and_everything_acknowledged_is_on_the_promoted_one(
     tmp_path: Path,
 ) -> None:
@@ -54,6 +55,7 @@ def test_the_primary_of_postgresql_dies_and_everything_acknowledged_is_on_the_pr
         assert all(machine.ended() is None for machine in two.machines)
 
 
+@pytest.mark.whole
 def test_the_primary_of_redis_dies_and_limits_hold_by_the_one_that_the_sentinels_name(tmp_path: Path) -> None:
     with (
         PostgresServer() as postgres,

@@ -17,6 +17,7 @@ pytestmark = [needs_own_postgres, needs_own_redis]
 ADA = "wg-the-key-of-ada-0123456789"
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("shared", ["PostgreSQL and Redis", "PostgreSQL alone"])
 def test_any_machine_answers_any_step_and_knows_a_token_at_once(tmp_path: Path, shared: str):
     with PostgresServer() as postgres, RedisServer() as redis:

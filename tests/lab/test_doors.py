@@ -81,6 +81,7 @@ def test_an_answer_with_nobodys_mark_is_found_out(tmp_path: Path, monkeypatch: p
     assert len(book.admitted) == book.knocks > 0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("module", "changes", "every"),
     [

@@ -1,4 +1,4 @@
-"""The trials of docs/reliability.md in small: a few of their tries at every change."""
+"""The trials of docs/reliability.md in small: one of them at every change, the others with `make full`."""
 
 import subprocess
 import sys
@@ -14,18 +14,19 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("name", "options", "tries"),
     [
-        pytest.param(
-            "splits", ["--only", "openai-chat-anthropic", "--random", "15"], 500, marks=pytest.mark.whole
-        ),
         ("cuts", ["--every", "1500", "--clients", "8"], 70),
-        ("store_faults", ["--every", "600", "--damages", "6", "--fillings", "1"], 20),
-        pytest.param("fuzz", ["--inputs", "50", "--processes", "1"], 300, marks=pytest.mark.whole),
-        ("crosstalk", ["--exchanges", "200", "--callers", "20"], 200),
-        ("drain", ["--streams", "20", "--deadline", "6"], 20),
-        ("kill", ["--kills", "3", "--clients", "4"], 3),
-        ("doors", ["--every", "401", "--only", "smuggling,keys,callers,envelopes"], 250),
-        pytest.param(
-            "doors", ["--every", "401", "--only", "answers,origins,ssrf,tls"], 90, marks=pytest.mark.whole
+        *(
+            pytest.param(*each, marks=pytest.mark.whole)
+            for each in (
+                ("splits", ["--only", "openai-chat-anthropic", "--random", "15"], 500),
+                ("store_faults", ["--every", "600", "--damages", "6", "--fillings", "1"], 20),
+                ("fuzz", ["--inputs", "50", "--processes", "1"], 300),
+                ("crosstalk", ["--exchanges", "200", "--callers", "20"], 200),
+                ("drain", ["--streams", "20", "--deadline", "6"], 20),
+                ("kill", ["--kills", "3", "--clients", "4"], 3),
+                ("doors", ["--every", "401", "--only", "smuggling,keys,callers,envelopes"], 250),
+                ("doors", ["--every", "401", "--only", "answers,origins,ssrf,tls"], 90),
+            )
         ),
     ],
 )

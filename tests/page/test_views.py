@@ -12,6 +12,8 @@ from playwright.sync_api import expect
 
 from tests.page.given import documents, row, trace
 
+pytestmark = pytest.mark.whole  # a browser of its own; test_flows.py goes through the views at every change
+
 
 def test_a_running_exchange_says_that_it_runs_and_shows_its_bodies_at_the_end(stand_in, opened):
     at = time.time()

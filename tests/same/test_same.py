@@ -36,6 +36,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return _recorded(_ROOT, tmp_path_factory.mktemp("original"))
 
 
+@pytest.mark.whole
 def test_the_same_tree_shows_no_difference(original: Recording, tmp_path: Path) -> None:
     again = _recorded(_ROOT, tmp_path)
     assert list(differences(original, again)) == []

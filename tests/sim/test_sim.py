@@ -43,6 +43,7 @@ def test_one_seed_is_one_run() -> None:
     assert alone.stdout.splitlines()[0] == digests[-1]
 
 
+@pytest.mark.whole  # one of them is planted below at every change
 def test_planted_defects_are_found_by_their_laws() -> None:
     """Seeds of `PLANTS` that no longer find theirs cost only the time to look for others."""
     done = sim("--plants", "--seeds", "100")

@@ -87,7 +87,7 @@ def test_bad_input_is_answered_in_one_line(
     _answers(case, hosts, tmp_path)
 
 
-@pytest.mark.sampled("column", "case.how", "case.signal", each=2)
+@pytest.mark.sampled("column", "case.how", "case.signal")
 @rows(("row", "column", "case"), PROCESSES, ids=[_name(*each) for each in PROCESSES], parts=4)
 def test_a_process_ends_in_one_line(row: str, column: str, case: Case, hosts: Hosts, tmp_path: Path) -> None:
     """Signals and outputs that break are the same for all commands: of each kind some, and all in `make full`."""

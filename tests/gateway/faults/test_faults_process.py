@@ -223,7 +223,7 @@ def test_a_stream_that_began_before_the_signal_may_use_all_its_time(tmp_path: Pa
             assert served.process.wait(DEADLINE_SECONDS) == 0
 
 
-@pytest.mark.parametrize("workers", [1, 8])
+@pytest.mark.parametrize("workers", [1, pytest.param(8, marks=pytest.mark.whole)])
 def test_a_reload_right_before_the_end_keeps_no_process_running(tmp_path: Path, workers: int) -> None:
     """FAULTS 103: both signals may arrive in one turn of the loop, and the reload must not swallow the
     cancellation that follows."""

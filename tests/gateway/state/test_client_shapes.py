@@ -49,6 +49,7 @@ def assert_old_turns_stay(double: Double) -> None:
         assert encode(old) == encode(after[place][: len(old)])
 
 
+@pytest.mark.sampled("shape")
 @rows(("shape", "upstream"), PAIRS)
 def test_every_provider_gets_its_state_back_from_every_client(
     tmp_path: Path, shape: str, upstream: str

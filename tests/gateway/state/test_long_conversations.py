@@ -34,6 +34,7 @@ def assert_all_came_back(double: Double) -> None:
     assert double.minted
 
 
+@pytest.mark.sampled("client")
 @rows(("client", "upstream"), EVERY)
 def test_twenty_turns_bring_every_piece_of_state_back(tmp_path: Path, client: str, upstream: str) -> None:
     """R-DA-01, R-DA-03, R-DA-04, R-DA-11, R-DA-18, R-Y-23, R-Y-24, R-E-03, C9: on the part it was minted for."""
