@@ -340,13 +340,13 @@ def logged(gateway: LiveGateway, answered: Answered) -> dict[str, Any]:
 def line_of(gateway: LiveGateway, mark: str) -> dict[str, Any]:
     """The one log line of a request that holds some text. Only that one is decoded: there may be many."""
     found: list[bytes] = []
-
-    pattern = re.compile(
-        rb'^[^\n]*"event":"request"[^\n]*%b[^\n]*\n' % re.escape(mark.encode()), re.MULTILINE
-    )
+    wanted, log = mark.encode(), gateway.folder / "log"
 
     def look() -> bool:
-        found[:] = pattern.findall((gateway.folder / "log").read_bytes())
+        lines = log.read_bytes().splitlines(keepends=True)
+        found[:] = [
+            line for line in lines if wanted in line and b'"event":"request"' in line and line.endswith(b"\n")
+        ]
         return bool(found)
 
     wait_until(look)
