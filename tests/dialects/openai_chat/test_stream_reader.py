@@ -223,7 +223,17 @@ def test_done_without_a_finish_reason_is_an_end_of_unknown_reason():
     assert folded(chunk({"content": "Hi"}, ""), DONE).stop.reason == "end"
 
 
-@rows("frames", [(), (ROLE,), (ROLE, chunk({"content": "Hi"})), (DONE,), (b": ping\n\n",)])
+@rows(
+    "frames",
+    [
+        (),
+        (ROLE,),
+        (ROLE, chunk({"content": "Hi"})),
+        (ROLE, chunk({"content": "Hi"}, "")),
+        (DONE,),
+        (b": ping\n\n",),
+    ],
+)
 def test_an_end_without_either_is_a_failure(frames):
     """R-DC-07, PAINS A6"""
     assert failure(*frames).code == "upstream_error"

@@ -139,7 +139,7 @@ class ChatReader(AnswerReader):
 
     def _read_end(self, out: list[Event]) -> None:
         self._read_stream(LAST_BLANK_LINE, out)
-        if self._finish is not None and not self._ended:
+        if self._finish and not self._ended:  # some write "" in every chunk, for none
             self._close(out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
