@@ -32,6 +32,12 @@ def test_no_law_is_broken(first: int) -> None:
     assert "seeds: 25," in done.stdout
 
 
+def test_a_store_that_is_slow_for_a_moment_breaks_no_law() -> None:
+    """The process is paused while the law about budgets reads the store."""
+    done = sim("--seed", "308")
+    assert done.returncode == 0, done.stdout
+
+
 def test_one_seed_is_one_run() -> None:
     """In processes whose sets and dictionaries are ordered otherwise, alone and after other seeds."""
     together = sim("--first", "7", "--seeds", "4", "--digests", hash_seed="1")
