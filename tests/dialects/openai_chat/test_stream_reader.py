@@ -7,7 +7,7 @@ from tests.tiers import rows
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.openai_chat import DIALECT
 from wireglot.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
-from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, Start, check, fold
+from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, Start, UsageReport, check, fold
 from wireglot.testing.laws import every_cut
 from wireglot.wire.json import encode
 
@@ -212,6 +212,17 @@ def test_usage_is_found_wherever_it_stands(frames):
     usage = folded(ROLE, *frames, DONE).usage
     assert usage is not None
     assert (usage.input, usage.output) == (3, 2)
+
+
+def test_usage_in_the_first_chunk_is_known_from_the_start():
+    """vLLM writes the tokens of the prompt into every chunk, if the client wants them."""
+    start, *rest = read(chunk({"content": "Hi"}, usage={"prompt_tokens": 3, "completion_tokens": 0}), STOP, DONE)
+    assert isinstance(start, Start)
+    assert start.usage is not None
+    assert start.usage.input == 3
+    assert not any(isinstance(event, UsageReport) for event in rest)
+    assert rest[-1].usage.input == 3
+    assert read(chunk({"content": "Hi"}), STOP, DONE)[0].usage is None
 
 
 def test_a_finish_reason_without_done_is_an_end():
