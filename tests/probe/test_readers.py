@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pytest
 
@@ -357,3 +358,42 @@ def test_an_error_of_gemini_may_be_alone_in_a_list() -> None:
     assert (
         WIRES["gemini"].error([error], 400) == WIRES["gemini"].error(error, 400) == ("INVALID_ARGUMENT", "no")
     )
+
+
+class PagedEndpoint:
+    """Lists these models, one on each page; `again`: the first page, whatever is requested."""
+
+    def __init__(self, dialect: str, names: list[str], *, again: bool = False) -> None:
+        self._dialect, self._names, self._again = dialect, names, again
+        self.paths: list[str] = []
+
+    def ask(self, ask: EndpointRequest) -> Got:
+        self.paths.append(ask.path)
+        after = unquote(ask.path.partition("=")[2])
+        at = self._names.index(after) + 1 if after and not self._again else 0
+        name, more = self._names[at], at + 1 < len(self._names)
+        if self._dialect == "gemini":
+            entry = {"name": f"models/{name}", "supportedGenerationMethods": ["generateContent"]}
+            document = {"models": [entry], **({"nextPageToken": name} if more else {})}
+        else:
+            entry = {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+            document = {"data": [entry], "has_more": more, "first_id": name, "last_id": name}
+        return Got(200, {"content-type": "application/json"}, json.dumps(document).encode())
+
+
+@rows(("dialect", "query"), [("anthropic", "after_id"), ("gemini", "pageToken")])
+def test_a_model_is_listed_on_any_page(dialect: str, query: str) -> None:
+    case = next(case for case in CASES if case.id == "lists.listed")
+    names = ["vendor/one", "two", "three"]
+
+    def run(model: str, *, again: bool = False) -> list[str]:
+        endpoint = PagedEndpoint(dialect, names, again=again)
+        talk = Talk(endpoint, WIRES[dialect], model, ProbeLedger())
+        case.check(talk)
+        return [path.partition("?")[2] for path in endpoint.paths]
+
+    assert run("vendor/one") == [""]
+    assert run("three") == ["", f"{query}=vendor%2Fone", f"{query}=two"]
+    for again, count in ((False, 3), (True, 1)):
+        with pytest.raises(Broken, match=f"four is none of the {count} that are listed"):
+            run("four", again=again)

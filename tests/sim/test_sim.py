@@ -32,6 +32,19 @@ def test_no_law_is_broken(first: int) -> None:
     assert "seeds: 25," in done.stdout
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        308,  # the process is paused while a law reads the store
+        1114,  # a client is gone in the middle of its request
+        1567,  # the disk fails when the turn of a streamed answer is stored
+    ],
+)
+def test_what_a_gateway_may_do_breaks_no_law(seed: int) -> None:
+    done = sim("--seed", str(seed))
+    assert done.returncode == 0, done.stdout
+
+
 def test_one_seed_is_one_run() -> None:
     """In processes whose sets and dictionaries are ordered otherwise, alone and after other seeds."""
     together = sim("--first", "7", "--seeds", "4", "--digests", hash_seed="1")

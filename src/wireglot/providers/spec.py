@@ -130,7 +130,7 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     counts: tuple[str, ...] = ()
     """Dialects in which it counts tokens by an endpoint of its own."""
     variables: dict[str, str] = {}
-    """Defaults of the `{placeholders}` in a base URL."""
+    """Defaults of the `{placeholders}` in a base URL; `env:ONE|OTHER` is the first variable that is set."""
     regional: dict[str, dict[str, str]] = {}
     """Defaults that follow from another variable: `host = { by = "location", global = "...", "*" = "..." }`,
     where `{}` stands for that one's value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -29,6 +30,9 @@ from wireglot.stores.records import (
 class StoreDown(Exception):
     """The store cannot be reached, is full or does not answer in time. What was asked has not happened, or
     nobody knows. The message is for people and holds no secret."""
+
+    late: asyncio.Future[Any] | None = None
+    """The call, where it goes on and only the request does not wait for it: it may happen yet."""
 
 
 class StoreUnusable(Exception):

@@ -159,7 +159,9 @@ class Bounds:
 
         self._late.add(task)
         task.add_done_callback(end)
-        raise _unanswered(round(patience, 2))
+        down = _unanswered(round(patience, 2))
+        down.late = task
+        raise down
 
     async def _timed(self, work: Callable[[], Awaitable[T]]) -> T:
         """Within the time of one call, from which is learned."""

@@ -7,7 +7,7 @@ from tests.tiers import rows
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.openai_chat import DIALECT
 from wireglot.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
-from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, Start, check, fold
+from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, Start, UsageReport, check, fold
 from wireglot.testing.laws import every_cut
 from wireglot.wire.json import encode
 
@@ -214,6 +214,17 @@ def test_usage_is_found_wherever_it_stands(frames):
     assert (usage.input, usage.output) == (3, 2)
 
 
+def test_usage_in_the_first_chunk_is_known_from_the_start():
+    """vLLM writes the tokens of the prompt into every chunk, if the client wants them."""
+    start, *rest = read(chunk({"content": "Hi"}, usage={"prompt_tokens": 3, "completion_tokens": 0}), STOP, DONE)
+    assert isinstance(start, Start)
+    assert start.usage is not None
+    assert start.usage.input == 3
+    assert not any(isinstance(event, UsageReport) for event in rest)
+    assert rest[-1].usage.input == 3
+    assert read(chunk({"content": "Hi"}), STOP, DONE)[0].usage is None
+
+
 def test_a_finish_reason_without_done_is_an_end():
     assert folded(chunk({"content": "Hi"}), STOP).stop.reason == "end"
 
@@ -223,7 +234,17 @@ def test_done_without_a_finish_reason_is_an_end_of_unknown_reason():
     assert folded(chunk({"content": "Hi"}, ""), DONE).stop.reason == "end"
 
 
-@rows("frames", [(), (ROLE,), (ROLE, chunk({"content": "Hi"})), (DONE,), (b": ping\n\n",)])
+@rows(
+    "frames",
+    [
+        (),
+        (ROLE,),
+        (ROLE, chunk({"content": "Hi"})),
+        (ROLE, chunk({"content": "Hi"}, "")),
+        (DONE,),
+        (b": ping\n\n",),
+    ],
+)
 def test_an_end_without_either_is_a_failure(frames):
     """R-DC-07, PAINS A6"""
     assert failure(*frames).code == "upstream_error"

@@ -46,6 +46,7 @@ def test_the_variables_of_the_vendors_own_tools_are_read(tmp_path: Path) -> None
     file.write_text("x")
     text = """
         [providers.azure]
+        [providers.bedrock]
         [providers.mine]
         dialect = "openai-chat"
         base_url = "https://h.example/v1"
@@ -70,7 +71,10 @@ def test_the_variables_of_the_vendors_own_tools_are_read(tmp_path: Path) -> None
     assert credential(settings, "mine").login == AwsLogin(
         "us-west-2", access_key="AK", secret_key="aws-secret-0123", session_token="aws-session-0123"
     )
+    assert settings.providers["bedrock"].variables == {"region": "us-west-2"}
+    assert credential(settings, "bedrock").login == credential(settings, "mine").login
     both = loaded(tmp_path, text, {**environ, "AWS_REGION": "eu-west-1"})
+    assert both.providers["bedrock"].variables == {"region": "eu-west-1"}
     assert credential(both, "mine").login == AwsLogin(
         "eu-west-1", access_key="AK", secret_key="aws-secret-0123", session_token="aws-session-0123"
     )

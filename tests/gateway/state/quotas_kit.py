@@ -48,9 +48,19 @@ class Down(MemoryCounters):
     """Counters that can be switched off."""
 
     down = False
+    late: asyncio.Event | None = None
+    """When a call to take something, which its request does not wait for, goes on."""
 
     async def take(self, claims: Any) -> Denied | None:
         self._check()
+        if self.late is not None:
+            down = StoreDown("it does not answer soon")
+            down.late = asyncio.ensure_future(self._take_late(claims, self.late))
+            raise down
+        return await super().take(claims)
+
+    async def _take_late(self, claims: Any, late: asyncio.Event) -> Denied | None:
+        await late.wait()
         return await super().take(claims)
 
     async def enter(self, name: str, holder: str, limit: int, seconds: float) -> bool:

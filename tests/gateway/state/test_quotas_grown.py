@@ -116,6 +116,21 @@ def test_counters_that_go_away_while_a_history_is_reserved_keep_none_of_it(
     run(work())
 
 
+def test_a_history_that_is_reserved_too_late_is_given_back() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=100_000)
+        job = with_history(desk)
+        claim = await desk.admit(job)
+        desk.counters.late = asyncio.Event()
+        with pytest.raises(RequestError, match="cannot be checked"):
+            await grow(desk, claim, job)
+        desk.counters.late.set()
+        await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
+        assert desk.spent(NOW) == 0
+
+    run(work())
+
+
 def test_a_ledger_that_is_down_is_not_reported_as_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=100)

@@ -220,3 +220,20 @@ def test_two_processes_share_one_limit() -> None:
         await there.close()
 
     run(work())
+
+
+@pytest.mark.parametrize("limit", [1_000_000, 1])
+def test_a_reservation_that_comes_too_late_for_its_request_is_given_back(limit: int) -> None:
+    """The request was refused: what the store takes for it afterwards is not spent."""
+
+    async def work() -> None:
+        desk = Desk(tokens_per_day=limit)
+        desk.counters.late = asyncio.Event()
+        fault = await desk.refused(max_tokens=50)
+        assert "cannot be checked" in fault.error.message
+        desk.counters.late.set()
+        await asyncio.gather(*desk.limiter._work)
+        (name,) = desk.counters._budgets
+        assert desk.spent(name) == 0
+
+    run(work())

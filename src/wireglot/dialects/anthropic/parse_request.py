@@ -96,7 +96,7 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
     if system is None:
         return []
     if type(system) is str:
-        return [Message("system", (Text(system),), extra=Extra(NAME, form={"content": "string"}))]
+        return [Message("system", (_system_text(system),), extra=Extra(NAME, form={"content": "string"}))]
     if type(system) is not list:
         raise body.wrong("system", "a string or an array")
     parts = _without_billing(blocks.content(system, "$.system"), system)
@@ -113,6 +113,13 @@ def _without_billing(parts: tuple[Part, ...], blocks: list[Any]) -> tuple[Part, 
         else part
         for part, block in zip(parts, blocks, strict=True)
     )
+
+
+def _system_text(text: str) -> Part:
+    """A system text that is no list: the note is one line, and with other text in it an instruction."""
+    if text.startswith(_BILLING) and "\n" not in text:
+        return Foreign(NAME, _BILLING, {"type": "text", "text": text}, for_vendor=True)
+    return Text(text)
 
 
 class _Turns(msgspec.Struct, eq=False):
@@ -147,7 +154,8 @@ def _parse_message(item: Any, path: str, blocks: BlockParser) -> Message:
     form: dict[str, Any] = {"place": "messages"} if role == "system" else {}
     content = fields.value.get("content")
     if type(content) is str:
-        parts, form["content"] = (Text(content),), "string"
+        parts = (_system_text(content) if role == "system" else Text(content),)
+        form["content"] = "string"
     elif type(content) is list:
         parts = blocks.content(content, f"{path}.content")
         if role == "system":

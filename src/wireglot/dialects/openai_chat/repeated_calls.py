@@ -21,7 +21,7 @@ from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.sse import frame
 
 _ARGUMENTS: Final = b'"arguments"'
-_ENDS: Final = re.compile(rb'"finish_reason"\s*:\s*"|\[DONE\]')
+_ENDS: Final = re.compile(rb'"finish_reason"\s*:\s*"[^"]|\[DONE\]')
 _OPENINGS: Final = ("{", " ", "\n", "\t", "\r")
 
 _Key = tuple[Any, Any]

@@ -139,7 +139,7 @@ class ChatReader(AnswerReader):
 
     def _read_end(self, out: list[Event]) -> None:
         self._read_stream(LAST_BLANK_LINE, out)
-        if self._finish is not None and not self._ended:
+        if self._finish and not self._ended:  # some write "" in every chunk, for none
             self._close(out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
@@ -237,6 +237,7 @@ class ChatReader(AnswerReader):
                 fields[level + key] = item
 
     def _start(self, chunk: dict[str, Any], out: list[Event]) -> None:
+        self._use(chunk.get("usage"), out)  # before the start: it is no report of its own
         self._started = True
         tier = chunk.get("service_tier")
         if type(tier) is str:
@@ -244,7 +245,8 @@ class ChatReader(AnswerReader):
         self._reported = dict(self._fields)
         self._parts.begin(self._id, self._model)
         extra = Extra(NAME, self._reported, {"native": True})
-        out.append(Start(self._id, self._model, created=self._created, service_tier=self._tier, extra=extra))
+        usage = parse_usage(self._usage) if self._usage else None
+        out.append(Start(self._id, self._model, self._created, usage, self._tier, extra=extra))
 
     # Choices
 

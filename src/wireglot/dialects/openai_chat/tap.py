@@ -71,8 +71,8 @@ class ChatTap(SseTap):
                 self._failed(error)
                 return
         first = _first(document)
-        if type(first.get("finish_reason")) is str:
-            if first["finish_reason"] and not first.get("index"):  # some write "" for none
+        if type(first.get("finish_reason")) is str and first["finish_reason"]:  # some write "" for none
+            if not first.get("index"):
                 if self._first_ended:
                     self._flawed("second_end")
                 self._first_ended = True

@@ -152,10 +152,14 @@ def _regional(rule: dict[str, str], read: dict[str, str]) -> str | None:
     return None if by is None else rule.get(by, rule["*"]).replace("{}", by)
 
 
-def _unset(value: str | None, references: References) -> str:
-    """The variable that a default of the catalog is looked for in, where it is not there."""
-    name = value.removeprefix("env:") if value is not None and value.startswith("env:") else ""
-    return "" if references.environ.get(name, "").strip() else name
+def _from_catalog(value: str | None, references: References) -> tuple[str | None, str]:
+    """A default of the catalog, from the first of its variables (`env:ONE|OTHER`) that is set; where none is,
+    nothing, and the name of the first."""
+    if value is None or not value.startswith("env:"):
+        return value, ""
+    names = value.removeprefix("env:").split("|")
+    found = next((name for name in names if references.environ.get(name, "").strip()), None)
+    return (None, names[0]) if found is None else (f"env:{found}", "")
 
 
 def read_variables(table: Table, spec: ProviderSpec | None, references: References) -> dict[str, str]:
@@ -183,8 +187,10 @@ def read_variables(table: Table, spec: ProviderSpec | None, references: Referenc
         path, value = given.get(name, (usual, spec.variables.get(name)))
         if value is None and name in spec.regional:
             value = _regional(spec.regional[name], read)
-        unset = "" if name in given else _unset(value, references)
-        if value is None or unset:
+        unset = ""
+        if name not in given:
+            value, unset = _from_catalog(value, references)
+        if value is None:
             instead = f", or {unset} in the environment" if unset else ""
             references.problems.add(path, f"a value for {{{name}}} in the base URL{instead}", "nothing")
             continue

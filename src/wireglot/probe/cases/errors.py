@@ -199,8 +199,8 @@ LISTS: Final = Theme("lists")
 _ABSENT: Final = frozenset({404, 405, 501})
 
 
-def _list(talk: Talk) -> Got:
-    got = talk.get(talk.path("models"))
+def _list(talk: Talk, page: str = "") -> Got:
+    got = talk.get(talk.path("models") + page)
     if got.status in _ABSENT:
         raise NotApplicable("it lists no models")
     return got
@@ -217,9 +217,15 @@ def models(talk: Talk) -> None:
 
 @LISTS.case("listed")
 def listed(talk: Talk) -> None:
-    names = talk.wire.models(talk.document(_list(talk)))
-    if talk.model.removeprefix("models/") not in names:
-        raise Broken(f"{talk.model} is none of the {len(names)} that are listed")
+    """On any of its pages: SDKs read on."""
+    wanted, names, page = talk.model.removeprefix("models/"), set[str](), ""
+    while wanted not in names:
+        document = talk.document(_list(talk, page))
+        found = set(talk.wire.models(document)) - names
+        names |= found
+        page = talk.wire.next_page(document)
+        if wanted not in names and not (page and found):  # the last page, or the same one again
+            raise Broken(f"{talk.model} is none of the {len(names)} that are listed")
 
 
 def _count(talk: Talk, question: ProbeQuestion) -> int:

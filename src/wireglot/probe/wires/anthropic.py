@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from wireglot.probe.question import (
     PICTURE,
@@ -340,6 +341,12 @@ class AnthropicWire(Wire):
         if type(at.get("has_more").value) is not bool:
             raise at.get("has_more").broken("true or false")
         return names
+
+    def next_page(self, document: Any) -> str:
+        at = At(document)
+        if not at.get("has_more").value:
+            return ""
+        return f"?after_id={quote(at.text('last_id', filled=True), safe='')}"
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
         at = At(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from wireglot.probe.question import (
     PICTURE,
@@ -76,6 +77,11 @@ class GeminiWire(Wire):
             entry.get("supportedGenerationMethods").each()
             names.append(name.removeprefix("models/"))
         return names
+
+    def next_page(self, document: Any) -> str:
+        at = At(document)
+        token = at.text("nextPageToken") if at.has("nextPageToken") else ""
+        return f"?pageToken={quote(token, safe='')}" if token else ""
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
         if isinstance(document, list) and len(document) == 1:

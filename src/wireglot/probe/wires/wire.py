@@ -52,6 +52,10 @@ class Wire(ABC):
             names.append(entry.text("id", filled=True))
         return names
 
+    def next_page(self, document: Any) -> str:
+        """The query that lists further models; empty where there are none. OpenAI's list has one page."""
+        return ""
+
     def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
         """None: the dialect does not count."""
         return None

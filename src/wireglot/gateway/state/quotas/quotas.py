@@ -168,7 +168,7 @@ class Quotas:
         budgets = [claim for claim in more if isinstance(claim, Budget)]
         if budgets:
             try:
-                denied = await counters.take([reservation.beside(claim) for claim in budgets])
+                denied = await self._taken(counters, [reservation.beside(claim) for claim in budgets])
             except StoreDown:
                 raise _unchecked(reservation) from None
             if denied is not None:
@@ -242,7 +242,7 @@ class Quotas:
                     )
                 entered.append(place)
             claims = [limit.claim for limit in reservation.limits]
-            denied = await counters.take(claims) if claims else None
+            denied = await self._taken(counters, claims) if claims else None
             if denied is not None:
                 raise await self._refusal(reservation, denied)
         except BaseException:
@@ -251,6 +251,29 @@ class Quotas:
                     await counters.leave(place.name, reservation.holder)
             raise
         reservation.counters = counters
+
+    async def _taken(self, counters: Counters, claims: list[Rate | Budget]) -> Denied | None:
+        """Raises StoreDown, for which a request with a budget is refused: what the store takes of the budget
+        after that is given back."""
+        try:
+            return await counters.take(claims)
+        except StoreDown as down:
+            late = down.late
+            back: list[Rate | Budget] = [
+                msgspec.structs.replace(claim, amount=-claim.amount)
+                for claim in claims
+                if isinstance(claim, Budget)
+            ]
+            if late is not None and back:
+                self._later(lambda: self._give_back(counters, late, back))
+            raise
+
+    async def _give_back(
+        self, counters: Counters, late: asyncio.Future[Denied | None], back: list[Rate | Budget]
+    ) -> None:
+        await asyncio.wait({late})
+        if not late.cancelled() and late.exception() is None and late.result() is None:
+            await _settled(counters, back, self.again_seconds)
 
     def _share(self, reservation: Reservation) -> None:
         """This process's part of the limits, so that all together keep them about."""
