@@ -45,6 +45,17 @@ _WIRE = (
 
 PACKAGES = (
     Package(
+        "wireglot",
+        ("*.py",),
+        (
+            "tests/test_library_alone.py",
+            "tests/test_translate.py",
+            "tests/test_typed_surface.py",
+            "tests/dialects/test_registry.py",
+            "tests/gateway/test_a_dialect_of_ones_own.py",
+        ),
+    ),
+    Package(
         "gateway/state/reasoning",
         ("gateway/state/reasoning/*.py", "dialects/envelope.py"),
         (
@@ -111,6 +122,8 @@ PACKAGES = (
     Package("wire", ("wire/*.py", "cache/*.py"), ("tests/wire", "tests/cache", "tests/gateway/request")),
     Package("http", ("http/**/*.py",), ("tests/http",)),
     Package("stores", ("stores/*.py", "stores/memory/*.py", "stores/sqlite/*.py"), ("tests/stores",)),
+    Package("stores/postgres", ("stores/postgres/*.py",), ("tests/stores",)),
+    Package("stores/redis", ("stores/redis/*.py",), ("tests/stores",)),
     Package(
         "logins",
         ("logins/*.py",),
@@ -129,7 +142,7 @@ PACKAGES = (
             "tests/cli/test_trace.py",
         ),
     ),
-    Package("testing", ("testing/*.py",), ("tests/laws", "tests/testing")),
+    Package("testing", ("testing/**/*.py",), ("tests/laws", "tests/testing")),
     Package("demo", ("demo/*.py",), ("tests/demo",)),
     Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
     Package("cli", ("cli/**/*.py",), ("tests/cli", "tests/site/test_cli_reference.py")),
@@ -144,6 +157,7 @@ PACKAGES = (
         "tests/gateway/state/test_sessions.py",
         "tests/site/test_http_api.py",
     ),
+    _gateway("login"),
     _gateway("observe", "tests/test_docs.py"),
     _gateway(
         "targets",
