@@ -67,6 +67,7 @@ Fault = Literal[
 
 ID_TOKEN_SECONDS: Final = 3600
 CODE_SECONDS: Final = 60
+_FORM: Final = "application/x-www-form-urlencoded"
 
 
 class User(NamedTuple):
@@ -340,6 +341,8 @@ class IdentityProvider(HttpDouble):
 
         def _route(self, request: Request) -> None:
             owner, authorization = self.owner, request.headers.get("authorization", "")
+            if request.method == "POST" and request.headers.get("content-type") != _FORM:
+                raise Refused(400, "invalid_request", f"the content type is not {_FORM}")
             match request.method, request.path:
                 case "GET", "/.well-known/openid-configuration":
                     self._json(owner.discovery(), fails=owner.fault == "discovery_error")
