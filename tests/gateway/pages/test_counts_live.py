@@ -102,3 +102,15 @@ def test_a_fault_of_the_request_is_the_clients(counting: Counting) -> None:
     status, answer, is_estimate = counting.ask("known")
     assert (status, is_estimate) == (400, False)
     assert "messages: too odd" in answer["error"]["message"]
+
+
+def test_the_log_says_what_was_counted_and_why_it_is_an_estimate(counting: Counting) -> None:
+    counting.upstream.next(Behaviour(body=b'{"input_tokens": 4711}'))
+    counting.ask("known")
+    counting.upstream.next(Behaviour(status=500, body=b'{"error": {"message": "oops"}}'))
+    estimate = counting.ask("odd")[1]["input_tokens"]
+    counted, estimated = counting.gateway.wait_log(2)
+    assert counted["tokens"]["input"] == 4711
+    assert "tokens_source" not in counted
+    assert (estimated["tokens"]["input"], estimated["tokens_source"]) == (estimate, "estimated")
+    assert estimated["notes"] == ["counting failed: oops"]
