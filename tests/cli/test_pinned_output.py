@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from datetime import date
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,11 @@ from tests.cli.running import run
 from tests.laws.test_pair_goldens import UPDATE
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
+from wireglot.cli.ask_providers import Outcome, ProviderAnswer
+from wireglot.cli.init import FoundProviders, InitReport, ProviderCandidate, config_text
 from wireglot.cli.trace_view import list_lines
+from wireglot.gateway.settings import Provider
+from wireglot.providers.spec import ModelSpec, ProviderSpec
 from wireglot.traces.file import write_trace
 from wireglot.traces.trace import LossCounts, Row, Tokens, TraceStep
 
@@ -123,6 +129,81 @@ def test_what_a_probe_would_send() -> None:
     for dialect in ("anthropic", "openai-chat", "openai-responses", "gemini"):
         text = printed("probe", "http://127.0.0.1:9", "--dialect", dialect, *options)
         pinned(f"probe_dry_run_{dialect}", text)
+
+
+def provider(name: str, base_url: str, *models: str) -> Provider:
+    known = tuple(ModelSpec(model) for model in models)
+    return Provider(name, ProviderSpec(name, name.title(), ("openai-chat",), base_url, models=known))
+
+
+def asked(name: str, outcome: Outcome, *models: str, words: str = "") -> ProviderAnswer:
+    return ProviderAnswer(
+        name, f"GET https://{name}.example/v1/models", outcome, words, 503, milliseconds=12, models=models
+    )
+
+
+FOUND = {
+    "nothing": FoundProviders(()),
+    "one": FoundProviders(
+        (
+            ProviderCandidate(
+                provider("alpha", "https://alpha.example/v1", "a-1", "a-2", "a-3"),
+                "ALPHA_KEY",
+                answered=asked("alpha", "taken", "a-2", "a-3", "other"),
+            ),
+        ),
+        others=1,
+    ),
+    "many": FoundProviders(
+        (
+            ProviderCandidate(provider("alpha", "https://alpha.example/v1", "a-1"), "ALPHA_KEY", kept=True),
+            ProviderCandidate(
+                provider("beta", "https://beta.example/v1"),
+                "BETA_KEY",
+                answered=asked(
+                    "beta", "refused", words="this key was revoked a long time ago, ask for another"
+                ),
+            ),
+            ProviderCandidate(
+                provider("gamma", "https://gamma.example/v1"),
+                "GAMMA_KEY",
+                answered=asked("gamma", "silent", words="the name cannot be resolved"),
+            ),
+            ProviderCandidate(
+                provider("delta", "https://delta.example/v1"),
+                "DELTA_KEY",
+                answered=asked("delta", "failing", words="maintenance"),
+            ),
+            ProviderCandidate(
+                provider("here", "http://127.0.0.1:11434/v1"), answered=asked("here", "taken", "qwen3:8b")
+            ),
+            ProviderCandidate(
+                provider("there", "http://127.0.0.1:8000/v1"), answered=asked("there", "silent")
+            ),
+            ProviderCandidate(provider("unasked", "http://127.0.0.1:1234/v1")),
+        ),
+        logins=(("bedrock", "AWS_PROFILE"),),
+        others=21,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_configuration_that_init_writes_and_what_it_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = FOUND[name]
+    text = f"{config_text(found, date(2026, 11, 18))}\n"
+    for width in (80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        out = StringIO()
+        monkeypatch.setattr(out, "isatty", lambda: True)
+        report = InitReport(out)
+        report.before(found, offline=width == 200)
+        if found.candidates:
+            report.after(found)
+        text += f"--- {width} columns\n{out.getvalue()}"
+    pinned(f"init_{name}", text)
 
 
 def test_no_golden_is_left_over() -> None:
