@@ -183,7 +183,14 @@ PACKAGES = (
         "tests/gateway/trace/test_policy.py",
         "tests/test_docs.py",
     ),
-    _gateway("streams", "tests/gateway/relay"),
+    _gateway(
+        "streams",
+        "tests/gateway/relay",
+        "tests/gateway/faults/test_faults_midstream.py",
+        "tests/gateway/faults/test_faults_midstream_shapes.py",
+        "tests/gateway/faults/test_faults_streams.py",
+        "tests/gateway/faults/test_no_error_under_2xx.py",
+    ),
     _gateway("relay", "tests/gateway/faults"),
     _gateway("trace", "tests/gateway/inspector"),
     _gateway(
