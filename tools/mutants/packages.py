@@ -191,7 +191,11 @@ PACKAGES = (
         "tests/gateway/faults/test_faults_streams.py",
         "tests/gateway/faults/test_no_error_under_2xx.py",
     ),
-    _gateway("relay", "tests/gateway/faults"),
+    _gateway(
+        "relay",
+        "tests/gateway/faults",
+        "tests/gateway/state/test_recovery.py",
+    ),
     _gateway("trace", "tests/gateway/inspector"),
     _gateway(
         "inspector", "tests/gateway/trace/test_replay.py", "tests/gateway/trace/test_replayed_errors.py"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.gateway.faults.faults_kit import post
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -114,3 +117,17 @@ def test_the_log_says_what_was_counted_and_why_it_is_an_estimate(counting: Count
     assert "tokens_source" not in counted
     assert (estimated["tokens"]["input"], estimated["tokens_source"]) == (estimate, "estimated")
     assert estimated["notes"] == ["counting failed: oops"]
+
+
+def test_a_client_that_leaves_ends_the_question_to_the_provider(counting: Counting) -> None:
+    never = threading.Event()
+    counting.upstream.next(Behaviour(pieces=(b'{"input_', b'tokens": 7}'), gate=never, after=1))
+    leaving = http.client.HTTPConnection("127.0.0.1", counting.gateway.port)
+    body = {"model": "known", "messages": [{"role": "user", "content": "Hello"}]}
+    leaving.request("POST", PATH, encode(body), {"x-api-key": "any", "content-type": "application/json"})
+    (asked,) = counting.upstream.wait_for()
+    leaving.close()
+    try:
+        assert asked.abandoned.wait(DEADLINE_SECONDS)
+    finally:
+        never.set()
