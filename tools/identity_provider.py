@@ -118,6 +118,8 @@ class IdentityProvider(HttpDouble):
         self.fault: Fault = ""
         self.pkce: Literal["required", "optional"] = "required"
         self.groups_in: Literal["id_token", "userinfo"] = "id_token"
+        self.names_keys = True
+        """Whether tokens say which key they are signed with."""
         self.skew = 0.0
         self.requests: list[Request] = []
         self._codes: dict[str, _Grant] = {}
@@ -309,7 +311,7 @@ class IdentityProvider(HttpDouble):
 
     def _signed(self, claims: dict[str, Any]) -> str:
         algorithm = {"alg_none": "none", "alg_hs256": "HS256"}.get(self.fault, "RS256")
-        header = {"alg": algorithm, "typ": "JWT", "kid": self._key_id}
+        header = {"alg": algorithm, "typ": "JWT", **({"kid": self._key_id} if self.names_keys else {})}
         key = self._key
         if self.fault == "unknown_key":
             key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
