@@ -120,7 +120,7 @@ PACKAGES = (
     ),
     Package("providers", ("providers/**/*.py",), ("tests/providers", "tests/test_translate.py", *_LAWS)),
     Package("wire", ("wire/*.py", "cache/*.py"), ("tests/wire", "tests/cache", "tests/gateway/request")),
-    Package("http", ("http/**/*.py",), ("tests/http",)),
+    Package("http", ("http/**/*.py",), ("tests/http", "tests/gateway/test_websockets.py")),
     Package("stores", ("stores/*.py", "stores/memory/*.py", "stores/sqlite/*.py"), ("tests/stores",)),
     Package("stores/postgres", ("stores/postgres/*.py",), ("tests/stores",)),
     Package("stores/redis", ("stores/redis/*.py",), ("tests/stores",)),
