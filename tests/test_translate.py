@@ -312,3 +312,74 @@ def test_what_cannot_be_asked_at_all_names_its_place_in_the_body() -> None:
     with pytest.raises(wireglot.Unsupported) as refused:
         wireglot.translate_request(body, source="openai-responses", target="openai-chat")
     assert refused.value.path == "$.input[0]"
+
+
+def test_a_gemini_history_with_its_own_signatures_is_sent_unchanged() -> None:
+    called = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "EqQB"}
+    body = {
+        "contents": [
+            {"role": "user", "parts": [{"text": "go"}]},
+            {"role": "model", "parts": [{"text": "I look."}, called]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "ok"}}}]},
+        ]
+    }
+    out = wireglot.translate_request(body, source="gemini", target="gemini", model="gemini-3-pro")
+    assert out.value == body
+    assert out.losses == ()
+
+
+LEAKED = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0"
+    '<|tool_call_argument_begin|>{"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>'
+)
+
+
+@rows(
+    ("leaks", "provider", "model", "is_call"),
+    [
+        (True, None, "m", True),
+        (("kimi",), None, "m", True),
+        (("deepseek",), None, "m", False),
+        (False, "openrouter", "moonshotai/kimi-k2", False),
+        (None, "openrouter", "moonshotai/kimi-k2", True),
+        (None, "openrouter", "openai/gpt-6", False),
+        (None, None, "moonshotai/kimi-k2", False),
+    ],
+)
+def test_calls_in_the_text_are_read_where_the_caller_or_the_catalog_says_so(
+    leaks: Any, provider: str | None, model: str, is_call: bool
+) -> None:
+    asked = {**ASKED, "tools": [{"name": "weather", "input_schema": {"type": "object"}}]}
+    chunk = {"id": "c", "created": 1, "model": model}
+    message = {"role": "assistant", "content": LEAKED}
+    answer = {
+        **chunk,
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
+    how: Any = {"provider": provider, "model": model, "leaks_calls": leaks, "request": asked}
+    out = wireglot.translate_response(answer, source="openai-chat", target="anthropic", **how).value
+    assert out["stop_reason"] == ("tool_use" if is_call else "end_turn")
+    assert [part["type"] for part in out["content"]] == ["tool_use" if is_call else "text"]
+    stream = wireglot.StreamTranslator(source="openai-chat", target="anthropic", **how)
+    delta = {**chunk, "choices": [{"index": 0, "delta": message, "finish_reason": "stop"}]}
+    frames = b"data: " + json.dumps(delta).encode() + b"\n\ndata: [DONE]\n\n"
+    text = (stream.feed(frames) + stream.close()).decode()
+    assert ('"tool_use"' in text) is is_call
+
+
+def test_a_stream_reports_the_losses_of_the_whole_answer() -> None:
+    ran = {"executableCode": {"language": "PYTHON", "code": "1 + 1"}}
+    content = {"role": "model", "parts": [ran, {"text": "2"}]}
+    answer = {**ANSWER, "candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
+    whole = wireglot.translate_response(answer, source="gemini", target="anthropic")
+    assert [(loss.path, loss.feature, loss.action) for loss in whole.losses] == [
+        ("$.content[0]", "foreign_part", "emulated")
+    ]
+    stream = wireglot.StreamTranslator(source="gemini", target="anthropic")
+    assert stream.losses == []
+    stream.feed(b"data: " + json.dumps(answer).encode() + b"\n\n")
+    stream.close()
+    assert [(loss.path, loss.feature, loss.detail) for loss in stream.losses] == [
+        ("$.content", "foreign_part", whole.losses[0].detail)
+    ]

@@ -67,6 +67,7 @@ Fault = Literal[
 
 ID_TOKEN_SECONDS: Final = 3600
 CODE_SECONDS: Final = 60
+_FORM: Final = "application/x-www-form-urlencoded"
 
 
 class User(NamedTuple):
@@ -117,6 +118,8 @@ class IdentityProvider(HttpDouble):
         self.fault: Fault = ""
         self.pkce: Literal["required", "optional"] = "required"
         self.groups_in: Literal["id_token", "userinfo"] = "id_token"
+        self.names_keys = True
+        """Whether tokens say which key they are signed with."""
         self.skew = 0.0
         self.requests: list[Request] = []
         self._codes: dict[str, _Grant] = {}
@@ -308,7 +311,7 @@ class IdentityProvider(HttpDouble):
 
     def _signed(self, claims: dict[str, Any]) -> str:
         algorithm = {"alg_none": "none", "alg_hs256": "HS256"}.get(self.fault, "RS256")
-        header = {"alg": algorithm, "typ": "JWT", "kid": self._key_id}
+        header = {"alg": algorithm, "typ": "JWT", **({"kid": self._key_id} if self.names_keys else {})}
         key = self._key
         if self.fault == "unknown_key":
             key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -340,6 +343,8 @@ class IdentityProvider(HttpDouble):
 
         def _route(self, request: Request) -> None:
             owner, authorization = self.owner, request.headers.get("authorization", "")
+            if request.method == "POST" and request.headers.get("content-type") != _FORM:
+                raise Refused(400, "invalid_request", f"the content type is not {_FORM}")
             match request.method, request.path:
                 case "GET", "/.well-known/openid-configuration":
                     self._json(owner.discovery(), fails=owner.fault == "discovery_error")

@@ -272,3 +272,20 @@ def test_a_body_that_goes_on_as_another_did_seems_known() -> None:
     assert not memory.may_know(grown([{"n": "x"}, *turns]))
     assert not memory.may_know(grown(turns[:3]))
     assert not memory.may_know(b"")
+
+
+def test_a_body_that_begins_as_another_did_seems_to_be_of_its_frame() -> None:
+    memory = Memory(MOST)
+
+    def body(system: str, turns: int) -> bytes:
+        return encode(
+            {"model": "m", "system": [{"text": system}], "turns": [{"n": each} for each in range(turns)]}
+        )
+
+    assert not memory.may_frame(body("one", 3))
+    for turns in (2, 3, 3):
+        read(body("one", turns), memory)
+    assert memory.frames
+    assert memory.may_frame(body("one", 9))
+    assert not memory.may_frame(b'{"other":1}')
+    assert not memory.may_frame(b"")

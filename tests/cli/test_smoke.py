@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,6 +109,35 @@ def test_a_sound_gateway_passes_every_check():
     assert reported.count("demo/demo") == 31
     assert "max_tokens" in reported
     assert all(headers["authorization"] == "Bearer secret" for _, headers, _ in seen)
+    generating = ("sync", "stream", "tools", "tools, stream")
+    for endpoint, checks in {
+        "GET /v1/models": ("models, openai-chat", "models, anthropic"),
+        "GET /v1beta/models": ("models, gemini",),
+        "POST /v1/messages/count_tokens": ("count",),
+        "POST /v1/chat/completions": generating,
+        "POST /v1/responses": generating,
+        "POST /v1/messages": generating,
+    }.items():
+        for check in checks:
+            assert re.search(rf"^{re.escape(endpoint)} +{check} +PASS ", reported, re.MULTILINE), (
+                endpoint,
+                check,
+            )
+
+
+def test_whether_an_answer_streams_is_said_in_the_path_or_in_the_body():
+    """Google's APIs have a path for streams and refuse a field of that name."""
+    with _gateway() as (url, seen):
+        run("smoke", "--url", url, "--key", "secret")
+    said: dict[str, list[object]] = {}
+    for path, _, body in seen:
+        if body:
+            said.setdefault(path, []).append(json.loads(body).get("stream"))
+    in_body = [False, True, False, True]
+    assert said["/v1/messages"] == said["/v1/chat/completions"] == said["/v1/responses"] == in_body
+    by_path = {path: set(fields) for path, fields in said.items() if "v1beta" in path or "v1internal" in path}
+    assert by_path
+    assert set().union(*by_path.values()) == {None}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.cli import main
+from wireglot.cli.store import _size
 from wireglot.testing.live_gateway import LiveGateway
 
 
@@ -121,3 +123,20 @@ def test_a_store_that_is_none_is_refused_and_left_alone(
     assert main(["store", "--config", str(config), "stats"]) == 1
     assert "no.db" in capsys.readouterr().err
     assert (tmp_path / "no.db").read_bytes() == b"this is no database" * 100
+
+
+@rows(
+    ("number", "shown"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (2**20, "1.0 MiB"),
+        (3 * 2**30, "3.0 GiB"),
+        (2**40, "1.0 TiB"),
+        (5000 * 2**40, "5000.0 TiB"),
+    ],
+)
+def test_sizes_are_shown_in_binary_units(number: int, shown: str) -> None:
+    assert _size(number) == shown

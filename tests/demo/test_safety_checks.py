@@ -107,3 +107,24 @@ def test_it_makes_the_check_of_qwen_code(command: str, blocked: bool) -> None:
         (text,) = script.content
         assert isinstance(text, Text)
         assert decode(text.text)["shouldBlock"] is blocked
+
+
+@pytest.mark.parametrize("question", ["{", "{}", '{"call": "rm"}'])
+def test_without_a_call_there_is_nothing_to_allow(question: str) -> None:
+    text, _ = said(INSTRUCTIONS, question)
+    assert decode(text) == {"verdict": "block", "reason": "there is no call to judge"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "verdict"),
+    [
+        ({"steps": [{"run": "ls"}, {"run": "rm -rf ~"}]}, "block"),
+        ({"steps": [{"run": "ls"}], "count": 3, "deep": None}, "allow"),
+        ({"argv": ["rm", "-rf", "/"]}, "block"),
+        ("rm -rf /", "block"),
+        (None, "allow"),
+    ],
+)
+def test_every_text_of_the_arguments_is_judged(arguments: Any, verdict: str) -> None:
+    text, _ = said(INSTRUCTIONS, encode_text({"call": {"name": "f", "arguments": arguments}}))
+    assert decode(text)["verdict"] == verdict

@@ -175,6 +175,20 @@ def test_a_schema_is_answered_with_what_it_accepts() -> None:
     assert isinstance(decode(text_of(answer(ask("JSON", output=OutputFormat("json"))))), dict)
 
 
+@pytest.mark.parametrize(
+    ("schema", "bare", "said"),
+    [
+        ({"enum": ["red"]}, False, '"red"'),
+        ({"enum": ["red"]}, True, "red"),
+        ({"enum": [5]}, True, "5"),
+        ({"enum": [{"n": 5}]}, True, '{"n":5}'),
+    ],
+)
+def test_only_a_bare_text_is_not_written_as_json(schema: dict[str, Any], bare: bool, said: str) -> None:
+    """Gemini's text/x.enum is answered with the word alone."""
+    assert text_of(answer(ask("Which?", output=OutputFormat("schema", schema, bare=bare)))) == said
+
+
 def test_the_limit_is_kept() -> None:
     script = answer(ask("[[demo:text 100]]", max_tokens=10))
     assert script.stop.reason == "length"

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
+from wireglot.demo.fill import Hints
 from wireglot.demo.script import answer
 from wireglot.demo.tools import (
+    arguments_for,
     closing_tools,
     hints_of,
     places_in,
@@ -260,3 +262,18 @@ def test_hints_are_paths_places_and_words_and_never_a_command() -> None:
     marked = hints_of("Show a.txt", "/m/f.txt", "FINAL")
     assert (marked.path, marked.command, marked.text) == ("/m/f.txt", "cat /m/f.txt", "FINAL")
     assert places_in("in Rome, at Paris, in Rome") == ["Rome", "Paris"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "begins"),
+    [
+        (Tool("apply_patch", kind="custom"), "*** Begin Patch\n"),
+        (Tool("functions.ApplyPatch", kind="custom"), "*** Begin Patch\n"),
+        (Tool("edit", "It takes *** Begin Patch ...", kind="custom"), "*** Begin Patch\n"),
+        (Tool("run", "Runs JavaScript", kind="custom"), "const "),
+        (Tool("shell", kind="custom"), "echo hello from the demo model"),
+        (Tool("say", kind="custom"), "demo"),
+    ],
+)
+def test_a_freeform_tool_is_written_what_its_kind_reads(tool: Tool, begins: str) -> None:
+    assert arguments_for(tool, Hints()).startswith(begins)

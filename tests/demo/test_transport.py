@@ -124,6 +124,17 @@ class TestEveryDialect:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
+def test_an_answer_that_fails_half_way_is_an_error_where_it_is_not_streamed(name: str) -> None:
+    async def go() -> None:
+        answer = await send(name, ask("[[demo:fail-midstream]]"), stream=False)
+        error = dialect(name).parse_error(decode(await answer.read(1 << 20)), answer.status)
+        assert error is not None
+        assert (answer.status, error.kind) == (529, "overloaded")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("name", DIALECTS)
 class TestStreams:
     def test_words_come_one_by_one(self, name: str) -> None:
         async def go() -> int:

@@ -262,6 +262,16 @@ def test_a_stream_to_an_old_client_ends_with_its_connection(run: Run):
     run(scenario())
 
 
+def test_it_says_at_which_addresses_it_listens(run: Run):
+    async def scenario():
+        async with serving() as served:
+            assert served.server.bound == ("127.0.0.1",)
+            await served.server.listen("127.0.0.2", 0)
+            assert served.server.bound == ("127.0.0.1", "127.0.0.2")
+
+    run(scenario())
+
+
 def test_a_refusal_comes_before_the_body_is_read(run: Run):
     async def scenario():
         app = FakeApp()

@@ -28,12 +28,13 @@ class _Reply:
     """The connection, as far as a WebSocket knows it."""
 
     upgraded: Upgrade
+    headers: Headers
 
     def __init__(self) -> None:
         self.held = 0
 
     def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
-        self.upgraded = upgrade
+        self.headers, self.upgraded = headers, upgrade
 
     def write_raw(self, data: bytes) -> None: ...
 
@@ -61,6 +62,37 @@ def within(check: Callable[[], object]) -> None:
             await result
 
     asyncio.run(run())
+
+
+def test_the_handshake_is_answered_as_the_standard_wants_it() -> None:
+    """RFC 6455, 1.3: its own example."""
+
+    async def check() -> None:
+        reply = _Reply()
+        head = msgspec.structs.replace(_HEAD, headers={"sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        WebSocket(head, cast(UpgradableReply, reply), _Limits()).release()
+        assert dict(reply.headers) == {
+            "upgrade": "websocket",
+            "sec-websocket-accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
+        }
+
+    within(check)
+
+
+def test_a_message_is_held_until_it_is_done() -> None:
+    async def check() -> None:
+        socket, reply = opened()
+        reply.upgraded.receive(frame(_TEXT, b"one") + frame(_TEXT, b"three"))
+        assert reply.held == 8
+        message = await socket.receive(_LONG)
+        assert message == b"one"
+        assert reply.held == 8
+        socket.done(message)
+        assert reply.held == 5
+        socket.release()
+        assert reply.held == 0
+
+    within(check)
 
 
 def test_messages_are_dropped_once_the_client_has_closed() -> None:

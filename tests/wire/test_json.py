@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from wireglot.wire import json
-from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, encode_text, repeats_keys
+from wireglot.wire.json import (
+    MAX_DEPTH,
+    BadJson,
+    TooDeep,
+    decode,
+    encode,
+    encode_text,
+    exceeds_depth,
+    repeats_keys,
+)
 
 _scalars = (
     st.none()
@@ -109,6 +118,10 @@ def test_depth_is_that_of_the_value(value):
         return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
     true = depth(value)
+    text = encode(value)
+    assert not exceeds_depth(text, max(true, 1))
+    if true > 1:
+        assert exceeds_depth(text, true - 1)
     if true:
         assert json.is_nested(value, true - 1)
     assert not json.is_nested(value, max(1, true))

@@ -32,6 +32,14 @@ def test_the_values_of_frames_with_one_each_are_found(reported):
     assert shape.values(b"".join(_ONE % value for value in reported)).split(b"\n") == reported
 
 
+@given(st.lists(st.tuples(_plain, _plain), min_size=1, max_size=3))
+def test_the_values_of_frames_with_two_texts_and_no_number_are_found(reported):
+    frame = b'data: {"a":"%b","b":"%b"}\n\n'
+    shape = Shape(frame % (b"one", b"two"), _VARYING)
+    found = shape.values(b"".join(frame % values for values in reported))
+    assert found.split(b"\n") == [value for values in reported for value in values]
+
+
 @rows(
     "data",
     [

@@ -221,8 +221,10 @@ def _batches(tests: list[str], seconds: dict[str, float]) -> Iterator[list[str]]
     if first:
         yield first
     taken = set(first)
+    # Of slow ones the quickest first, so that as many as possible are run.
     left = sorted(
-        (name for name in tests if name not in taken), key=lambda name: seconds[name] > _QUICK_SECONDS
+        (name for name in tests if name not in taken),
+        key=lambda name: seconds[name] if seconds[name] > _QUICK_SECONDS else 0.0,
     )
     for bound in _BATCHES_SECONDS:
         batch: list[str] = []

@@ -45,6 +45,17 @@ _WIRE = (
 
 PACKAGES = (
     Package(
+        "wireglot",
+        ("*.py",),
+        (
+            "tests/test_library_alone.py",
+            "tests/test_translate.py",
+            "tests/test_typed_surface.py",
+            "tests/dialects/test_registry.py",
+            "tests/gateway/test_a_dialect_of_ones_own.py",
+        ),
+    ),
+    Package(
         "gateway/state/reasoning",
         ("gateway/state/reasoning/*.py", "dialects/envelope.py"),
         (
@@ -109,8 +120,10 @@ PACKAGES = (
     ),
     Package("providers", ("providers/**/*.py",), ("tests/providers", "tests/test_translate.py", *_LAWS)),
     Package("wire", ("wire/*.py", "cache/*.py"), ("tests/wire", "tests/cache", "tests/gateway/request")),
-    Package("http", ("http/**/*.py",), ("tests/http",)),
+    Package("http", ("http/**/*.py",), ("tests/http", "tests/gateway/test_websockets.py")),
     Package("stores", ("stores/*.py", "stores/memory/*.py", "stores/sqlite/*.py"), ("tests/stores",)),
+    Package("stores/postgres", ("stores/postgres/*.py",), ("tests/stores",)),
+    Package("stores/redis", ("stores/redis/*.py",), ("tests/stores",)),
     Package(
         "logins",
         ("logins/*.py",),
@@ -129,11 +142,18 @@ PACKAGES = (
             "tests/cli/test_trace.py",
         ),
     ),
-    Package("testing", ("testing/*.py",), ("tests/laws", "tests/testing")),
+    Package("testing", ("testing/**/*.py",), ("tests/laws", "tests/testing")),
     Package("demo", ("demo/*.py",), ("tests/demo",)),
     Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
     Package("cli", ("cli/**/*.py",), ("tests/cli", "tests/site/test_cli_reference.py")),
-    _gateway("config", "tests/cli/test_config.py", "tests/test_docs.py"),
+    _gateway(
+        "config",
+        "tests/cli/test_config.py",
+        "tests/gateway/pages/test_managed.py",
+        "tests/gateway/relay/test_contract_errors.py",
+        "tests/gateway/state/test_keys.py",
+        "tests/test_docs.py",
+    ),
     _gateway(
         "entry",
         "tests/gateway/inspector",
@@ -144,7 +164,13 @@ PACKAGES = (
         "tests/gateway/state/test_sessions.py",
         "tests/site/test_http_api.py",
     ),
-    _gateway("observe", "tests/test_docs.py"),
+    _gateway("login"),
+    _gateway(
+        "observe",
+        "tests/gateway/faults/test_faults_waiting.py",
+        "tests/gateway/streams/test_stream_flaws.py",
+        "tests/test_docs.py",
+    ),
     _gateway(
         "targets",
         "tests/gateway/faults/test_faults_breaker.py",
@@ -156,12 +182,15 @@ PACKAGES = (
     _gateway(
         "request",
         "tests/dialects/test_purpose.py",
+        "tests/gateway/faults/test_faults_errors.py",
         "tests/gateway/faults/test_faults_json.py",
         "tests/gateway/faults/test_faults_requests.py",
         "tests/gateway/faults/test_faults_retry.py",
         "tests/gateway/inspector/test_dashboard.py",
         "tests/gateway/pages/test_counts.py",
+        "tests/gateway/pages/test_health.py",
         "tests/gateway/relay/test_account_details.py",
+        "tests/gateway/relay/test_judge.py",
         "tests/gateway/sdk/test_sdk_headers.py",
         "tests/gateway/state/test_quotas_grown.py",
         "tests/gateway/state/test_quotas_settled.py",
@@ -169,8 +198,19 @@ PACKAGES = (
         "tests/gateway/trace/test_policy.py",
         "tests/test_docs.py",
     ),
-    _gateway("streams", "tests/gateway/relay"),
-    _gateway("relay", "tests/gateway/faults"),
+    _gateway(
+        "streams",
+        "tests/gateway/relay",
+        "tests/gateway/faults/test_faults_midstream.py",
+        "tests/gateway/faults/test_faults_midstream_shapes.py",
+        "tests/gateway/faults/test_faults_streams.py",
+        "tests/gateway/faults/test_no_error_under_2xx.py",
+    ),
+    _gateway(
+        "relay",
+        "tests/gateway/faults",
+        "tests/gateway/state/test_recovery.py",
+    ),
     _gateway("trace", "tests/gateway/inspector"),
     _gateway(
         "inspector", "tests/gateway/trace/test_replay.py", "tests/gateway/trace/test_replayed_errors.py"

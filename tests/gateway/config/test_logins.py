@@ -109,6 +109,40 @@ def test_a_field_of_another_login_is_refused(tmp_path: Path, kind: str, foreign:
     assert f"providers.vertex.login.{foreign}" in problems(tmp_path, text)
 
 
+@rows(
+    ("fields", "login"),
+    [
+        ('kind = "google", scope = "s"', GoogleLogin(scope="s")),
+        (
+            'kind = "entra", tenant = "a", client = "b", secret = "a-secret-0123", scope = "s", '
+            'authority = "https://login.microsoftonline.us", metadata = "http://127.0.0.1:1"',
+            EntraLogin(
+                scope="s",
+                tenant="a",
+                client="b",
+                secret="a-secret-0123",
+                authority="https://login.microsoftonline.us",
+                metadata="http://127.0.0.1:1",
+            ),
+        ),
+        (
+            'kind = "aws", access_key = "k", secret_key = "a-secret-0123", session_token = "a-token-0123", '
+            'region = "r", service = "x"',
+            AwsLogin("r", "x", access_key="k", secret_key="a-secret-0123", session_token="a-token-0123"),
+        ),
+        ('kind = "aws", profile = "p", region = "r"', AwsLogin("r", profile="p")),
+    ],
+)
+def test_every_field_of_a_login_is_taken(
+    tmp_path: Path, fields: str, login: GoogleLogin | EntraLogin | AwsLogin
+) -> None:
+    text = (
+        '[providers.mine]\ndialect = "openai-chat"\nbase_url = "https://h.example/v1"\n'
+        f"login = {{ {fields} }}\n"
+    )
+    assert credential(loaded(tmp_path, text), "mine").login == login
+
+
 def test_a_key_of_the_environment_comes_before_a_login(tmp_path: Path) -> None:
     environ = {**QUIET, **AWS, "AWS_BEARER_TOKEN_BEDROCK": "bedrock-key-0123"}
     found = credential(loaded(tmp_path, "[providers.bedrock]\n", environ), "bedrock")

@@ -448,3 +448,57 @@ def _refused(to: LiveGateway, provider: IdentityProvider) -> Answer | None:
     browser.enter(device.user_code)
     back = browser.sign_in_at(provider)
     return back if back.status != 303 else None
+
+
+@pytest.mark.parametrize(
+    ("methods", "in_form"),
+    [
+        (["client_secret_post"], True),
+        (["client_secret_basic"], False),
+        (["client_secret_post", "client_secret_basic"], False),
+        (["private_key_jwt"], False),
+    ],
+)
+def test_the_secret_goes_where_the_provider_takes_it(
+    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, methods: list[str], in_form: bool
+):
+    discovery = provider.discovery
+    monkeypatch.setattr(
+        provider, "discovery", lambda: {**discovery(), "token_endpoint_auth_methods_supported": methods}
+    )
+    with gateway(with_provider(provider)) as running:
+        approved(running, provider)
+    (sent,) = [request for request in provider.requests if request.path == "/token"]
+    assert ("authorization" in sent.headers) is not in_form
+    assert (sent.form.get("client_secret") == provider.client_secret) is in_form
+    assert (sent.form.get("client_id") == provider.client_id) is in_form
+
+
+@pytest.mark.parametrize("keys", [1, 2])
+def test_a_token_that_names_no_key_is_taken_where_there_is_only_one(
+    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, keys: int
+):
+    """RFC 7515, 4.1.4: a key need not be named."""
+    jwks, provider.names_keys = provider.jwks, False
+
+    def several() -> dict[str, object]:
+        (key,) = jwks()["keys"]
+        return {"keys": [{**key, "kid": f"{key['kid']}-{number}"} for number in range(keys)]}
+
+    monkeypatch.setattr(provider, "jwks", several)
+    with gateway(with_provider(provider)) as running:
+        device, browser = Device(running), Browser(running)
+        device.begin()
+        browser.enter(device.user_code)
+        back = browser.sign_in_at(provider)
+        assert (back.status == 303) is (keys == 1), back.body
+
+
+def test_a_provider_that_renews_without_a_token_of_the_person_signs_nobody_out(provider: IdentityProvider):
+    with gateway(with_provider(provider, OFFLINE)) as running:
+        tokens = approved(running, provider)[0].poll().json()
+        provider.fault = "no_id_token"
+        renewed = Device(running).renew(tokens["refresh_token"])
+        provider.fault = ""
+        assert renewed.status == 200
+        assert ask(running, renewed.json()["access_token"]).status == 200

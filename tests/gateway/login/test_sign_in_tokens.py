@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from tests.waiting import wait_until
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.login import device_codes, tokens
 from wireglot.gateway.login.device_codes import Decision, DeviceCodes, NotYet, TooMany, network_of
+from wireglot.gateway.login.provider_grants import OFFLINE, ProviderGrants
 from wireglot.gateway.login.tokens import Granted, Person, SignInRefused, SignInTokens
 from wireglot.gateway.settings import ClientKey, LoginSettings, Settings
 from wireglot.gateway.state.keys.ring import digest_of
@@ -284,3 +287,24 @@ def test_any_process_of_a_store_answers_any_step(tmp_path):
         wait_until(lambda: ask(one, renewed["access_token"]).status == 200)
         assert other.revoke(renewed["access_token"]).status == 200
         wait_until(lambda: ask(one, renewed["access_token"]).status == 401)
+
+
+def test_a_check_at_the_provider_leaves_nothing_behind():
+    checks: list[weakref.ref[Any]] = []
+
+    class Provider:
+        async def renewed(self, login: LoginSettings, refresh_token: str) -> tuple[Person | None, str]:
+            checks.append(weakref.ref(asyncio.current_task()))
+            return None, f"{refresh_token}+"
+
+    async def go() -> None:
+        documents = SealedDocuments(MemoryDocuments(lambda: 0.0), Sealer(b"secret"), lambda kind: None)
+        login = LoginSettings(scopes=("openid", OFFLINE))
+        grants = ProviderGrants(documents, MemoryCounters(), Provider())  # type: ignore[arg-type]  # a part of it
+        id = await grants.keep("first", login)
+        for _ in range(3):
+            assert await grants.check(id, login) is None
+        gc.collect()
+        assert [check() for check in checks] == [None, None, None]
+
+    asyncio.run(go())

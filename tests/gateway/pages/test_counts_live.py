@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.gateway.faults.faults_kit import post
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -102,3 +105,29 @@ def test_a_fault_of_the_request_is_the_clients(counting: Counting) -> None:
     status, answer, is_estimate = counting.ask("known")
     assert (status, is_estimate) == (400, False)
     assert "messages: too odd" in answer["error"]["message"]
+
+
+def test_the_log_says_what_was_counted_and_why_it_is_an_estimate(counting: Counting) -> None:
+    counting.upstream.next(Behaviour(body=b'{"input_tokens": 4711}'))
+    counting.ask("known")
+    counting.upstream.next(Behaviour(status=500, body=b'{"error": {"message": "oops"}}'))
+    estimate = counting.ask("odd")[1]["input_tokens"]
+    counted, estimated = counting.gateway.wait_log(2)
+    assert counted["tokens"]["input"] == 4711
+    assert "tokens_source" not in counted
+    assert (estimated["tokens"]["input"], estimated["tokens_source"]) == (estimate, "estimated")
+    assert estimated["notes"] == ["counting failed: oops"]
+
+
+def test_a_client_that_leaves_ends_the_question_to_the_provider(counting: Counting) -> None:
+    never = threading.Event()
+    counting.upstream.next(Behaviour(pieces=(b'{"input_', b'tokens": 7}'), gate=never, after=1))
+    leaving = http.client.HTTPConnection("127.0.0.1", counting.gateway.port)
+    body = {"model": "known", "messages": [{"role": "user", "content": "Hello"}]}
+    leaving.request("POST", PATH, encode(body), {"x-api-key": "any", "content-type": "application/json"})
+    (asked,) = counting.upstream.wait_for()
+    leaving.close()
+    try:
+        assert asked.abandoned.wait(DEADLINE_SECONDS)
+    finally:
+        never.set()

@@ -184,6 +184,7 @@ def test_settings_need_a_key_and_no_policy_is_a_404() -> None:
         said = settings_of(gateway, "ada")
         assert (said.status, said.document["error"]["type"]) == (404, "not_found_error")
         assert said.headers["cache-control"] == "no-store"
+        assert gateway.wait_log()[0]["error"]["code"] == "no_policy"
         nobody = asked(gateway, "GET", "/managed/settings")
         assert (nobody.status, nobody.headers["x-should-retry"]) == (401, "false")
 

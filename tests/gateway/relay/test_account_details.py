@@ -391,6 +391,13 @@ def test_what_the_gateway_says_itself_stays(code: str) -> None:
     assert without_account(msgspec.structs.replace(own, type="x"), None).message != "our own words"
 
 
+@pytest.mark.parametrize(
+    ("param", "shown"), [("messages.0", "messages.0"), ("mödel", ""), (IDS["ARN"], ""), ("", "")]
+)
+def test_a_param_stays_unless_it_names_the_account(param: str, shown: str) -> None:
+    assert without_account(ApiError("invalid_request", "no", param=param), None).param == shown
+
+
 def test_a_word_that_many_hosts_share_is_no_secret_of_the_account() -> None:
     error = ApiError("invalid_request", "the default is global on localhost")
     for host in ("localhost", "default", "global"):

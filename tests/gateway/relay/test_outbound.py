@@ -82,6 +82,13 @@ def test_a_key_goes_in_the_header_of_its_vendor_and_in_no_other(auth: str) -> No
     assert {name: value for name, value in sent.headers if name in others} == KEY_HEADERS[auth]
 
 
+def test_a_key_that_the_provider_does_not_take_is_not_sent() -> None:
+    (credential,) = provider().credentials
+    sent = list_outbound(provider("none"), credential)
+    assert sent is not None
+    assert "the-key" not in str(sent.headers)
+
+
 @rows(("body", "method"), [(b"", "GET"), (b"{}", "POST")])
 def test_a_question_of_our_own_says_who_asks_and_what_it_can_read(body: bytes, method: str) -> None:
     asked = provider()

@@ -77,5 +77,7 @@ def test_a_page_in_a_browser_may_read_them():
     origin = "https://app.example"
     now = kit.settings(server=type(server)(origins=(origin,)))
     exchange = kit.exchange(now, {"model": "m", "messages": []}, origin=origin)
-    exposed = dict(exchange.headers())["access-control-expose-headers"].split(", ")
+    headers = dict(exchange.headers())
+    assert (headers["access-control-allow-origin"], headers["vary"]) == (origin, "origin")
+    exposed = headers["access-control-expose-headers"].split(", ")
     assert {"x-wireglot-losses", "x-wireglot-loss-details", "x-wireglot-request-id"} <= set(exposed)

@@ -10,10 +10,11 @@ from tests.gateway.streams.fed import SeenClient, passthrough
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of
 from wireglot.gateway.streams.passthrough import FRAMES, OPENING, OVER, Passthrough
-from wireglot.ir.content import Text
+from wireglot.ir.content import Text, ToolCall
 from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop
+from wireglot.ir.outcome import Stop, StopReason
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot.ir.verdict import NoAnswer
 from wireglot.wire.json import decode, encode
 
 EVENTS: list[Event] = [
@@ -118,3 +119,52 @@ def test_pieces_of_arguments_are_never_taken_for_frames_that_repeat(
         feeder.feed(b"event: %b\ndata: %b\n\n" % (event["type"].encode(), data))
     sent = [decode(line[6:]) for line in written(client).splitlines() if line.startswith(b"data: ")]
     assert "".join(each["delta"] for each in sent if each["type"] == delta["type"]) == meant
+
+
+def cut_call(stop: StopReason) -> list[Event]:
+    call = [PartStart(0, ToolCall("c1", "f", "")), Delta(0, '{"a":'), PartEnd(0)]
+    return [Start("id_1", "m"), *call, Finish(Stop(stop))]
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "gemini"])
+def test_a_cut_call_is_asked_for_again_only_where_nothing_has_gone_out(name: str) -> None:
+    frames = frames_of(name, cut_call("tool_calls"))
+    client = SeenClient()
+    feeder = passthrough(name, client, judged=True, keeps=False, own_usage=False)
+    with pytest.raises(NoAnswer):
+        feeder.feed(b"".join(frames))
+    assert client.seen == []
+    begun = passthrough(name, client, judged=True, keeps=False, own_usage=False)
+    for frame in frames:
+        begun.feed(frame)
+    assert begun.failure is not None
+    assert begun.failure.code == "truncated_tool_call"
+    assert client.seen[-1] == "end"
+
+
+@pytest.mark.parametrize("stop", ["length", "refused"])
+def test_a_call_that_would_be_cut_again_is_not_asked_for_again(stop: StopReason) -> None:
+    """The limit or a filter ended it: the same request would end there too."""
+    client = SeenClient()
+    feeder = passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
+    feeder.feed(b"".join(frames_of("openai-chat", cut_call(stop))))
+    assert feeder.failure is not None
+    assert feeder.failure.code == "truncated_tool_call"
+    assert feeder.failure.message.encode() in written(client)
+    assert client.seen[-1] == "end"
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_a_stream_without_any_part_goes_out_once_where_it_is_an_answer(name: str) -> None:
+    """A vendor's own word is taken, whatever it says."""
+    client = SeenClient()
+    feeder = passthrough(name, client, judged=False, keeps=False, own_usage=False)
+    frames = frames_of(name, [Start("id_1", "m"), Finish(Stop("end"))])
+    for frame in frames:
+        feeder.feed(frame)
+    feeder.finish()
+    assert (feeder._state, feeder.ended, written(client)) == (OVER, True, b"".join(frames))
+    seen = list(client.seen)
+    feeder.fail(ApiError("server", "too late"))
+    feeder.abandon()
+    assert (client.seen, feeder.failure) == (seen, None)

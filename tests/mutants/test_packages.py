@@ -1,0 +1,25 @@
+"""Which sources are under mutation testing, and by which tests."""
+
+from tools.mutants.packages import PACKAGES, ROOT, SOURCES
+
+
+def test_every_source_with_code_is_in_a_package():
+    covered = {file for package in PACKAGES for file in package.files()}
+    sources = {path.relative_to(SOURCES).as_posix() for path in (SOURCES / "wireglot").rglob("*.py")}
+    assert sorted(sources - covered) == []
+
+
+def test_every_package_names_sources_and_tests_that_exist():
+    missing = [
+        f"{package.name}: {pattern}"
+        for package in PACKAGES
+        for pattern in package.sources
+        if not list((SOURCES / "wireglot").glob(pattern))
+    ]
+    missing += [
+        f"{package.name}: {tests}"
+        for package in PACKAGES
+        for tests in package.tests
+        if not (ROOT / tests).exists()
+    ]
+    assert missing == []
