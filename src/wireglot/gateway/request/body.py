@@ -11,7 +11,7 @@ from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_body import ClientBody, bad_json
-from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.job import EMULATE_HEADER, Incoming, Job
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
 from wireglot.wire.cache import Cache, KnownBody
@@ -71,6 +71,8 @@ def read(
     # A larger one is measured when it is decoded, before it goes anywhere.
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
         _check_depth(body, depth)
+    if EMULATE_HEADER in head.headers:
+        _check_emulate(head.headers[EMULATE_HEADER])
     conversation = ""
     if HELD_HEADER in head.headers or client.conversation_field in outline.members:
         conversation = conversation_name(head, outline, client.conversation_field)
@@ -160,6 +162,11 @@ def _asked_policy(incoming: Incoming) -> LossPolicy | None:
     if policy is None:
         raise RequestError("bad", "x-wireglot-loss-policy: expected strict, warn, silent or as-is")
     return policy
+
+
+def _check_emulate(wanted: str) -> None:
+    if wanted.strip().lower() not in ("on", "off"):
+        raise RequestError("bad", f"{EMULATE_HEADER}: expected on or off", param=EMULATE_HEADER)
 
 
 def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
