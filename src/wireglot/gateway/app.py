@@ -27,14 +27,13 @@ from wireglot.gateway.pages import telemetry_intake
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
-from wireglot.gateway.relay.judge import OPERATION as CHECK
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, identity
-from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.job import Incoming, Job, OwnRequest
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, may_pass, redacted, shown, tells_all
 from wireglot.gateway.settings import Settings
@@ -62,8 +61,8 @@ _STATE: Final = frozenset({"state", "admin"})
 class _Admitted(msgspec.Struct, frozen=True):
     incoming: Incoming
     id: str
-    within: str = ""
-    """Of a request of the gateway's own: the id of the one for whose answer it is asked."""
+    own: OwnRequest | None = None
+    """What a request of the gateway's own is for."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -271,8 +270,9 @@ class Gateway:
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
-        record.operation = CHECK if admitted.within else asked.operation
-        record.caller, record.within = incoming.caller.name, admitted.within
+        own = admitted.own
+        record.operation = asked.operation if own is None else own.operation
+        record.caller, record.within = incoming.caller.name, "" if own is None else own.within
         is_looking = asked.operation == "inspector"
         """Anyone who looks at the traffic is none of it: nothing is counted or written down."""
         if is_looking:
@@ -306,8 +306,10 @@ class Gateway:
                 exchange = Exchange(
                     job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
                 )
-                if not admitted.within:
+                if own is None:
                     exchange.estimates = self._parts.counting.expected_input
+                elif own.asked is not None:
+                    exchange.rewrite(own.asked)
                 exchange.tap = recording
                 await self._parts.pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:
@@ -336,9 +338,11 @@ class Gateway:
         reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known, find_memory=find)
         return await aside(reading) if large and known is None else reading()
 
-    async def submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
-        """A request of the gateway's own, answered as one from outside. Its id."""
-        incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), within)
+    async def submit(
+        self, incoming: Incoming, body: bytes, reply: Reply, own: OwnRequest | None = None
+    ) -> str:
+        """A request that no client sent, answered as one from outside. Its id."""
+        incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), own)
         await self.handle(incoming.head, body, reply)
         return request_id
 

@@ -21,7 +21,7 @@ from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import Incoming, OwnRequest
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
@@ -44,8 +44,8 @@ def compose(
 
     # What parts ask the gateway, which is made last.
 
-    async def submit(incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
-        return await gateway.submit(incoming, body, reply, within)
+    async def submit(incoming: Incoming, body: bytes, reply: Reply, own: OwnRequest | None = None) -> str:
+        return await gateway.submit(incoming, body, reply, own)
 
     async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
         await gateway.prewarm(incoming, body, reply)

@@ -31,6 +31,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "harmless",
         "The prompt is cached, for another time or in another place.",
     ),
+    ("candidates", "emulated"): ("harmless", "Every answer is there; each costs a request of its own."),
     ("candidates", "dropped"): ("serious", "One answer is returned where several were requested."),
     ("citations", "dropped"): ("degraded", "The text is returned without its sources."),
     ("citations", "approximated"): ("harmless", "The source is named, in less detail."),

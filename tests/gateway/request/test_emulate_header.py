@@ -9,7 +9,9 @@ stage = stage_behind(every_dialect)
 
 
 @EVERY
-def test_another_value_than_on_and_off_is_refused_in_the_clients_dialect(stage: Stage, client: Client) -> None:
+def test_another_value_than_on_and_off_is_refused_in_the_clients_dialect(
+    stage: Stage, client: Client
+) -> None:
     gateway, upstream = stage
     upstream.reset()
     answered = ask(gateway, client, model_at("openai-chat"), headers={"x-wireglot-emulate": "maybe"})

@@ -9,6 +9,7 @@ import msgspec
 
 from wireglot.dialects.base import Context, Rendered, Thread
 from wireglot.gateway.errors import RequestError, with_request_errors
+from wireglot.gateway.relay import candidates
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.refusals import without_opaque_state
@@ -20,7 +21,7 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.grades import Grade
-from wireglot.ir.loss import Loss, withheld, worst_first
+from wireglot.ir.loss import Feature, Loss, withheld, worst_first
 from wireglot.ir.request import Request
 from wireglot.providers.endpoints import Operation
 from wireglot.translate import Plan, plan
@@ -32,6 +33,8 @@ _MAX_NAMED: Final = 4
 LOSS_REFUSED: Final = "loss_refused"
 _WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
 """One serious loss weighs more than all others that a request can have. What is harmless moves nothing."""
+_EMULATED: Final[dict[Feature, int]] = {"candidates": 1, "output_format": 1}
+"""Of what the gateway emulates: another dialect in which the upstream does it itself is cheaper, or surer."""
 
 
 def prepare_best(
@@ -79,7 +82,12 @@ def _without_losses(
 
 
 def _weight(losses: tuple[Loss, ...]) -> int:
-    return sum(_WEIGHTS[loss.grade] for loss in losses)
+    weight = 0
+    for loss in losses:
+        weight += _WEIGHTS[loss.grade]
+        if loss.action == "emulated":
+            weight += _EMULATED.get(loss.feature, 0)
+    return weight
 
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
@@ -216,6 +224,11 @@ def _translated(
     if rendered is None:
         return _raw(exchange, target, credential)
     neutral = planned.losses + planned.retraced(rendered.losses)
+    emulation, further = planned.emulation, 0
+    if context.emulates and (asked.sampling.candidates or 1) > 1:
+        neutral, further = candidates.emulated(exchange, asked, neutral)
+        if further and emulation is not None:
+            emulation = msgspec.structs.replace(emulation, several=False)
     losses = exchange.located(neutral, asked)
     left_out = withheld(asked, neutral) if neutral else ()
     if refused:
@@ -244,6 +257,8 @@ def _translated(
         losses=losses,
         request=request,
         aliases=planned.aliases,
+        emulation=emulation,
+        further=further,
         checks=checks,
         minter=exchange.minter,
         leaks_calls=target.limits.leaks_calls,

@@ -17,6 +17,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
 from wireglot.gateway.relay.after import after, resting
 from wireglot.gateway.relay.attempt import prepare_best
+from wireglot.gateway.relay.candidates import Candidates
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.judge import Ask, Judge
@@ -67,7 +68,8 @@ class Relay:
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
         self._refused_state = refusals.RefusedState()
-        self.delivery = Delivery(Judge(ask), is_gone)
+        self._candidates = Candidates(ask)
+        self.delivery = Delivery(Judge(ask), self._candidates, is_gone)
         sides = [known.upstream for known in surfaces() if known.upstream is not None]
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
         self._returned = (_RETURNED_BY_MANY, *returned)
@@ -307,6 +309,8 @@ class Relay:
         recorded, tap = exchange.ending.before_asking(), exchange.tap
         if recorded is not None:
             await recorded
+        if prepared.further or exchange.asking:
+            self._candidates.start(exchange, prepared.further)
         if tap is not None:
             tap.asking(target, prepared, prepared.request if exchange.differs else None)
         try:

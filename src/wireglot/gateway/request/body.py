@@ -71,8 +71,6 @@ def read(
     # A larger one is measured when it is decoded, before it goes anywhere.
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
         _check_depth(body, depth)
-    if EMULATE_HEADER in head.headers:
-        _check_emulate(head.headers[EMULATE_HEADER])
     conversation = ""
     if HELD_HEADER in head.headers or client.conversation_field in outline.members:
         conversation = conversation_name(head, outline, client.conversation_field)
@@ -103,6 +101,7 @@ def read(
             call_prefix=client.call_prefix or "call",
             framing=framing,
             max_frame=settings.limits.event,
+            emulates=EMULATE_HEADER not in head.headers or _emulates(head.headers[EMULATE_HEADER]),
         ),
     )
 
@@ -164,9 +163,11 @@ def _asked_policy(incoming: Incoming) -> LossPolicy | None:
     return policy
 
 
-def _check_emulate(wanted: str) -> None:
-    if wanted.strip().lower() not in ("on", "off"):
+def _emulates(wanted: str) -> bool:
+    wanted = wanted.strip().lower()
+    if wanted not in ("on", "off"):
         raise RequestError("bad", f"{EMULATE_HEADER}: expected on or off", param=EMULATE_HEADER)
+    return wanted == "on"
 
 
 def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:

@@ -35,7 +35,7 @@ from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer
 from wireglot.ir.content import Media, Origin, Part, ToolResult
 from wireglot.ir.loss import Loss, worst_first
-from wireglot.ir.outcome import Usage
+from wireglot.ir.outcome import Candidate, Usage, added
 from wireglot.ir.purpose import RequestFacts
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import SafeguardResult
@@ -48,6 +48,15 @@ _MESSAGE_BYTES: Final = 200
 
 MAX_REPORTED_LOSSES: Final = 128
 """Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
+
+
+class FurtherAnswer(msgspec.Struct, frozen=True):
+    """An answer that the gateway asked for because the upstream gives one to a request."""
+
+    answer: Candidate
+    usage: Usage | None
+    estimated: bool = False
+    """No provider reported the usage."""
 
 
 class Exchange(msgspec.Struct, eq=False):
@@ -89,6 +98,10 @@ class Exchange(msgspec.Struct, eq=False):
     """Where it holds a place, of a provider with a limit of concurrent requests."""
     checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
     """The check of its answer, while that runs."""
+    asking: list[asyncio.Task[FurtherAnswer]] = []
+    """The gateway's own requests for further answers."""
+    further: tuple[FurtherAnswer, ...] = ()
+    """What came of them."""
     safeguard_results: tuple[SafeguardResult, ...] = ()
     """What the gateway's own check of the answer has found out."""
     invented: tuple[Loss, ...] = ()
@@ -313,6 +326,8 @@ class Exchange(msgspec.Struct, eq=False):
             self.client.close()
         if self.checking is not None:
             self.checking.cancel()  # it is done, unless the client has left
+        for task in self.asking:
+            task.cancel()
         self.ending.close()
         self.held.release()
         self.client = self.feeder = None
@@ -328,6 +343,13 @@ class Exchange(msgspec.Struct, eq=False):
         if self.sealed:
             request = brought_back(request)
         return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
+
+
+def whole_usage(usage: Usage | None, further: tuple[FurtherAnswer, ...]) -> Usage | None:
+    """What an answer and the further ones used."""
+    for each in further:
+        usage = added(usage, each.usage)
+    return usage
 
 
 def _holds_image(parts: Iterable[Part]) -> bool:

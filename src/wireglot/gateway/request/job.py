@@ -13,6 +13,7 @@ from wireglot.gateway.request.client_body import ClientBody
 from wireglot.gateway.setting_tables import SafeguardSettings
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.http.application import Head
+from wireglot.ir.request import Request
 from wireglot.wire.splice import Outline
 
 EMULATE_HEADER: Final = "x-wireglot-emulate"
@@ -33,6 +34,21 @@ class Incoming(msgspec.Struct, frozen=True):
         key = self.caller.key
         group = self.settings.groups.get(key.group) if key is not None else None
         return group.safeguards if group is not None and group.safeguards else self.settings.safeguards
+
+
+CANDIDATE: Final = "candidate"
+"""The operation of a request for one more answer (`n`) of a model that gives one."""
+
+
+class OwnRequest(msgspec.Struct, frozen=True):
+    """What a request of the gateway's own is for."""
+
+    within: str
+    """The id of the request for whose answer it is sent."""
+    operation: str
+    """In the log, the ledger and the traces."""
+    asked: Request | None = None
+    """What is asked, where its body does not say it."""
 
 
 class Job(Incoming, frozen=True, eq=False, kw_only=True):
@@ -72,9 +88,8 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
 
     @property
     def emulates(self) -> bool:
-        """Whether the gateway may do itself what the upstream cannot. The header is validated when the body
-        is read."""
-        return self.head.headers.get(EMULATE_HEADER, "on").strip().lower() != "off"
+        """Whether the gateway may do itself what the upstream cannot."""
+        return self.context.emulates
 
     def document(self) -> dict[str, Any]:
         """The whole body as JSON, decoded once."""

@@ -18,7 +18,7 @@ from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.job import CANDIDATE, Job
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
@@ -127,7 +127,7 @@ class Quotas:
         holder = f"{self._instance}:{exchange.record.id}"
         reservation = reserve(exchange, target, key, holder=holder, now=self.wall())
         outer = self._claims.get(exchange.record.within) if exchange.record.within else None
-        if outer is not None:
+        if outer is not None and exchange.record.operation != CANDIDATE:
             lent(reservation, outer)
         work = asyncio.ensure_future(self._reserve(reservation))
         try:
