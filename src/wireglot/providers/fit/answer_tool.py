@@ -18,10 +18,12 @@ _DESCRIPTION: Final = "Call this function once, at the end, to answer. Its argum
 
 
 def answer_by_tool(request: Request, fitting: Fitting) -> Request:
-    """Not where the model may not be made to call a function, and not where the client wants a call of one of
-    its own: then the format is asked for in words."""
+    """Not where the model may not be made to call a function, not where the client wants a call of one of its
+    own, and not where it has begun the answer itself: then the format is asked for in words."""
     output = request.output
     if output is None or output.kind != "schema" or output.schema is None or not fitting.context.emulates:
+        return request
+    if request.messages and request.messages[-1].role == "assistant":
         return request
     names = [tool.name for tool in request.tools if type(tool) is Tool]
     if len(names) < len(request.tools):
