@@ -56,7 +56,8 @@ class Candidates:
         self._ask = ask
 
     def start(self, exchange: Exchange, count: int) -> None:
-        """Ask for further answers, once for all attempts. None, where the next target gives them itself."""
+        """Ask for further answers now, once for all attempts; for none where the next target gives them
+        itself."""
         asking = exchange.asking
         if len(asking) == count:
             return
@@ -66,13 +67,15 @@ class Candidates:
             asyncio.create_task(self._answer(exchange, number)) for number in range(1, count + 1)
         ]
 
-    async def results(self, exchange: Exchange) -> tuple[FurtherAnswer, ...]:
-        """All of them. Raises the RequestError of the first that fails."""
+    async def results(self, exchange: Exchange, count: int) -> tuple[FurtherAnswer, ...]:
+        """All of them; those that were not asked for yet, one after the other. Raises the RequestError of the
+        first that fails."""
         exchange.leave_provider()  # which the others may need
+        if not exchange.asking:
+            return tuple([await self._answer(exchange, number) for number in range(1, count + 1)])
         done, _ = await asyncio.wait(exchange.asking, return_when=asyncio.FIRST_EXCEPTION)
-        for task in exchange.asking:
-            if task in done and not task.cancelled() and task.exception() is not None:
-                task.result()
+        for task in done:
+            task.result()
         return tuple([task.result() for task in exchange.asking])
 
     async def _answer(self, exchange: Exchange, number: int) -> FurtherAnswer:
@@ -89,9 +92,9 @@ class Candidates:
         content = response.content
         if exchange.withholds_reasoning:
             content = tuple([part for part in content if type(part) is not Reasoning])
-        return FurtherAnswer(
-            Candidate(content, response.stop), response.usage, estimated=ESTIMATE in reply.headers
-        )
+        # The first of its own answer is one of the others here: it is not spelled as it was.
+        stop = msgspec.structs.replace(response.stop, dialect="")
+        return FurtherAnswer(Candidate(content, stop), response.usage, estimated=ESTIMATE in reply.headers)
 
 
 def _body(exchange: Exchange) -> bytes:
@@ -103,7 +106,7 @@ def _body(exchange: Exchange) -> bytes:
 
 
 def _incoming(job: Job) -> Incoming:
-    path = next(each.path for each in job.surface.client.routes if each.operation == "generate")
+    path = job.head.path
     headers = {
         "host": job.head.headers.get("host", ""),
         "user-agent": AGENT,

@@ -188,7 +188,7 @@ class Delivery:
         if prepared.checks:
             accepted = await self._checked(exchange, prepared, accepted)
         if prepared.further:
-            exchange.further = await self._candidates.results(exchange)
+            exchange.further = await self._candidates.results(exchange, prepared.further)
         large = size > LARGE_BYTES
         hider = unasked(exchange, prepared, keeps=keeps)
         rendering = partial(self._rendered, exchange, prepared, accepted, hider)
@@ -255,7 +255,7 @@ class Delivery:
                 exchange.safeguard_results = checking.result()
         try:
             if prepared.further and response is not None:
-                exchange.further = await self._candidates.results(exchange)
+                exchange.further = await self._candidates.results(exchange, prepared.further)
             if response is not None:
                 await self._keep(exchange, response)
         except RequestError as refused:

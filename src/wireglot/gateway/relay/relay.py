@@ -310,7 +310,8 @@ class Relay:
         if recorded is not None:
             await recorded
         if prepared.further or exchange.asking:
-            self._candidates.start(exchange, prepared.further)
+            # A provider with few places takes them one after the other, once this one has left its own.
+            self._candidates.start(exchange, 0 if target.provider.concurrency else prepared.further)
         if tap is not None:
             tap.asking(target, prepared, prepared.request if exchange.differs else None)
         try:
