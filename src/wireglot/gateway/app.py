@@ -17,6 +17,8 @@ from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import LOGIN_PATHS, Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.rounds import Round
+from wireglot.gateway.hosted.runner import HostedRunner
 from wireglot.gateway.inspector.access import SecuredReply, secured
 from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
 from wireglot.gateway.login.pages import MAX_BODY_BYTES, LoginPages
@@ -27,7 +29,6 @@ from wireglot.gateway.pages import telemetry_intake
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
-from wireglot.gateway.relay.judge import OPERATION as CHECK
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
@@ -64,6 +65,10 @@ class _Admitted(msgspec.Struct, frozen=True):
     id: str
     within: str = ""
     """Of a request of the gateway's own: the id of the one for whose answer it is asked."""
+    operation: str = ""
+    """The purpose of such a request."""
+    round: Round | None = None
+    """Where it is a further round of that answer."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -101,6 +106,8 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     health: Health
     sign_ins: SignIns
     relay: Relay
+    runners: dict[str, HostedRunner]
+    """Of hosted tools, by their kinds."""
     counting: Counting
     pipeline: Pipeline
     traces: Traces
@@ -123,6 +130,7 @@ class Gateway:
         self.health = parts.health
         self.sign_ins = parts.sign_ins
         self.relay = parts.relay
+        self.runners = parts.runners
         self.traces = parts.traces
         self._parts = parts
 
@@ -271,7 +279,7 @@ class Gateway:
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
-        record.operation = CHECK if admitted.within else asked.operation
+        record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within
         is_looking = asked.operation == "inspector"
         """Anyone who looks at the traffic is none of it: nothing is counted or written down."""
@@ -309,11 +317,15 @@ class Gateway:
                 if not admitted.within:
                     exchange.estimates = self._parts.counting.expected_input
                 exchange.tap = recording
+                if admitted.round is not None:
+                    admitted.round.begin(exchange)
                 await self._parts.pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise
         except Exception as problem:  # whatever it is, its caller is given something, and the process goes on
+            if admitted.round is not None:
+                admitted.round.problem = problem
             self._tell(problem, exchange, record, reply)
         finally:
             if exchange is not None:
@@ -336,9 +348,19 @@ class Gateway:
         reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known, find_memory=find)
         return await aside(reading) if large and known is None else reading()
 
-    async def submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
+    async def submit(
+        self,
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str = "",
+        operation: str = "",
+        round: Round | None = None,
+    ) -> str:
         """A request of the gateway's own, answered as one from outside. Its id."""
-        incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), within)
+        incoming.head.admission = _Admitted(
+            incoming, request_id := new_request_id(), within, operation, round
+        )
         await self.handle(incoming.head, body, reply)
         return request_id
 

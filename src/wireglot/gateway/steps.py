@@ -20,6 +20,8 @@ from wireglot.dialects.base import Surface
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.gates import Gate, Gates, shed
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.loop import AskRound, HostedTools
+from wireglot.gateway.hosted.runner import HostedRunners
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
@@ -43,6 +45,8 @@ class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     gates: Gates
     counting: Counting
     relay: Relay
+    runners: HostedRunners
+    ask_round: AskRound
 
 
 class RequestKind(NamedTuple):
@@ -160,6 +164,12 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         lambda inner, parts: TimeLimit(inner),
         lambda kind: kind.has_timeout and kind.operation != "count",
     ),
+    # Innermost: one answer may take several rounds, each of which is relayed.
+    Around(
+        "HostedTools",
+        lambda inner, parts: HostedTools(inner, parts.runners, parts.ask_round, parts.relay.delivery.keep),
+        lambda kind: not kind.is_own and kind.generates,
+    ),
 )
 
 
@@ -179,6 +189,8 @@ def admit(gates: Gates, exchange: Exchange) -> None:
 def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
     """Find the targets. A large body is read in a thread, where it is to be read at all: later steps find it
     read."""
+    if exchange.targets:
+        return None  # a further round of an answer goes to those that may answer the first
     job = exchange.job
     model = job.model.removeprefix(job.surface.client.alias_prefix)
     if exchange.is_large and router.has_conditions and router.reads_body(job.settings, model):

@@ -86,8 +86,11 @@ _KINDS: Final[dict[ErrorKind, Reason]] = {
 
 
 class Ask(Protocol):
-    def __call__(self, incoming: Incoming, body: bytes, reply: Reply, within: str) -> Awaitable[str]:
-        """Have a request of the gateway's own answered, for the one with the id `within`."""
+    def __call__(
+        self, incoming: Incoming, body: bytes, reply: Reply, within: str, operation: str
+    ) -> Awaitable[str]:
+        """Have a request of the gateway's own answered, for the one with the id `within`. `operation`: its
+        purpose in the log, the ledger and the traces."""
         ...
 
 
@@ -133,7 +136,7 @@ class Judge:
         job, reply = exchange.job, CollectedReply(_ANSWER_BYTES)
         asked = {"name": call.name, "arguments": arguments}
         body = encode(_request(exchange, safeguard, asked))
-        await self._ask(_incoming(job), body, reply, exchange.record.id)
+        await self._ask(_incoming(job), body, reply, exchange.record.id, OPERATION)
         return _read(job, reply)
 
 
