@@ -199,5 +199,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether clients bring results back with the next turn."""
     quotes: bool = False
     """Whether citations quote the source."""
+    tool_marks: tuple[bytes, ...] = ()
+    """One of them shows in a body that declares a hosted tool, where upstreams of the dialect run none
+    unless they say so; none: they run them all."""
     marks: tuple[bytes, ...] = ()
     """One of them shows in a body with a part that `read` knows."""

@@ -18,7 +18,6 @@ from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import LOGIN_PATHS, Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.rounds import Round
-from wireglot.gateway.hosted.runner import HostedRunner
 from wireglot.gateway.inspector.access import SecuredReply, secured
 from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
 from wireglot.gateway.login.pages import MAX_BODY_BYTES, LoginPages
@@ -106,8 +105,6 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     health: Health
     sign_ins: SignIns
     relay: Relay
-    runners: dict[str, HostedRunner]
-    """Of hosted tools, by their kinds."""
     counting: Counting
     pipeline: Pipeline
     traces: Traces
@@ -130,7 +127,6 @@ class Gateway:
         self.health = parts.health
         self.sign_ins = parts.sign_ins
         self.relay = parts.relay
-        self.runners = parts.runners
         self.traces = parts.traces
         self._parts = parts
 

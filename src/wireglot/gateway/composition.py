@@ -123,7 +123,6 @@ def compose(
             health=health,
             sign_ins=sign_ins,
             relay=relay,
-            runners=runners,
             counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,

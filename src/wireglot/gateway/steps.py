@@ -20,6 +20,7 @@ from wireglot.dialects.base import Surface
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.gates import Gate, Gates, shed
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.history import HostedHistory
 from wireglot.gateway.hosted.loop import AskRound, HostedTools
 from wireglot.gateway.hosted.runner import HostedRunners
 from wireglot.gateway.pages.counts import Counting
@@ -145,6 +146,15 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         "ReasoningRecall",
         lambda parts: parts.state.reasoning.recall,
         lambda kind: not kind.is_own and kind.generates and kind.surface.reasoning.returns != "all",
+    ),
+    Before(
+        "HostedHistory",
+        lambda parts: HostedHistory(parts.state.sealer).rebuild,
+        lambda kind: (
+            not kind.is_own
+            and bool(kind.surface.client.hosted.marks)
+            and (kind.generates or kind.counts_like_generate)
+        ),
     ),
     Before(
         "QuotaGrowth",
@@ -287,7 +297,7 @@ class Pipeline:
     """The steps that a request can need, and then the relay or the token counter."""
 
     def __init__(self, parts: StepParts) -> None:
-        self._parts = parts
+        self.parts = parts
         self._chains: dict[RequestKind, Answerer] = {}
 
     def of(self, exchange: Exchange) -> Answerer:
@@ -304,7 +314,7 @@ class Pipeline:
         return self._chains.get(kind) or self.chain(kind)
 
     def chain(self, kind: RequestKind) -> Answerer:
-        parts = self._parts
+        parts = self.parts
         chain: Answerer = parts.counting if kind.operation == "count" else parts.relay
         before: list[BeforeAnswer] = []
         for step in reversed(steps_of(kind)):

@@ -103,8 +103,7 @@ def _read_content(content: Any) -> HostedResult:
         return HostedResult(error="unavailable")
     document = content.get("content")
     if type(document) is not dict:
-        code = content.get("error_code")
-        return HostedResult(error=code if type(code) is str else "unavailable")  # type: ignore[arg-type]
+        return HostedResult(error="unavailable", message=_text(content, "error_code"))
     source = document.get("source")
     data = _text(source, "data") if type(source) is dict else ""
     plain = type(source) is dict and source.get("type") == "text"

@@ -88,5 +88,6 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_item,
     max_calls=_max_calls,
+    tool_marks=(b'"web_search',),
     marks=(b'"ws_wg',),
 )

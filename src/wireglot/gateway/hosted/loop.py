@@ -19,11 +19,11 @@ import msgspec
 from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply
-from wireglot.gateway.hosted.runner import HostedRunners, HostedSession
+from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, function_name
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
@@ -103,7 +103,7 @@ class HostedTools:
     def _lacking(self, exchange: Exchange) -> list[HostedTool]:
         """The tools of a request that its first target does not run, and one of the runners does."""
         job, target = exchange.job, exchange.targets[0]
-        if target.plain and target.dialect == job.dialect:
+        if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
             return []  # it passes through as it came
         if exchange.policy in ("strict", "as-is") or job.head.headers.get(HEADER) == "off":
             return []
@@ -119,6 +119,12 @@ class HostedTools:
             for tool in request.tools
             if type(tool) is HostedTool and tool.kind in self._serving and not self._is_native(target, tool)
         ]
+
+    @staticmethod
+    def _may_lack(job: Job, target: Target) -> bool:
+        """Whether a request that would pass unread may have a tool that its upstream does not run."""
+        marks = job.surface.client.hosted.tool_marks
+        return not target.limits.hosted_tools and any(mark in job.body for mark in marks)
 
     def _is_native(self, target: Target, tool: HostedTool) -> bool:
         """Whether the provider runs a tool, in this dialect or in another that it speaks."""
@@ -245,10 +251,9 @@ class _Loop:
         """Under names that no other tool has."""
         named = []
         taken = {tool.name for tool in self._exchange.request().tools if type(tool) is Tool}
+        taken.update(name for name, owner in self._owners.items() if owner is not running)
         for function in functions:
-            name = function.name
-            while name in taken or self._owners.get(name, running) is not running:
-                name = f"gateway_{name}"
+            name = function_name(function.name, taken)
             if name != function.name:
                 running.renamed[name] = function.name
                 function = msgspec.structs.replace(function, name=name)
@@ -326,8 +331,8 @@ class _Loop:
         if runs and writer.calls:
             brought = await self._run(round)
         for entry in writer.held if not brought else ():
-            if type(entry) is not int:
-                self._answer.show([writer.moved(entry)])  # type: ignore[arg-type]
+            if not isinstance(entry, int):
+                self._answer.show([writer.moved(entry)])
         for part in kept.content:
             if type(part) is not ToolCall or part.name not in self._owners:
                 self._content.append(part)
@@ -356,8 +361,8 @@ class _Loop:
                 shown = running.session.call(own, f"wg{secrets.token_hex(_ID_BYTES)}")
                 hosted[index] = (shown, group.create_task(self._result(running, shown, number)))
             for entry in writer.held:
-                if type(entry) is not int:
-                    self._answer.show([writer.moved(entry)])  # type: ignore[arg-type]
+                if not isinstance(entry, int):
+                    self._answer.show([writer.moved(entry)])
                     continue
                 shown, task = hosted[entry]
                 events = self._form.announce(shown, self._answer.parts)

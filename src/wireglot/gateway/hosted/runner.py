@@ -6,7 +6,7 @@ before every round, what the model is offered instead, and runs what the model c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -65,3 +65,10 @@ class HostedRunner(Protocol):
 
 HostedRunners = Mapping[str, HostedRunner]
 """By the kind of `HostedTool` that each runs."""
+
+
+def function_name(name: str, taken: Collection[str]) -> str:
+    """The name under which a function is offered, where the client may have a tool of that name."""
+    while name in taken:
+        name = f"gateway_{name}"
+    return name

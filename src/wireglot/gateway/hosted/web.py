@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.arguments import read_arguments
+from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, HostedRunner, Offered
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
@@ -86,8 +86,7 @@ class _Tool:
         return Offered((self.function,), request)
 
     def call(self, call: ToolCall, id: str) -> HostedCall:
-        arguments, _ = read_arguments(call.arguments)
-        given = arguments.get(self.argument)
+        given = _arguments(call).get(self.argument)
         return HostedCall(self._kind, id, input={self.argument: given if type(given) is str else ""})
 
     async def run(self, call: HostedCall) -> HostedResult:
@@ -184,8 +183,20 @@ class _Fetching(_Tool):
             blocked_domains=self._domains("blocked_domains"),
             max_tokens=self._max_tokens,
         )
-        shown = WebPage(page.url, page.title, page.mime, page.text, page.data, page.retrieved)
+        shown = WebPage(
+            page.url, page.title, page.mime, text=page.text, data=page.data, retrieved=page.retrieved
+        )
         return HostedResult(page_text(shown), page=shown)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """Repaired as for a client; {} for what is no object."""
+    stream = ArgumentStream()
+    try:
+        arguments = decode(stream.feed(call.arguments) + stream.finish() or "{}")
+    except BadJson:
+        return {}
+    return arguments if type(arguments) is dict else {}
 
 
 def _occurs(url: str, messages: tuple[Message, ...]) -> bool:
