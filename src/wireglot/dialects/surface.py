@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from wireglot.dialects.body import Body, RequestGlance
-from wireglot.dialects.capabilities import Assist, Stored, WebSockets
+from wireglot.dialects.capabilities import Assist, HostedForm, Stored, WebSockets
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
 from wireglot.ir.content import Extra, Foreign, Part, Reasoning
@@ -224,6 +224,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """None: its clients show no budgets."""
     failed_search: Callable[[Request, str, Context], tuple[Part, ...]] | None = None
     """What a search that could not run looks like to these clients, and why it could not; None: an error."""
+    hosted: HostedForm = HostedForm()
+    """How tools that the gateway runs in the provider's place look to these clients."""
     alias_prefix: str = ""
     """A model may be asked for with this before its name: some clients take only names that look like their
     vendor's."""

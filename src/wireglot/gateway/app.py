@@ -31,9 +31,9 @@ from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
-from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.exchange import Exchange, OwnRound
 from wireglot.gateway.request.headers import JSON, identity
-from wireglot.gateway.request.job import Incoming, Job, OwnRequest
+from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, may_pass, redacted, shown, tells_all
 from wireglot.gateway.settings import Settings
@@ -61,8 +61,12 @@ _STATE: Final = frozenset({"state", "admin"})
 class _Admitted(msgspec.Struct, frozen=True):
     incoming: Incoming
     id: str
-    own: OwnRequest | None = None
-    """What a request of the gateway's own is for."""
+    within: str = ""
+    """Of a request of the gateway's own: the id of the one for whose answer it is asked."""
+    operation: str = ""
+    """The purpose of such a request."""
+    round: OwnRound | None = None
+    """What prepares it, where its body does not say all that is asked."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -270,9 +274,8 @@ class Gateway:
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
-        own = admitted.own
-        record.operation = asked.operation if own is None else own.operation
-        record.caller, record.within = incoming.caller.name, "" if own is None else own.within
+        record.operation = admitted.operation or asked.operation
+        record.caller, record.within = incoming.caller.name, admitted.within
         is_looking = asked.operation == "inspector"
         """Anyone who looks at the traffic is none of it: nothing is counted or written down."""
         if is_looking:
@@ -306,16 +309,18 @@ class Gateway:
                 exchange = Exchange(
                     job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
                 )
-                if own is None:
+                if not admitted.within:
                     exchange.estimates = self._parts.counting.expected_input
-                elif own.asked is not None:
-                    exchange.rewrite(own.asked)
                 exchange.tap = recording
+                if admitted.round is not None:
+                    admitted.round.begin(exchange)
                 await self._parts.pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise
         except Exception as problem:  # whatever it is, its caller is given something, and the process goes on
+            if admitted.round is not None:
+                admitted.round.problem = problem
             self._tell(problem, exchange, record, reply)
         finally:
             if exchange is not None:
@@ -339,10 +344,18 @@ class Gateway:
         return await aside(reading) if large and known is None else reading()
 
     async def submit(
-        self, incoming: Incoming, body: bytes, reply: Reply, own: OwnRequest | None = None
+        self,
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str = "",
+        operation: str = "",
+        round: OwnRound | None = None,
     ) -> str:
-        """A request that no client sent, answered as one from outside. Its id."""
-        incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), own)
+        """A request of the gateway's own, answered as one from outside. Its id."""
+        incoming.head.admission = _Admitted(
+            incoming, request_id := new_request_id(), within, operation, round
+        )
         await self.handle(incoming.head, body, reply)
         return request_id
 

@@ -10,6 +10,7 @@ from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.hosted.runner import HostedRunner
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.login.pages import LoginPages
@@ -21,7 +22,8 @@ from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
-from wireglot.gateway.request.job import Incoming, OwnRequest
+from wireglot.gateway.request.exchange import OwnRound
+from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
@@ -44,8 +46,15 @@ def compose(
 
     # What parts ask the gateway, which is made last.
 
-    async def submit(incoming: Incoming, body: bytes, reply: Reply, own: OwnRequest | None = None) -> str:
-        return await gateway.submit(incoming, body, reply, own)
+    async def submit(
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str = "",
+        operation: str = "",
+        round: OwnRound | None = None,
+    ) -> str:
+        return await gateway.submit(incoming, body, reply, within, operation, round)
 
     async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
         await gateway.prewarm(incoming, body, reply)
@@ -72,7 +81,16 @@ def compose(
     sign_ins = SignIns(signed_in, observer.hide)
     relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
     counting = Counting(relay)
-    steps = StepParts(state=state, router=router, gates=gates, counting=counting, relay=relay)
+    runners: dict[str, HostedRunner] = {}
+    steps = StepParts(
+        state=state,
+        router=router,
+        gates=gates,
+        counting=counting,
+        relay=relay,
+        runners=runners,
+        ask_round=submit,
+    )
 
     # Pages.
     sessions = InspectorSessions()

@@ -194,7 +194,7 @@ def test_more_than_the_limit_are_refused_by_the_clients_name_for_it(
     with pytest.raises(openai.BadRequestError, match="n: at most 8") as refused:
         asked(gateway, source, stream=False, n=9)
     assert refused.value.param == "n"
-    body = {"generationConfig": {"candidateCount": 9}}
+    body: Any = {"generationConfig": {"candidateCount": 9}}
     answered = start(gateway, GEMINI, f"{source}-up/m1", **body).rest()
     assert answered.status == 400
     assert "generationConfig.candidateCount: at most 8" in answered.json["error"]["message"]

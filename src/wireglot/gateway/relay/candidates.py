@@ -19,7 +19,7 @@ from wireglot.gateway.relay.judge import Ask
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange, FurtherAnswer, whole_usage
 from wireglot.gateway.request.headers import ESTIMATE
-from wireglot.gateway.request.job import CANDIDATE, EMULATE_HEADER, Incoming, Job, OwnRequest
+from wireglot.gateway.request.job import CANDIDATE, EMULATE_HEADER, Incoming, Job
 from wireglot.http.application import Head
 from wireglot.ir.content import Message, Reasoning, Text
 from wireglot.ir.errors import ApiError, WireglotError
@@ -85,8 +85,8 @@ class Candidates:
             sampling = msgspec.structs.replace(sampling, seed=sampling.seed + number)
         asked = msgspec.structs.replace(request, sampling=sampling, stream=False)
         reply = CollectedReply(job.settings.limits.response)
-        own = OwnRequest(exchange.record.id, CANDIDATE, asked)
-        await self._ask(_incoming(job), _body(exchange), reply, own)
+        within = exchange.record.id
+        await self._ask(_incoming(job), _body(exchange), reply, within, CANDIDATE, _FurtherRound(asked))
         await exchange.held.room(reply.size)
         response = _read(exchange, reply, number)
         content = response.content
@@ -95,6 +95,17 @@ class Candidates:
         # The first of its own answer is one of the others here: it is not spelled as it was.
         stop = msgspec.structs.replace(response.stop, dialect="")
         return FurtherAnswer(Candidate(content, stop), response.usage, estimated=ESTIMATE in reply.headers)
+
+
+class _FurtherRound:
+    """Implements `OwnRound`."""
+
+    def __init__(self, asked: Request) -> None:
+        self.problem: Exception | None = None
+        self._asked = asked
+
+    def begin(self, exchange: Exchange) -> None:
+        exchange.rewrite(self._asked)
 
 
 def _body(exchange: Exchange) -> bytes:

@@ -162,7 +162,7 @@ class Delivery:
         except AttemptFailed as unread:
             exchange.record.noted(f"not kept: {unread.error.message}")
             return
-        await self._keep(exchange, response)
+        await self.keep(exchange, response)
 
     def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
         upstream = target.codec
@@ -198,7 +198,7 @@ class Delivery:
         if keeps:
             if hider is None and _tells_all(exchange, prepared):
                 exchange.client_document = rendered.document
-            await self._keep(exchange, rendered.response)
+            await self.keep(exchange, rendered.response)
             if exchange.unstored:  # which the answer itself says
                 rendered = await aside(rendering) if large else rendering()
         await exchange.held.room(max(0, len(rendered.body) - size))
@@ -257,7 +257,7 @@ class Delivery:
             if prepared.further and response is not None:
                 exchange.further = await self._candidates.results(exchange, prepared.further)
             if response is not None:
-                await self._keep(exchange, response)
+                await self.keep(exchange, response)
         except RequestError as refused:
             feeder.release(refused.error)
         else:
@@ -326,7 +326,7 @@ class Delivery:
         results = await self._judge.results(exchange, prepared.checks, calls)
         return Accepted(msgspec.structs.replace(response, safeguard_results=results), accepted.losses)
 
-    async def _keep(self, exchange: Exchange, response: Response) -> None:
+    async def keep(self, exchange: Exchange, response: Response) -> None:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
         if not exchange.ending.wants(response) or self._is_gone(exchange.job.caller.key):
             return

@@ -19,8 +19,8 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.collected_reply import CollectedReply
-from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.job import Incoming, Job, OwnRequest
+from wireglot.gateway.request.exchange import Exchange, OwnRound
+from wireglot.gateway.request.job import Incoming, Job
 from wireglot.http.application import Head, Reply
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot.ir.errors import ErrorKind, WireglotError
@@ -86,8 +86,17 @@ _KINDS: Final[dict[ErrorKind, Reason]] = {
 
 
 class Ask(Protocol):
-    def __call__(self, incoming: Incoming, body: bytes, reply: Reply, own: OwnRequest) -> Awaitable[str]:
-        """Have a request of the gateway's own answered."""
+    def __call__(
+        self,
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str,
+        operation: str,
+        round: OwnRound | None = None,
+    ) -> Awaitable[str]:
+        """Have a request of the gateway's own answered, for the one with the id `within`. `operation`: its
+        purpose in the log, the ledger and the traces."""
         ...
 
 
@@ -133,7 +142,7 @@ class Judge:
         job, reply = exchange.job, CollectedReply(_ANSWER_BYTES)
         asked = {"name": call.name, "arguments": arguments}
         body = encode(_request(exchange, safeguard, asked))
-        await self._ask(_incoming(job), body, reply, OwnRequest(exchange.record.id, OPERATION))
+        await self._ask(_incoming(job), body, reply, exchange.record.id, OPERATION)
         return _read(job, reply)
 
 

@@ -381,6 +381,15 @@ class Answerer(Protocol):
         ...
 
 
+class OwnRound(Protocol):
+    """What prepares a request of the gateway's own whose body does not say all that is asked."""
+
+    problem: Exception | None
+    """Set where it fails."""
+
+    def begin(self, exchange: Exchange) -> None: ...
+
+
 class Tap(Protocol):
     """What a recorder of an exchange is given on its way. One that nobody records has no tap."""
 

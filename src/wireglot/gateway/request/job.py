@@ -13,7 +13,6 @@ from wireglot.gateway.request.client_body import ClientBody
 from wireglot.gateway.setting_tables import SafeguardSettings
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.http.application import Head
-from wireglot.ir.request import Request
 from wireglot.wire.splice import Outline
 
 EMULATE_HEADER: Final = "x-wireglot-emulate"
@@ -38,17 +37,6 @@ class Incoming(msgspec.Struct, frozen=True):
 
 CANDIDATE: Final = "candidate"
 """The operation of a request for one more answer (`n`) of a model that gives one."""
-
-
-class OwnRequest(msgspec.Struct, frozen=True):
-    """What a request of the gateway's own is for."""
-
-    within: str
-    """The id of the request for whose answer it is sent."""
-    operation: str
-    """In the log, the ledger and the traces."""
-    asked: Request | None = None
-    """What is asked, where its body does not say it."""
 
 
 class Job(Incoming, frozen=True, eq=False, kw_only=True):
