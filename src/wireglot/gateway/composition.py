@@ -21,6 +21,7 @@ from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
@@ -44,8 +45,10 @@ def compose(
 
     # What parts ask the gateway, which is made last.
 
-    async def submit(incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
-        return await gateway.submit(incoming, body, reply, within)
+    async def submit(
+        incoming: Incoming, body: bytes, reply: Reply, within: str = "", operation: str = ""
+    ) -> str:
+        return await gateway.submit(incoming, body, reply, within, operation)
 
     async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
         await gateway.prewarm(incoming, body, reply)
@@ -108,6 +111,7 @@ def compose(
             counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
+            web=WebTools(submit, transports),
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
