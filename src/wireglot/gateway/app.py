@@ -29,6 +29,7 @@ from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange, OwnRound
@@ -107,6 +108,7 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     counting: Counting
     pipeline: Pipeline
     traces: Traces
+    web: WebTools
     pages: GatewayPages
 
 
@@ -127,6 +129,7 @@ class Gateway:
         self.sign_ins = parts.sign_ins
         self.relay = parts.relay
         self.traces = parts.traces
+        self.web = parts.web
         self._parts = parts
 
     def adopt(self, settings: Settings) -> None:

@@ -22,6 +22,7 @@ from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.exchange import OwnRound
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
@@ -126,6 +127,7 @@ def compose(
             counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
+            web=WebTools(submit, transports),
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
