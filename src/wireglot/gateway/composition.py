@@ -80,7 +80,16 @@ def compose(
     router = Router(settings)
     health = Health()
     sign_ins = SignIns(signed_in, observer.hide)
-    relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
+    web = WebTools(submit, transports)
+    relay = Relay(
+        transports,
+        health,
+        count_error,
+        sign_ins=sign_ins,
+        ask=submit,
+        is_gone=state.keys.is_gone,
+        media=web.media,
+    )
     counting = Counting(relay)
     runners: dict[str, HostedRunner] = {}
     steps = StepParts(
@@ -127,7 +136,7 @@ def compose(
             counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
-            web=WebTools(submit, transports),
+            web=web,
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),

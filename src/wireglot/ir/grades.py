@@ -19,6 +19,7 @@ GRADE_MEANINGS: dict[Grade, str] = {
 
 
 GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
+    ("audio", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("audio", "dropped"): ("serious", "The model answers without it."),
     ("audio", "approximated"): ("degraded", "It is sent in another form or without its name."),
     ("audio", "invented"): ("harmless", "Only its type was guessed."),
@@ -48,6 +49,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "The model reads the whole conversation, and a long one may no longer fit.",
     ),
     ("conversation_state", "dropped"): ("serious", "The model does not know the earlier turns."),
+    ("document", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("document", "dropped"): ("serious", "The model answers without having read it."),
     ("document", "approximated"): ("degraded", "It is read as text, or without what was said about it."),
     ("document", "invented"): ("harmless", "Only its name or type was made up."),
@@ -65,6 +67,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("hosted_tool", "dropped"): ("serious", "The model cannot use the tool."),
     ("hosted_tool", "approximated"): ("degraded", "A tool of the same kind runs, without the options."),
     ("hosted_tool", "emulated"): ("harmless", "It works as the client knows it."),
+    ("image", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("image", "dropped"): ("serious", "The model answers without having seen it."),
     ("image", "approximated"): ("harmless", "It is sent without its name or type."),
     ("image", "invented"): ("harmless", "Only its type was guessed."),
@@ -235,6 +238,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("user", "dropped"): ("harmless", "The answer does not depend on it."),
     ("user", "approximated"): ("harmless", "The answer does not depend on it."),
     ("verbosity", "dropped"): ("degraded", "The answer is as long as the target has it by itself."),
+    ("video", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("video", "dropped"): ("serious", "The model answers without having seen it."),
     ("video", "approximated"): ("harmless", "It is sent without its name or type."),
     ("video", "invented"): ("harmless", "Only its type was guessed."),

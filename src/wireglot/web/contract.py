@@ -55,6 +55,14 @@ class Page(msgspec.Struct, frozen=True):
     retrieved: str = ""
 
 
+class MediaFile(msgspec.Struct, frozen=True):
+    """One fetched picture, document, sound or film. `mime` is what its server says, "" if it says nothing."""
+
+    url: str
+    mime: str
+    data: bytes
+
+
 class WebFailed(Exception):
     """A search or fetch that failed. The message is for the model and the log and never holds a secret."""
 
@@ -91,4 +99,12 @@ class Fetch(Protocol):
         max_tokens: int | None = None,
     ) -> Page:
         """One page. Raises WebFailed."""
+        ...
+
+
+class FetchMedia(Protocol):
+    """A fetch of pictures and files."""
+
+    async def media(self, url: str) -> MediaFile:
+        """What is there, as its bytes. Raises WebFailed."""
         ...

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -17,10 +17,12 @@ from wireglot.http.client.client import HttpTransport
 from wireglot.http.client.dial import literal
 from wireglot.http.client.origin import parse_url
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault, TransportProblem
-from wireglot.web.contract import Page, WebFailed, WebProblem
+from wireglot.web.contract import MediaFile, Page, WebFailed, WebProblem
 from wireglot.web.domains import DomainFilter, domain_filter
 from wireglot.web.guard import Guard, parse_private_host
 from wireglot.web.page_text import read_page
+
+T = TypeVar("T")
 
 MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -31,6 +33,10 @@ _HEADERS: Final = [
     ("user-agent", USER_AGENT),
     ("accept", "text/html, application/xhtml+xml, application/pdf, text/*;q=0.9, */*;q=0.1"),
     ("accept-language", "en, *;q=0.5"),
+]
+_MEDIA_HEADERS: Final = [
+    ("user-agent", USER_AGENT),
+    ("accept", "image/*, audio/*, video/*, application/pdf, text/*;q=0.5, */*;q=0.1"),
 ]
 _PDF: Final = "application/pdf"
 _TEXTS: Final = frozenset({"application/json", "application/xml"})
@@ -77,7 +83,7 @@ class _PoolLimits(msgspec.Struct, frozen=True):
 
 
 class WebFetch:
-    """Implements `Fetch`."""
+    """Implements `Fetch` and `FetchMedia`."""
 
     def __init__(
         self,
@@ -104,20 +110,28 @@ class WebFetch:
         max_tokens: int | None = None,
     ) -> Page:
         admitted = domain_filter(allowed_domains, blocked_domains).within(self._always)
+        return await self._bounded(self._page(url.strip(), admitted, max_tokens))
+
+    async def media(self, url: str) -> MediaFile:
+        return await self._bounded(self._media(url.strip()))
+
+    async def _bounded(self, work: Coroutine[Any, Any, T]) -> T:
         seconds = self._policy.timeout
         try:
             async with asyncio.timeout(seconds), self._places:
-                return await self._page(url.strip(), admitted, max_tokens)
+                return await work
         except TimeoutError:
             raise WebFailed("url_not_accessible", f"the page took more than {seconds:g} s") from None
         except TransportFault as fault:
             raise WebFailed(*_PROBLEMS[fault.problem]) from None
+        finally:
+            work.close()
 
     async def close(self) -> None:
         await self._transport.close()
 
     async def _page(self, url: str, admitted: DomainFilter, max_tokens: int | None) -> Page:
-        place, answer = await self._followed(url, admitted)
+        place, answer = await self._followed(url, admitted, _HEADERS)
         mime, charset = _content_type(answer.headers.get("content-type", ""))
         if mime and not _is_supported(mime):
             answer.abort()
@@ -134,7 +148,14 @@ class WebFetch:
         title, text = await asyncio.to_thread(read_page, body, mime, charset, place, limit)
         return Page(place, title, mime, text=text, retrieved=moment)
 
-    async def _followed(self, url: str, admitted: DomainFilter) -> tuple[str, Answer]:
+    async def _media(self, url: str) -> MediaFile:
+        place, answer = await self._followed(url, self._always, _MEDIA_HEADERS)
+        mime, _ = _content_type(answer.headers.get("content-type", ""))
+        return MediaFile(place, mime, await answer.read(self._policy.max_bytes))
+
+    async def _followed(
+        self, url: str, admitted: DomainFilter, headers: list[tuple[str, str]]
+    ) -> tuple[str, Answer]:
         """The answer that is no redirect, and where it came from."""
         seconds = self._policy.timeout
         timeouts = Timeouts(connect=seconds, tls=seconds, first_byte=seconds, idle=seconds, total=seconds)
@@ -144,7 +165,7 @@ class WebFetch:
                 raise WebFailed("url_not_allowed", "the domain is not among those that may be fetched from")
             if self._policy.proxy:
                 await self._check_before_proxy(url)
-            outbound = Outbound("GET", url, _HEADERS, proxy=self._policy.proxy)
+            outbound = Outbound("GET", url, headers, proxy=self._policy.proxy)
             answer = await self._transport.send(outbound, timeouts)
             location = answer.headers.get("location", "")
             if answer.status in _REDIRECTS and location:

@@ -11,6 +11,7 @@ from wireglot.dialects.base import Context, Rendered, Thread
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.relay import candidates
 from wireglot.gateway.relay.host_form import unframing, unsent
+from wireglot.gateway.relay.media import with_files
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.refusals import without_opaque_state
 from wireglot.gateway.relay.search import refuse_search
@@ -213,17 +214,21 @@ def _translated(
     else:
         checks = ()
         asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
+    downloaded: tuple[Loss, ...] = ()
+    if target.inlines_media and context.emulates and job.settings.fetch is not None:
+        asked, downloaded = with_files(asked, exchange.files)
     may_pass = (
         target.dialect == job.dialect
         and stream == job.stream
         and not checks
+        and not downloaded
         and not exchange.sealed
         and not exchange.stripped
     )
     planned, rendered = with_request_errors(partial(_rendered, exchange, target, context, asked, may_pass))
     if rendered is None:
         return _raw(exchange, target, credential)
-    neutral = planned.losses + planned.retraced(rendered.losses)
+    neutral = downloaded + planned.losses + planned.retraced(rendered.losses)
     emulation, further = planned.emulation, 0
     if context.emulates and (asked.sampling.candidates or 1) > 1:
         neutral, further = candidates.emulated(exchange, asked, neutral)
@@ -256,6 +261,7 @@ def _translated(
         context=msgspec.structs.replace(planned.context, withheld=left_out) if left_out else planned.context,
         losses=losses,
         request=request,
+        asked=asked if downloaded else None,
         aliases=planned.aliases,
         emulation=emulation,
         further=further,

@@ -86,7 +86,9 @@ class Candidates:
         asked = msgspec.structs.replace(request, sampling=sampling, stream=False)
         reply = CollectedReply(job.settings.limits.response)
         within = exchange.record.id
-        await self._ask(_incoming(job), _body(exchange), reply, within, CANDIDATE, _FurtherRound(asked))
+        await self._ask(
+            _incoming(job), _body(exchange), reply, within, CANDIDATE, _FurtherRound(exchange, asked)
+        )
         await exchange.held.room(reply.size)
         response = _read(exchange, reply, number)
         content = response.content
@@ -100,12 +102,14 @@ class Candidates:
 class _FurtherRound:
     """Implements `OwnRound`."""
 
-    def __init__(self, asked: Request) -> None:
+    def __init__(self, first: Exchange, asked: Request) -> None:
         self.problem: Exception | None = None
         self._asked = asked
+        self._files = first.files
 
     def begin(self, exchange: Exchange) -> None:
         exchange.rewrite(self._asked)
+        exchange.files = self._files
 
 
 def _body(exchange: Exchange) -> bytes:

@@ -21,6 +21,7 @@ from wireglot.gateway.relay.candidates import Candidates
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.judge import Ask, Judge
+from wireglot.gateway.relay.media import FindFetch, MediaDownloads, NeedsMedia
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import aside
@@ -28,6 +29,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import ClientKey, Credential
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.targets.health import Health
+from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.failures import AttemptFailed
@@ -60,8 +62,11 @@ class Relay:
         sign_ins: SignIns,
         ask: Ask,
         is_gone: Callable[[ClientKey | None], bool],
+        media: FindFetch,
     ) -> None:
-        """`ask`: has a request of the gateway's own answered. `is_gone`: see `Delivery`."""
+        """`ask`: has a request of the gateway's own answered. `is_gone`: see `Delivery`. `media`: downloads
+        pictures and files."""
+        self._downloads = MediaDownloads(media)
         self._transports = transports
         self._sign_ins = sign_ins
         self._health = health
@@ -284,7 +289,10 @@ class Relay:
         """Ask once. False: the answer broke off after it had begun, and the client has been informed."""
         job, record = exchange.job, exchange.record
         preparing = partial(prepare_best, exchange, target, credential)
-        target, prepared = await aside(preparing) if exchange.is_large else preparing()
+        try:
+            target, prepared = await aside(preparing) if exchange.is_large else preparing()
+        except NeedsMedia as needed:
+            target, prepared = await self._with_media(exchange, needed, preparing)
         outgoing = prepared.outbound.body
         exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
         losses = prepared.losses + exchange.foreseen
@@ -313,7 +321,7 @@ class Relay:
             # A provider with few places takes them one after the other, once this one has left its own.
             self._candidates.start(exchange, 0 if target.provider.concurrency else prepared.further)
         if tap is not None:
-            tap.asking(target, prepared, prepared.request if exchange.differs else None)
+            tap.asking(target, prepared, prepared.asked or (prepared.request if exchange.differs else None))
         try:
             transport = self._transports[prepared.outbound.url.partition(":")[0]]
             answer = await transport.send(prepared.outbound, timeouts)
@@ -357,6 +365,15 @@ class Relay:
         except BaseException:
             answer.abort()
             raise
+
+    async def _with_media(
+        self, exchange: Exchange, needed: NeedsMedia, preparing: Callable[[], tuple[Target, Prepared]]
+    ) -> tuple[Target, Prepared]:
+        """Downloaded for the target, and perhaps for another of its dialects, which wants the same."""
+        await self._downloads.download(exchange, needed)
+        if exchange.tap is not None:
+            exchange.tap.passed("download")
+        return await aside(preparing)
 
     async def _failure(self, exchange: Exchange, target: Target, answer: Answer) -> AttemptFailed:
         """What an answer that is no 200 means."""

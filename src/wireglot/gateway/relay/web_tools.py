@@ -22,7 +22,7 @@ from wireglot.ir.errors import ErrorKind, WireglotError
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import HostedTool, Request
 from wireglot.web.backends import HttpSearch, SearchAccount
-from wireglot.web.contract import Fetch, Hit, Query, Search, WebFailed, WebProblem
+from wireglot.web.contract import Fetch, FetchMedia, Hit, Query, Search, WebFailed, WebProblem
 from wireglot.web.domains import domain_filter
 from wireglot.web.fetch import FetchPolicy, WebFetch
 from wireglot.wire.json import BadJson, decode, encode
@@ -58,6 +58,13 @@ class WebTools:
 
     def fetch(self, exchange: Exchange) -> Fetch | None:
         """For one request; None where pages are not fetched."""
+        return self._fetch(exchange)
+
+    def media(self, exchange: Exchange) -> FetchMedia | None:
+        """The same for pictures and files."""
+        return self._fetch(exchange)
+
+    def _fetch(self, exchange: Exchange) -> WebFetch | None:
         settings = exchange.job.settings.fetch
         if settings is None:
             return None

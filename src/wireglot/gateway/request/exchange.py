@@ -40,6 +40,7 @@ from wireglot.ir.purpose import RequestFacts
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import SafeguardResult
 from wireglot.providers.carried import brought_back
+from wireglot.web.contract import MediaFile
 
 _OPENING_BYTES: Final = 1024
 
@@ -98,6 +99,8 @@ class Exchange(msgspec.Struct, eq=False):
     """Where it holds a place, of a provider with a limit of concurrent requests."""
     checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
     """The check of its answer, while that runs."""
+    files: dict[str, MediaFile] = {}
+    """What the gateway has downloaded for upstreams that take no addresses, by its address."""
     asking: list[asyncio.Task[FurtherAnswer]] = []
     """The gateway's own requests for further answers."""
     further: tuple[FurtherAnswer, ...] = ()

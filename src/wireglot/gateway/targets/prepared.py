@@ -30,6 +30,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     own."""
     losses: tuple[Loss, ...] = ()
     request: Request | None = None
+    asked: Request | None = None
+    """What the upstream is asked, where the gateway has put more into it than the request says."""
     aliases: Aliases = Aliases()
     emulation: Emulation | None = None
     """What is to be done with the answer that the upstream does not, where there is anything."""
