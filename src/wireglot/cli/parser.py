@@ -73,6 +73,7 @@ def _add_doctor(commands: Commands) -> None:
     )
     flag(parser, "--fix", "fix what can be fixed safely: file modes, leftover files")
     flag(parser, "--offline", "send no requests")
+    flag(parser, "--search", "send one test search to the backend of [search], which may cost something")
     flag(parser, "--json", "print JSON lines, one a finding")
     add_config(parser)
 

@@ -11,7 +11,7 @@ from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.hosted.rounds import Round
-from wireglot.gateway.hosted.runner import HostedRunner
+from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.login.pages import LoginPages
@@ -23,6 +23,7 @@ from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
@@ -81,7 +82,8 @@ def compose(
     sign_ins = SignIns(signed_in, observer.hide)
     relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
     counting = Counting(relay)
-    runners: dict[str, HostedRunner] = {}
+    web = WebTools(submit, transports)
+    runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer))
     steps = StepParts(
         state=state,
         router=router,
@@ -123,9 +125,9 @@ def compose(
             health=health,
             sign_ins=sign_ins,
             relay=relay,
-            counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
+            web=web,
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),

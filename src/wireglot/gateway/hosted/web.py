@@ -55,15 +55,12 @@ class SearchRunner:
 
     name = "the gateway"
 
-    def __init__(
-        self,
-        search: Callable[[Exchange], Search | None],
-        seal: SourceSealer,
-        serves: Callable[[Settings], bool],
-    ) -> None:
-        self.serves = serves
+    def __init__(self, search: Callable[[Exchange], Search | None], seal: SourceSealer) -> None:
         self._search = search
         self._seal = seal
+
+    def serves(self, settings: Settings) -> bool:
+        return settings.search is not None
 
     async def open(self, exchange: Exchange, tool: HostedTool) -> _Searching | None:
         search = self._search(exchange)
@@ -147,9 +144,11 @@ class FetchRunner:
 
     name = "the gateway"
 
-    def __init__(self, fetch: Callable[[Exchange], Fetch | None], serves: Callable[[Settings], bool]) -> None:
-        self.serves = serves
+    def __init__(self, fetch: Callable[[Exchange], Fetch | None]) -> None:
         self._fetch = fetch
+
+    def serves(self, settings: Settings) -> bool:
+        return settings.fetch is not None
 
     async def open(self, exchange: Exchange, tool: HostedTool) -> _Fetching | None:
         fetch = self._fetch(exchange)
@@ -273,14 +272,6 @@ class SourceSealer:
 
 
 def web_runners(
-    search: Callable[[Exchange], Search | None],
-    fetch: Callable[[Exchange], Fetch | None],
-    sealer: Sealer,
-    *,
-    searches: Callable[[Settings], bool],
-    fetches: Callable[[Settings], bool],
+    search: Callable[[Exchange], Search | None], fetch: Callable[[Exchange], Fetch | None], seal: SourceSealer
 ) -> dict[str, HostedRunner]:
-    return {
-        "web_search": SearchRunner(search, SourceSealer(sealer), searches),
-        "web_fetch": FetchRunner(fetch, fetches),
-    }
+    return {"web_search": SearchRunner(search, seal), "web_fetch": FetchRunner(fetch)}
