@@ -27,6 +27,7 @@ from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
+from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.gateway.state.state import State
 from wireglot.gateway.steps import Pipeline, StepParts
 from wireglot.gateway.targets.health import Health
@@ -83,7 +84,8 @@ def compose(
     relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
     counting = Counting(relay)
     web = WebTools(submit, transports)
-    runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer))
+    uses = ToolUses(state.quotas, state.ledger)
+    runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
     steps = StepParts(
         state=state,
         router=router,

@@ -15,6 +15,7 @@ from google.genai import types
 
 from tests.gateway.faults.faults_kit import provider
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
+from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
 from wireglot.web.contract import Hit, Page, Query, WebFailed
@@ -98,9 +99,9 @@ class HostedStage:
         toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
         self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
         inside: Any = self.gateway.process.gateway
-        inside._parts.pipeline.parts.runners.update(
-            web_runners(lambda _: self.web, lambda _: self.web, SourceSealer(inside._parts.state.sealer))
-        )
+        runners, state = inside._parts.pipeline.parts.runners, inside._parts.state
+        uses = ToolUses(state.quotas, state.ledger)
+        runners.update(web_runners(lambda _: self.web, lambda _: self.web, SourceSealer(state.sealer), uses))
         return self
 
     def __exit__(
