@@ -187,6 +187,7 @@ _KEY_LIMITS: Final = {
     "tokens_per_month": "tokens a month (UTC)",
     "cost_per_day": "money a day, in the currency of the configuration",
     "cost_per_month": "money a month",
+    "searches_per_day": "web searches in any day that the gateway runs itself",
 }
 
 

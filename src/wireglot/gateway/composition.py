@@ -10,7 +10,7 @@ from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
-from wireglot.gateway.hosted.runner import HostedRunner
+from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.login.pages import LoginPages
@@ -27,6 +27,7 @@ from wireglot.gateway.request.exchange import OwnRound
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
+from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.gateway.state.state import State
 from wireglot.gateway.steps import Pipeline, StepParts
 from wireglot.gateway.targets.health import Health
@@ -91,7 +92,8 @@ def compose(
         media=web.media,
     )
     counting = Counting(relay)
-    runners: dict[str, HostedRunner] = {}
+    uses = ToolUses(state.quotas, state.ledger)
+    runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
     steps = StepParts(
         state=state,
         router=router,
@@ -133,7 +135,6 @@ def compose(
             health=health,
             sign_ins=sign_ins,
             relay=relay,
-            counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
             web=web,

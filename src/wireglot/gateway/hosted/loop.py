@@ -37,8 +37,6 @@ from wireglot.ir.stream import Event, Finish, PartStart
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 
-HEADER: Final = "x-wireglot-emulate"
-"""With `off` a client refuses tools that the gateway runs in the provider's place."""
 OPERATION: Final = "tool_round"
 """Of the second and every later round, in the log, the ledger and the traces."""
 MAX_ROUNDS: Final = 10
@@ -105,7 +103,7 @@ class HostedTools:
         job, target = exchange.job, exchange.targets[0]
         if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
             return []  # it passes through as it came
-        if exchange.policy in ("strict", "as-is") or job.head.headers.get(HEADER) == "off":
+        if exchange.policy in ("strict", "as-is") or not job.emulates:
             return []
         try:
             request = exchange.request()
