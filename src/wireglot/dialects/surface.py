@@ -203,6 +203,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is written while an upstream is silent, in each framing that clients may ask for."""
     words: re.Pattern[bytes] | None = None
     """Finds the words of an answer in its bytes, for those who must guess how long it was."""
+    pauses: bool = False
+    """Its clients know an answer that pauses, and send it back to have it continued."""
     leaves_out_calls: bool = False
     """A stream can end with a call that the limit cut off, and its clients do not take that for a call: they
     know it by the stop reason, or by its item. Clients of other dialects add up what they got."""
@@ -294,6 +296,8 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     framings: Mapping[str, Callable[[int], Unframer]] = {}
     """Other framings in which hosts send its streams, by the names that a provider's `forms` use. Each takes
     the most bytes of one event that are held."""
+    pauses: bool = False
+    """Answers with tools that the provider runs may pause: sent back unchanged, they go on."""
     telemetry_operation: str = "chat"
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}

@@ -140,6 +140,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ),
     ("service_tier", "approximated"): ("harmless", "The nearest class is requested."),
     ("stop_details", "dropped"): ("harmless", "The stop is reported without its details."),
+    ("stop_reason", "emulated"): ("harmless", "The answer is whole: it was continued where it paused."),
     ("stop_reason", "approximated"): (
         "degraded",
         "The client's dialect has no value for the reason.",

@@ -231,6 +231,7 @@ SURFACE: Final = Surface(
         ),
         pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
         words=WORDS,
+        pauses=True,
         leaves_out_calls=True,  # its block is closed, and the stop reason says that it was cut
         tells_usage=in_every_answer,
         usage_first=True,
@@ -242,6 +243,7 @@ SURFACE: Final = Surface(
         asked_model=AskedModel(in_answer, in_opening),
     ),
     upstream=UpstreamSide(
+        pauses=True,
         paths={
             "generate": "/v1/messages",
             "stream": "/v1/messages",

@@ -90,7 +90,8 @@ class HostedTools:
         settings = exchange.job.settings
         if settings is not self._settings:
             self._adopt(settings)
-        if not self._serving or not (tools := self._lacking(exchange)):
+        tools = self._lacking(exchange) if self._serving else []
+        if not tools and not (exchange.targets[0].upstream.pauses and _may_pause(exchange)):
             return self._inner.answer(exchange)
         return self._answer(exchange, tools)
 
@@ -138,10 +139,25 @@ class HostedTools:
             session = await runners[tool.kind].open(exchange, tool)
             if session is not None:
                 running.append(_Running(tool, session, runners[tool.kind].name))
-        if not running:
+        if not running and not _may_pause(exchange):
             await self._inner.answer(exchange)
             return
         await _Loop(exchange, running, self._inner, self._ask, self._keep).answer()
+
+
+def _may_pause(exchange: Exchange) -> bool:
+    """Whether an answer may come that pauses, which the client's dialect has no word for: the gateway has it
+    continued then. One answer: of several, each would pause at its own place."""
+    job, target = exchange.job, exchange.targets[0]
+    if not target.upstream.pauses or job.surface.client.pauses or not job.emulates:
+        return False
+    try:
+        request = exchange.request()
+    except RequestError:
+        return False  # which is reported where it is read
+    if exchange.policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
+        return False
+    return any(type(tool) is HostedTool for tool in request.tools)
 
 
 def _takes(target: Target, tool: HostedTool) -> bool:
@@ -187,6 +203,9 @@ class _Loop:
         self._content: list[Part] = []
         """Of the whole answer."""
         self._ran: list[RanCall] = []
+        self._paused = 0
+        """Times that the answer paused and was continued."""
+        self._pauses = _may_pause(exchange)
         self._usage: Usage | None = None
         self._until = time.monotonic() + MAX_SECONDS
         self._uses = self._form.max_calls(exchange.request())
@@ -340,6 +359,10 @@ class _Loop:
             results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
             self._turns += (Message("assistant", kept.content), Message("user", results))
             return True
+        if self._pauses and not is_last and kept.stop.reason == "paused":
+            self._paused += 1
+            self._turns += (Message("assistant", kept.content),)
+            return True
         stop = writer.finish.stop
         if writer.calls and not others and stop.reason == "tool_calls":
             stop = Stop("end")  # of what it called the client knows nothing
@@ -387,6 +410,12 @@ class _Loop:
             finish = self._form.finish(finish, self._ran)
             exchange.record.noted(_summary(self._ran))
             exchange.record.stopped(finish.stop.reason)
+        if self._paused:
+            exchange.record.stopped(finish.stop.reason)
+            times = "once" if self._paused == 1 else f"{self._paused} times"
+            self._declare(
+                (Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {times}"),)
+            )
         whole = msgspec.structs.replace(
             last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=None
         )
