@@ -167,16 +167,15 @@ def test_a_client_gets_one_whole_answer(
     assert third["messages"][-1] == {"role": "assistant", "content": PAUSED + PAUSED}
 
 
-def test_it_is_reported_as_emulated_and_every_round_has_its_row(
-    gateway: LiveGateway, pausing: Pausing
-) -> None:
-    before = len(gateway.log())
-    answered = start(gateway, BY_NAME["openai-chat"], MODEL, web_search_options={}).rest()
-    assert answered.status == 200
-    assert "stop_reason" in answered.headers["x-wireglot-losses"]
-    lines = gateway.wait_log(before + 2)[before:]
-    assert sorted(line["operation"] for line in lines) == ["generate", "tool_round"]
-    assert [(line["tokens"]["input"], line["tokens"]["output"]) for line in lines] == [(10, 3)] * 2
+def test_it_is_reported_as_emulated_and_every_round_has_its_row() -> None:
+    pausing = Pausing()
+    with pausing.upstream as upstream, LiveGateway(every_dialect(upstream, LINES)) as gateway:
+        answered = start(gateway, BY_NAME["openai-chat"], MODEL, web_search_options={}).rest()
+        assert answered.status == 200
+        assert "stop_reason" in answered.headers["x-wireglot-losses"]
+        lines = gateway.wait_log(2)
+        assert sorted(line["operation"] for line in lines) == ["generate", "tool_round"]
+        assert [(line["tokens"]["input"], line["tokens"]["output"]) for line in lines] == [(10, 3)] * 2
 
 
 def test_a_pause_without_end_ends_at_the_maximum_of_rounds(gateway: LiveGateway, pausing: Pausing) -> None:
