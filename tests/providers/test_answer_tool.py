@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.providers.asks import assistant, features, fitted, request, user
 from wireglot import translate_request, translate_response
-from wireglot.ir.content import Foreign, Part, Reasoning, Text, ToolCall
+from wireglot.ir.content import Extra, Foreign, Part, Reasoning, Text, ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import HostedTool, OutputFormat, Thinking, Tool, ToolChoice
@@ -93,6 +93,12 @@ def test_any_other_root_is_wrapped_and_taken_off_again() -> None:
     outcome = fitted(request(output=OutputFormat("schema", {"type": "array"})), NONE)
     assert outcome.aliases.unwraps
     assert ("output_format.schema", "emulated") in features(outcome)
+
+
+def test_what_only_the_clients_dialect_says_of_the_format_is_reported() -> None:
+    own = msgspec.structs.replace(FORMAT, extra=Extra("openai-chat", {"colour": "blue"}))
+    outcome = fitted(request(output=own), NONE)
+    assert ("unknown_field", "dropped") in features(outcome)
 
 
 def answer(*parts: Part, reason: StopReason = "tool_calls", others: tuple[Candidate, ...] = ()) -> Response:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from wireglot.dialects.schema import SchemaTarget, object_root, project
+from wireglot.ir.loss import losses_of_extra
 from wireglot.ir.request import OutputFormat, Request, Tool, ToolChoice
 from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.output import reported_notes
@@ -34,6 +35,7 @@ def answer_by_tool(request: Request, fitting: Fitting) -> Request:
         return request
     detail = f"the answer is the arguments of the function {name}, which the model must call"
     fitting.lose("$.output", "output_format", "emulated", detail)
+    losses_of_extra(output.extra, "", "$.output", fitting.losses)
     fitting.emulate(answer_tool=name)
     tool = _tool(output, name, fitting)
     return msgspec.structs.replace(request, tools=(*request.tools, tool), tool_choice=choice, output=None)

@@ -198,7 +198,9 @@ def _fit_stop(request: Request, fitting: Fitting) -> Request:
     if emulates:
         left = tuple([sequence for sequence in stop if sequence not in kept])
         fitting.emulate(stops=left, several=(request.sampling.candidates or 1) > 1)
-        detail += "; the answer is cut at the others" if kept else "; the answer is cut at them"
+        detail = f"{len(kept)} of {len(stop)} sent; the answer is cut at the others"
+        if not kept:
+            detail = "the provider takes none of them; the answer is cut at them"
     fitting.lose("$.stop", "stop_sequences", "emulated" if emulates else "approximated", detail)
     return msgspec.structs.replace(request, stop=kept)
 
