@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from wireglot.dialects.base import Context, Dialect, Rendered
+from wireglot.dialects.base import Context, Dialect, Rendered, StreamReader
 from wireglot.dialects.common_losses import unreported_sequence
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import DialectName, dialect, surface
@@ -23,6 +23,7 @@ from wireglot.ir.trail import Trail
 from wireglot.ir.verdict import NoAnswer, Watch, accept
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.carried import MinterNamer, brought_back, with_minter
+from wireglot.providers.emulation import EmulatingReader, Emulation, Emulator
 from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for, may_reason
@@ -43,6 +44,8 @@ class Plan(msgspec.Struct, frozen=True):
     context: Context
     losses: tuple[Loss, ...] = ()
     trail: Trail | None = None
+    emulation: Emulation | None = None
+    """What is to be done with the answer, where there is anything."""
 
     def retraced(self, losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
         """What a renderer reported about the fitted request, at its places in the client's."""
@@ -100,6 +103,7 @@ def plan(
         context=context,
         losses=(*losses, *fitted.losses, *unreported),
         trail=fitted.trail,
+        emulation=fitted.emulation,
     )
 
 
@@ -202,6 +206,11 @@ def _answered(
 ) -> tuple[Rendered[dict[str, Any]], tuple[Part, ...]]:
     """What the client is sent, and the parts that its losses count by."""
     losses: tuple[Loss, ...] = ()
+    emulation = back.emulation()
+    if emulation is not None:
+        beside: list[Loss] = []
+        response = emulation.response(response, beside)
+        losses = tuple(beside)
     # A malformed call is reported as the dialect has it, which may be more than an error.
     if (client is not upstream or back.leaks_calls) and response.stop.reason != "malformed_call":
         try:
@@ -212,10 +221,11 @@ def _answered(
                 may_be_empty=True,
                 leaks_calls=back.leaks_calls,
                 renamed=back.renamed(response.model),
+                cuts=back.context.emulates,
             )
         except NoAnswer as failed:
             return client.render_error(failed.error, back.context), ()
-        response, losses = accepted.response, accepted.losses
+        response, losses = accepted.response, losses + accepted.losses
     restored = _restored(response, back.aliases(response.model))
     unseen: list[Loss] = []
     if back.is_abroad:
@@ -250,7 +260,11 @@ class StreamTranslator:
         back = _way_back(
             client, upstream, request, model, provider=provider, context=context, leaks_calls=leaks_calls
         )
-        self._reader = upstream.stream_reader(back.context)
+        self._reader: StreamReader = upstream.stream_reader(back.context)
+        emulation = back.emulation()
+        self._emulator = Emulator(emulation) if emulation is not None else None
+        if self._emulator is not None:
+            self._reader = EmulatingReader(self._reader, self._emulator)
         self._writer = client.stream_writer(back.context, back.client)
         self._places = client.places
         self._back: _WayBack | None = back
@@ -273,6 +287,8 @@ class StreamTranslator:
     def losses(self) -> list[Loss]:
         """So far, at their places in the answer that the stream comes to."""
         reported = self._watch.losses if self._watch is not None else []
+        if self._emulator is not None:
+            reported = self._emulator.losses + reported
         if self._namer is not None:
             reported = reported + self._namer.losses
         return list(answer_located(self._places, reported + self._writer.losses))
@@ -345,11 +361,22 @@ class _WayBack(msgspec.Struct, frozen=True):
             return self._planned(self.model)
         return self._planned(answered or None).joined(self._planned(None)).with_freeform(self.client.tools)
 
+    def emulation(self) -> Emulation | None:
+        """What is to be done with the answer, as `translate_request` reported it."""
+        if self.client is None or not (self.client.stop or self.client.output):
+            return None
+        planned = self._plan(self.model)
+        return planned.emulation if planned is not None else None
+
     def renamed(self, answered: str) -> dict[str, tuple[str, str]]:
         """What functions of the upstream are to the client, where an answer may leak calls of them."""
         return self.aliases(answered).functions if self.leaks_calls else {}
 
     def _planned(self, model: str | None) -> Aliases:
+        planned = self._plan(model)
+        return planned.aliases if planned is not None else Aliases()
+
+    def _plan(self, model: str | None) -> Plan | None:
         assert self.client is not None
         try:
             return plan(
@@ -359,9 +386,9 @@ class _WayBack(msgspec.Struct, frozen=True):
                 model=model,
                 provider=self.provider,
                 context=self.context,
-            ).aliases
+            )
         except Unsupported:  # it was answered all the same: somebody put back what it only refers to
-            return Aliases()
+            return None
 
 
 def _way_back(

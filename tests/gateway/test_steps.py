@@ -12,7 +12,7 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.steps import Pipeline, RequestKind, StepParts, StepSequence, steps_of
 
-BARE = ["Admission", "Routing", "Queue", "Account"]
+BARE = ["Admission", "Routing", "Queue", "Account", "HostedTools"]
 
 
 def chain(dialect: str, operation: str = "generate", **more: bool) -> list[str]:
@@ -24,7 +24,8 @@ def chain(dialect: str, operation: str = "generate", **more: bool) -> list[str]:
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "gemini", "openai-responses"])
 def test_a_count_needs_no_reasoning_and_no_summary(dialect: str) -> None:
     stored = ["HistoryLoader", "CompactionUnsealer"] if dialect == "openai-responses" else []
-    assert chain(dialect, "count") == [*BARE[:2], *stored, "Queue"]
+    hosted = ["HostedHistory"] if dialect in ("anthropic", "openai-responses") else []
+    assert chain(dialect, "count") == [*BARE[:2], *stored, *hosted, "Queue"]
 
 
 def test_a_plain_request() -> None:
@@ -33,7 +34,7 @@ def test_a_plain_request() -> None:
 
 def test_whatever_a_request_brings_adds_its_step() -> None:
     assert chain("openai-chat", is_idempotent=True)[0] == "IdempotentReplay"
-    assert chain("openai-chat", has_timeout=True)[-1] == "TimeLimit"
+    assert chain("openai-chat", has_timeout=True)[-2:] == ["TimeLimit", "HostedTools"]
     keyed = chain("openai-chat", has_key=True)
     assert keyed == [
         *BARE[:2],
@@ -55,9 +56,11 @@ def test_stored_responses() -> None:
         "HistoryLoader",
         "CompactionUnsealer",
         "ReasoningRecall",
+        "HostedHistory",
         "Queue",
         "CountLearning",
         "Account",
+        "HostedTools",
     ]
     assert chain("openai-responses", "compact")[0] == "Summarizer"
 
@@ -88,7 +91,9 @@ def test_a_chain_is_built_once() -> None:
     )
     exchange: Any = SimpleNamespace(job=job, record=SimpleNamespace(within="req_1"))
     assert pipeline.of(exchange) is pipeline.of(exchange)
-    assert set(StepParts.__struct_fields__) == {"state", "router", "gates", "counting", "relay"}
+    assert set(StepParts.__struct_fields__) == {
+        "state", "router", "gates", "counting", "relay", "runners", "ask_round",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("problem", [None, RuntimeError("it broke")])

@@ -44,8 +44,15 @@ def fit(
     return Fitter(target).fit(wanted, context)
 
 
-def fitted(wanted: Request, limits: Limits, dialect: str = "openai-chat", foreign: bool = True) -> Fitted:
-    return fit(wanted, limits, Context(), dialect, foreign)
+def fitted(
+    wanted: Request,
+    limits: Limits,
+    dialect: str = "openai-chat",
+    foreign: bool = True,
+    *,
+    emulates: bool = True,
+) -> Fitted:
+    return fit(wanted, limits, Context(emulates=emulates), dialect, foreign)
 
 
 def features(outcome: Fitted) -> list[tuple[str, str]]:

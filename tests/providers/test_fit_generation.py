@@ -25,6 +25,7 @@ from wireglot.ir.request import (
 )
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
 from wireglot.providers.aliases import Aliases, EventRestorer
+from wireglot.providers.emulation import Emulation
 from wireglot.providers.limits import Limits
 
 
@@ -72,9 +73,29 @@ def test_a_temperature_above_the_range_is_lowered() -> None:
 
 
 def test_surplus_stop_sequences_are_declared() -> None:
-    outcome = fitted(request(stop=("a", "b", "c" * 40)), Limits(stop_max=2, stop_bytes=32))
+    asked, limits = request(stop=("a", "b", "c" * 40)), Limits(stop_max=2, stop_bytes=32)
+    outcome = fitted(asked, limits, emulates=False)
     assert outcome.request.stop == ("a", "b")
+    assert outcome.emulation is None
     assert features(outcome) == [("stop_sequences", "approximated")]
+    outcome = fitted(asked, limits)
+    assert outcome.request.stop == ("a", "b")
+    assert outcome.emulation == Emulation(stops=("c" * 40,))
+    assert features(outcome) == [("stop_sequences", "emulated")]
+
+
+def test_an_endpoint_without_stop_sequences_is_sent_none() -> None:
+    asked, limits = request(stop=("a", "b")), Limits(stop_sequences=False)
+    outcome = fitted(asked, limits)
+    assert outcome.request.stop == ()
+    assert outcome.emulation == Emulation(stops=("a", "b"))
+    assert features(outcome) == [("stop_sequences", "emulated")]
+    assert fitted(asked, limits, emulates=False).request.stop == ("a", "b"), "its renderer reports it"
+
+
+def test_a_sequence_is_cut_in_all_answers_of_an_upstream_that_gives_several() -> None:
+    asked = request(stop=("a", "b"), sampling=Sampling(candidates=2))
+    assert fitted(asked, Limits(stop_max=1)).emulation == Emulation(stops=("b",), several=True)
 
 
 def test_max_tokens_is_invented_only_where_the_dialect_demands_it() -> None:
@@ -131,7 +152,8 @@ def test_a_schema_format_without_a_schema_is_asked_for_where_only_schemas_are_en
 def test_a_format_that_cannot_be_enforced_is_asked_for() -> None:
     """PAINS 21"""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    outcome = fitted(request(output=OutputFormat("schema", schema)), Limits(output_formats=("json",)))
+    limits = Limits(output_formats=("json",))
+    outcome = fitted(request(output=OutputFormat("schema", schema)), limits, emulates=False)
     assert outcome.request.output == OutputFormat("json")
     reported = outcome.request.messages[0]
     assert reported.role == "system"
@@ -144,7 +166,7 @@ def test_a_format_that_is_asked_for_in_words_keeps_its_description_and_reports_i
     formats: tuple[Literal["json", "schema"], ...],
 ) -> None:
     wanted = OutputFormat("schema", {"type": "object"}, "CityLocation", "Where a city lies.")
-    outcome = fitted(request(output=wanted), Limits(output_formats=formats))
+    outcome = fitted(request(output=wanted), Limits(output_formats=formats), emulates=False)
     assert outcome.request.output == (OutputFormat("json") if formats else None)
     assert "Where a city lies." in str(outcome.request.messages[0])
     assert [(loss.path, loss.action) for loss in outcome.losses] == [
@@ -152,7 +174,8 @@ def test_a_format_that_is_asked_for_in_words_keeps_its_description_and_reports_i
         ("$.output.name", "approximated"),
     ]
     unnamed = msgspec.structs.replace(wanted, name=UNNAMED_FORMAT)
-    assert len(fitted(request(output=unnamed), Limits(output_formats=formats)).losses) == 1
+    limits = Limits(output_formats=formats)
+    assert len(fitted(request(output=unnamed), limits, emulates=False).losses) == 1
 
 
 def test_an_array_answer_is_wrapped_where_the_root_must_be_an_object() -> None:

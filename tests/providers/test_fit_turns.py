@@ -238,3 +238,13 @@ def test_sound_does_not_reach_openai_responses_whose_document_knows_none() -> No
     sent = translate_request(body, source="openai-chat", target="openai-responses", provider="openai")
     assert "input_audio" not in str(sent.value)
     assert ("audio", "dropped") in [(loss.feature, loss.action) for loss in sent.losses]
+
+
+def test_a_turn_that_has_paused_goes_back_unchanged() -> None:
+    """What its provider's own tools have left is no beginning that a client wants continued."""
+    search = Foreign("anthropic", "server_tool_use", {"type": "server_tool_use", "id": "s"})
+    wanted = request(user(Text("hi")), assistant(Text("Looking."), search))
+    for foreign in (True, False):
+        outcome = fitted(wanted, Limits(prefill=False), "anthropic", foreign)
+        assert outcome.request.messages == wanted.messages
+        assert outcome.losses == ()

@@ -21,6 +21,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import CSRF
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.request.headers import DETAILS, ESTIMATE, LOSSES
+from wireglot.gateway.request.job import EMULATE_HEADER
 from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY
 
 SERVER: Final = "http://127.0.0.1:8484"
@@ -42,6 +43,10 @@ REQUEST_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "x-wireglot-loss-policy": (
         text(enum=list(LOSS_POLICIES)),
         "what becomes of a request that would lose something",
+    ),
+    EMULATE_HEADER: (
+        text(enum=["on", "off"]),
+        "`off`: the gateway does not emulate what the upstream lacks; the request loses it instead",
     ),
     DETAILS: (text(enum=["1"]), "the answer tells its losses whole, under the same name"),
     "x-wireglot-timeout": (

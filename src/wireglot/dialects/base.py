@@ -12,6 +12,7 @@ from wireglot.dialects.body import BadField, Body, RequestGlance
 from wireglot.dialects.capabilities import (
     Assist,
     Compaction,
+    HostedForm,
     SocketEnd,
     SocketRequest,
     StateOptions,
@@ -75,6 +76,7 @@ __all__ = [
     "Counts",
     "Dialect",
     "Framing",
+    "HostedForm",
     "ListedModel",
     "ModelLists",
     "Operation",

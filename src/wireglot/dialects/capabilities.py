@@ -5,7 +5,7 @@ A dialect has a capability where its surface holds one of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,8 +13,10 @@ import msgspec
 from wireglot.dialects.body import Body
 from wireglot.dialects.context import Context
 from wireglot.dialects.listed_model import ListedModel
-from wireglot.ir.content import Extra, Message, Part
+from wireglot.ir.content import Extra, Foreign, Message, Part
+from wireglot.ir.hosted import HostedCall, RanCall
 from wireglot.ir.request import Request
+from wireglot.ir.stream import Event, Finish
 
 Document = dict[str, Any]
 
@@ -155,3 +157,50 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     unstored: Extra
     """Of a request that is made up here and must not be stored upstream."""
     compaction: Compaction | None = None
+
+
+def _show_nothing(call: HostedCall, index: int) -> list[Event]:
+    return []
+
+
+def _report_nothing(ran: RanCall, index: int) -> list[Event]:
+    return []
+
+
+def _finish_unchanged(finish: Finish, ran: Sequence[RanCall]) -> Finish:
+    return finish
+
+
+def _read_nothing(part: Foreign) -> RanCall | None:
+    return None
+
+
+def _unlimited(request: Request) -> int | None:
+    return None
+
+
+class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How clients are shown tools that the provider runs in the vendor's own API, when the gateway runs them.
+
+    By default nothing is shown but citations of the text.
+    """
+
+    announce: Callable[[HostedCall, int], list[Event]] = _show_nothing
+    """A call that begins to run; the number is the index of the next part."""
+    report: Callable[[RanCall, int], list[Event]] = _report_nothing
+    """The same call once it has run."""
+    finish: Callable[[Finish, Sequence[RanCall]], Finish] = _finish_unchanged
+    """The end of an answer, with what it says of all calls: how many there were, what was searched for."""
+    read: Callable[[Foreign], RanCall | None] = _read_nothing
+    """A part of an earlier turn that shows a call or its result; None: it is something else."""
+    max_calls: Callable[[Request], int | None] = _unlimited
+    """The most calls of hosted tools that a request allows; None: it does not say."""
+    carries: bool = False
+    """Whether clients bring results back with the next turn."""
+    quotes: bool = False
+    """Whether citations quote the source."""
+    tool_marks: tuple[bytes, ...] = ()
+    """One of them shows in a body that declares a hosted tool, where upstreams of the dialect run none
+    unless they say so; none: they run them all."""
+    marks: tuple[bytes, ...] = ()
+    """One of them shows in a body with a part that `read` knows."""

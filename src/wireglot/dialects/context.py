@@ -62,6 +62,10 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     first_event: int = 0
     """The number of the first event, in a stream that others began (Responses counts its events)."""
 
+    emulates: bool = True
+    """Whether the answer is cut at stop sequences that the upstream does not take, and made of the arguments
+    of a function where it has no output formats."""
+
     withheld: tuple[Reasoning, ...] = ()
     """Reasoning of the request that the upstream was not given, for dialects whose answers name it."""
 

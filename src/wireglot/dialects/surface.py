@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from wireglot.dialects.body import Body, RequestGlance
-from wireglot.dialects.capabilities import Assist, Stored, WebSockets
+from wireglot.dialects.capabilities import Assist, HostedForm, Stored, WebSockets
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
 from wireglot.ir.content import Extra, Foreign, Part, Reasoning
@@ -203,6 +203,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is written while an upstream is silent, in each framing that clients may ask for."""
     words: re.Pattern[bytes] | None = None
     """Finds the words of an answer in its bytes, for those who must guess how long it was."""
+    pauses: bool = False
+    """Its clients know an answer that pauses, and send it back to have it continued."""
     leaves_out_calls: bool = False
     """A stream can end with a call that the limit cut off, and its clients do not take that for a call: they
     know it by the stop reason, or by its item. Clients of other dialects add up what they got."""
@@ -224,6 +226,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """None: its clients show no budgets."""
     failed_search: Callable[[Request, str, Context], tuple[Part, ...]] | None = None
     """What a search that could not run looks like to these clients, and why it could not; None: an error."""
+    hosted: HostedForm = HostedForm()
+    """How tools that the gateway runs in the provider's place look to these clients."""
     alias_prefix: str = ""
     """A model may be asked for with this before its name: some clients take only names that look like their
     vendor's."""
@@ -292,6 +296,8 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     framings: Mapping[str, Callable[[int], Unframer]] = {}
     """Other framings in which hosts send its streams, by the names that a provider's `forms` use. Each takes
     the most bytes of one event that are held."""
+    pauses: bool = False
+    """Answers with tools that the provider runs may pause: sent back unchanged, they go on."""
     telemetry_operation: str = "chat"
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}

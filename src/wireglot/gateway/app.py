@@ -24,15 +24,14 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.pages import telemetry_intake
-from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
-from wireglot.gateway.relay.judge import OPERATION as CHECK
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
-from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.exchange import Exchange, OwnRound
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.page_request import PageRequest
@@ -64,6 +63,10 @@ class _Admitted(msgspec.Struct, frozen=True):
     id: str
     within: str = ""
     """Of a request of the gateway's own: the id of the one for whose answer it is asked."""
+    operation: str = ""
+    """The purpose of such a request."""
+    round: OwnRound | None = None
+    """What prepares it, where its body does not say all that is asked."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -101,9 +104,9 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     health: Health
     sign_ins: SignIns
     relay: Relay
-    counting: Counting
     pipeline: Pipeline
     traces: Traces
+    web: WebTools
     pages: GatewayPages
 
 
@@ -124,6 +127,7 @@ class Gateway:
         self.sign_ins = parts.sign_ins
         self.relay = parts.relay
         self.traces = parts.traces
+        self.web = parts.web
         self._parts = parts
 
     def adopt(self, settings: Settings) -> None:
@@ -271,7 +275,7 @@ class Gateway:
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
         record = _record(head, admitted.id, asked.dialect)
-        record.operation = CHECK if admitted.within else asked.operation
+        record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within
         is_looking = asked.operation == "inspector"
         """Anyone who looks at the traffic is none of it: nothing is counted or written down."""
@@ -307,13 +311,17 @@ class Gateway:
                     job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
                 )
                 if not admitted.within:
-                    exchange.estimates = self._parts.counting.expected_input
+                    exchange.estimates = self._parts.pipeline.parts.counting.expected_input
                 exchange.tap = recording
+                if admitted.round is not None:
+                    admitted.round.begin(exchange)
                 await self._parts.pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise
         except Exception as problem:  # whatever it is, its caller is given something, and the process goes on
+            if admitted.round is not None:
+                admitted.round.problem = problem
             self._tell(problem, exchange, record, reply)
         finally:
             if exchange is not None:
@@ -336,9 +344,19 @@ class Gateway:
         reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known, find_memory=find)
         return await aside(reading) if large and known is None else reading()
 
-    async def submit(self, incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
+    async def submit(
+        self,
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str = "",
+        operation: str = "",
+        round: OwnRound | None = None,
+    ) -> str:
         """A request of the gateway's own, answered as one from outside. Its id."""
-        incoming.head.admission = _Admitted(incoming, request_id := new_request_id(), within)
+        incoming.head.admission = _Admitted(
+            incoming, request_id := new_request_id(), within, operation, round
+        )
         await self.handle(incoming.head, body, reply)
         return request_id
 

@@ -10,6 +10,7 @@ from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.login.pages import LoginPages
@@ -21,9 +22,12 @@ from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
+from wireglot.gateway.request.exchange import OwnRound
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
+from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.gateway.state.state import State
 from wireglot.gateway.steps import Pipeline, StepParts
 from wireglot.gateway.targets.health import Health
@@ -44,8 +48,15 @@ def compose(
 
     # What parts ask the gateway, which is made last.
 
-    async def submit(incoming: Incoming, body: bytes, reply: Reply, within: str = "") -> str:
-        return await gateway.submit(incoming, body, reply, within)
+    async def submit(
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str = "",
+        operation: str = "",
+        round: OwnRound | None = None,
+    ) -> str:
+        return await gateway.submit(incoming, body, reply, within, operation, round)
 
     async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
         await gateway.prewarm(incoming, body, reply)
@@ -70,9 +81,28 @@ def compose(
     router = Router(settings)
     health = Health()
     sign_ins = SignIns(signed_in, observer.hide)
-    relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
+    web = WebTools(submit, transports)
+    relay = Relay(
+        transports,
+        health,
+        count_error,
+        sign_ins=sign_ins,
+        ask=submit,
+        is_gone=state.keys.is_gone,
+        media=web.media,
+    )
     counting = Counting(relay)
-    steps = StepParts(state=state, router=router, gates=gates, counting=counting, relay=relay)
+    uses = ToolUses(state.quotas, state.ledger)
+    runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
+    steps = StepParts(
+        state=state,
+        router=router,
+        gates=gates,
+        counting=counting,
+        relay=relay,
+        runners=runners,
+        ask_round=submit,
+    )
 
     # Pages.
     sessions = InspectorSessions()
@@ -105,9 +135,9 @@ def compose(
             health=health,
             sign_ins=sign_ins,
             relay=relay,
-            counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
+            web=web,
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),

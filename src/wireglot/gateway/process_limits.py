@@ -81,6 +81,13 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     websocket_time: Annotated[Seconds, setting("how long a WebSocket may last")] = 3600.0
     requests: Annotated[int, setting("maximum concurrent requests")] = 5_000
     requests_per_key: Annotated[int, setting("the same for one client key; 0: no limit")] = 64
+    candidates: Annotated[
+        Count,
+        setting(
+            "maximum of `n` or `candidateCount` for a model that gives one answer to a request: the gateway "
+            "sends a request for each"
+        ),
+    ] = 8
     queue: Annotated[int, setting("requests that may wait; more are rejected with 503")] = 256
     queue_time: Annotated[float, setting("how long they wait", unit="seconds")] = 2.0
     pool: Annotated[

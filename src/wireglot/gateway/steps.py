@@ -20,6 +20,9 @@ from wireglot.dialects.base import Surface
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.gates import Gate, Gates, shed
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.history import HostedHistory
+from wireglot.gateway.hosted.loop import AskRound, HostedTools
+from wireglot.gateway.hosted.runner import HostedRunners
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
@@ -43,6 +46,8 @@ class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     gates: Gates
     counting: Counting
     relay: Relay
+    runners: HostedRunners
+    ask_round: AskRound
 
 
 class RequestKind(NamedTuple):
@@ -143,6 +148,15 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         lambda kind: not kind.is_own and kind.generates and kind.surface.reasoning.returns != "all",
     ),
     Before(
+        "HostedHistory",
+        lambda parts: HostedHistory(parts.state.sealer).rebuild,
+        lambda kind: (
+            not kind.is_own
+            and bool(kind.surface.client.hosted.marks)
+            and (kind.generates or kind.counts_like_generate)
+        ),
+    ),
+    Before(
         "QuotaGrowth",
         lambda parts: parts.state.quotas.reserve_history,
         lambda kind: not kind.is_own and kind.has_key,
@@ -159,6 +173,12 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         "TimeLimit",
         lambda inner, parts: TimeLimit(inner),
         lambda kind: kind.has_timeout and kind.operation != "count",
+    ),
+    # Innermost: one answer may take several rounds, each of which is relayed.
+    Around(
+        "HostedTools",
+        lambda inner, parts: HostedTools(inner, parts.runners, parts.ask_round, parts.relay.delivery.keep),
+        lambda kind: not kind.is_own and kind.generates,
     ),
 )
 
@@ -179,6 +199,8 @@ def admit(gates: Gates, exchange: Exchange) -> None:
 def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
     """Find the targets. A large body is read in a thread, where it is to be read at all: later steps find it
     read."""
+    if exchange.targets:
+        return None  # a further round of an answer goes to those that may answer the first
     job = exchange.job
     model = job.model.removeprefix(job.surface.client.alias_prefix)
     if exchange.is_large and router.has_conditions and router.reads_body(job.settings, model):
@@ -275,7 +297,7 @@ class Pipeline:
     """The steps that a request can need, and then the relay or the token counter."""
 
     def __init__(self, parts: StepParts) -> None:
-        self._parts = parts
+        self.parts = parts
         self._chains: dict[RequestKind, Answerer] = {}
 
     def of(self, exchange: Exchange) -> Answerer:
@@ -292,7 +314,7 @@ class Pipeline:
         return self._chains.get(kind) or self.chain(kind)
 
     def chain(self, kind: RequestKind) -> Answerer:
-        parts = self._parts
+        parts = self.parts
         chain: Answerer = parts.counting if kind.operation == "count" else parts.relay
         before: list[BeforeAnswer] = []
         for step in reversed(steps_of(kind)):

@@ -110,7 +110,7 @@ def ask(
         model=target.model,
         provider=target.provider,
         limits=target.limits,
-        context=target.context,
+        context=msgspec.structs.replace(target.context, emulates=False),  # `Assistant` reads what came
     )
     rendered = speaker.render_request(planned.upstream, planned.context)
     found = planned.losses + planned.retraced(rendered.losses)

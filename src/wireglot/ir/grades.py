@@ -19,6 +19,7 @@ GRADE_MEANINGS: dict[Grade, str] = {
 
 
 GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
+    ("audio", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("audio", "dropped"): ("serious", "The model answers without it."),
     ("audio", "approximated"): ("degraded", "It is sent in another form or without its name."),
     ("audio", "invented"): ("harmless", "Only its type was guessed."),
@@ -31,6 +32,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "harmless",
         "The prompt is cached, for another time or in another place.",
     ),
+    ("candidates", "emulated"): ("harmless", "Every answer is there; each costs a request of its own."),
     ("candidates", "dropped"): ("serious", "One answer is returned where several were requested."),
     ("citations", "dropped"): ("degraded", "The text is returned without its sources."),
     ("citations", "approximated"): ("harmless", "The source is named, in less detail."),
@@ -47,6 +49,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "The model reads the whole conversation, and a long one may no longer fit.",
     ),
     ("conversation_state", "dropped"): ("serious", "The model does not know the earlier turns."),
+    ("document", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("document", "dropped"): ("serious", "The model answers without having read it."),
     ("document", "approximated"): ("degraded", "It is read as text, or without what was said about it."),
     ("document", "invented"): ("harmless", "Only its name or type was made up."),
@@ -64,6 +67,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("hosted_tool", "dropped"): ("serious", "The model cannot use the tool."),
     ("hosted_tool", "approximated"): ("degraded", "A tool of the same kind runs, without the options."),
     ("hosted_tool", "emulated"): ("harmless", "It works as the client knows it."),
+    ("image", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("image", "dropped"): ("serious", "The model answers without having seen it."),
     ("image", "approximated"): ("harmless", "It is sent without its name or type."),
     ("image", "invented"): ("harmless", "Only its type was guessed."),
@@ -136,6 +140,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ),
     ("service_tier", "approximated"): ("harmless", "The nearest class is requested."),
     ("stop_details", "dropped"): ("harmless", "The stop is reported without its details."),
+    ("stop_reason", "emulated"): ("harmless", "The answer is whole: it was continued where it paused."),
     ("stop_reason", "approximated"): (
         "degraded",
         "The client's dialect has no value for the reason.",
@@ -234,6 +239,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("user", "dropped"): ("harmless", "The answer does not depend on it."),
     ("user", "approximated"): ("harmless", "The answer does not depend on it."),
     ("verbosity", "dropped"): ("degraded", "The answer is as long as the target has it by itself."),
+    ("video", "emulated"): ("harmless", "The gateway downloads it and sends it."),
     ("video", "dropped"): ("serious", "The model answers without having seen it."),
     ("video", "approximated"): ("harmless", "It is sent without its name or type."),
     ("video", "invented"): ("harmless", "Only its type was guessed."),

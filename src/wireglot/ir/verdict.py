@@ -18,6 +18,7 @@ from wireglot.ir.leaked_calls import LeakFamily, LeakFilter, offered, recovered
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request
+from wireglot.ir.stop_sequences import cut_response
 from wireglot.ir.stream import (
     Delta,
     Event,
@@ -103,16 +104,18 @@ def accept(
     may_be_empty: bool = False,
     leaks_calls: tuple[LeakFamily, ...] = (),
     renamed: Mapping[str, tuple[str, str]] = {},
+    cuts: bool = True,
 ) -> Accepted:
     """A whole answer, without calls that its limit cut off. Raises NoAnswer where it is none.
 
     `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
     `leaks_calls`: the tokens in which its provider may leave calls in the text (`leaked_calls`). `renamed`:
-    what functions that it was offered are to the client (`Aliases.functions`).
+    what functions that it was offered are to the client (`Aliases.functions`). `cuts`: whether it ends at
+    the first stop sequence of the request. Where the upstream takes them its text holds none.
     """
     losses: list[Loss] = []
-    if request is not None and request.stop:
-        response = _stopped(response, request.stop)
+    if cuts and request is not None and request.stop:
+        response = cut_response(response, request.stop)
     if leaks_calls:
         came, response = response, recovered(response, offered(request, renamed), leaks_calls)
         if response is not came:
@@ -140,25 +143,6 @@ def accept(
         if others != response.others:
             response = msgspec.structs.replace(response, others=others)
     return Accepted(response, tuple(losses))
-
-
-def _stopped(response: Response, sequences: tuple[str, ...]) -> Response:
-    """The answer up to the first stop sequence. Where the upstream takes them its text holds none."""
-    for index, part in enumerate(response.content):
-        if type(part) is not Text:
-            continue
-        found = [(at, each) for each in sequences if each and (at := part.text.find(each)) >= 0]
-        if not found:
-            continue
-        at, sequence = min(found)
-        kept = response.content[:index]
-        if at:
-            cited = tuple(each for each in part.citations if each.end is not None and each.end <= at)
-            text = part.text[:at]
-            kept += (msgspec.structs.replace(part, text=text, citations=cited, logprobs=()),)
-        stop = Stop("stop_sequence", sequence=sequence)
-        return msgspec.structs.replace(response, content=kept, stop=stop)
-    return response
 
 
 def with_whole_calls(answer: Candidate, path: str, losses: list[Loss]) -> Candidate:

@@ -37,7 +37,7 @@ class Question(msgspec.Struct, frozen=True):
 def question(asked: CallArguments, model: str) -> Question:
     request = _request(asked, model)
     # Ids that we make up must differ from those of earlier turns of the same conversation.
-    context = Context(seed=str(len(request.messages)))
+    context = Context(seed=str(len(request.messages)), emulates=False)
     planned = plan(request, source=SOURCE, target=DIALECT, model=model, provider=PROVIDER, context=context)
     if not planned.upstream.messages:
         raise ClientFault("expected something said: blank text is refused", "$.messages")

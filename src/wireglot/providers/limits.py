@@ -170,6 +170,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Sampling that the model fixes: this value is taken, and no other."""
     temperature_max: float = 0
     """0: no bound of its own."""
+    stop_sequences: bool = True
+    """Whether stop sequences are taken at all."""
     stop_max: int = 0
     """The most stop sequences; 0 is unbounded."""
     stop_bytes: int = 0
@@ -236,6 +238,7 @@ BASE: dict[str, Limits] = {
         reasoning="signed",
         user_max=_OPENAI_USER,
         max_tokens_min=16,
+        stop_sequences=False,
         cache_markers=4,
         continues=False,
         output_schema="openai",

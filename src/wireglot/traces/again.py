@@ -22,6 +22,7 @@ from wireglot.ir.stream import Event, Folding
 from wireglot.ir.verdict import NoAnswer, Watch, accept
 from wireglot.providers.aliases import EventRestorer
 from wireglot.providers.carried import MinterNamer, with_minter
+from wireglot.providers.emulation import Emulator
 from wireglot.providers.unasked import Unasked
 from wireglot.traces.target import TraceTarget
 from wireglot.translate import Plan, plan
@@ -48,7 +49,11 @@ def ask_again(
     """Raises what the translation raises: a `WireglotError`."""
     spoken = dialect(target.source or client)
     context = replace(
-        context or Context(), provider=target.provider, model=target.model, account=target.account
+        context or Context(),
+        provider=target.provider,
+        model=target.model,
+        account=target.account,
+        emulates=target.emulates,
     )
     own = spoken.parse_request(body, context)
     asked = target.asked if target.asked is not None else own
@@ -161,6 +166,8 @@ class StreamAgain:
         aliases = asked.planned.aliases
         self.writer = reported.stream_writer(context, request)
         self._steps: list[Callable[[list[Event]], list[Event]]] = []
+        if asked.planned.emulation is not None:
+            self._steps.append(Emulator(asked.planned.emulation).events)
         if reported is not answered or target.leaks_calls:
             watch = Watch(
                 request,
@@ -209,6 +216,10 @@ def answer_again(
     reported, answered = dialect(target.source or client), dialect(target.dialect)
     request = asked.planned.client if asked is not None else None
     losses: tuple[Loss, ...] = ()
+    if asked is not None and asked.planned.emulation is not None:
+        beside: list[Loss] = []
+        response = asked.planned.emulation.response(response, beside)
+        losses = tuple(beside)
     if (reported is not answered or target.leaks_calls) and response.stop.reason != "malformed_call":
         try:
             accepted = accept(
@@ -217,10 +228,11 @@ def answer_again(
                 may_be_empty=True,
                 leaks_calls=target.leaks_calls,
                 renamed=asked.planned.aliases.functions if asked is not None else {},
+                cuts=target.emulates,
             )
         except NoAnswer as failed:
             return AnswerAgain(reported.render_error(failed.error, context).value)
-        response, losses = accepted.response, accepted.losses
+        response, losses = accepted.response, losses + accepted.losses
     if asked is not None and asked.planned.aliases:
         aliases = asked.planned.aliases
         content: tuple[Part, ...] = tuple(aliases.restore(part) for part in response.content)

@@ -31,6 +31,8 @@ class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     asked: Request | None = None
     """What was translated, where that is not just what the client's body says: turns that the gateway holds,
     reasoning that it remembers or has unsealed."""
+    emulates: bool = True
+    """Whether the gateway emulated what the upstream cannot do."""
     source: str = ""
     """The dialect it was translated from, where that is not the client's."""
 

@@ -19,7 +19,7 @@ from wireglot.wire.json import encode
 @pytest.mark.parametrize("name", MAIN)
 def test_an_error_alone_in_an_array_is_found(name: str) -> None:
     error = dialect(name).render_error(ApiError("rate_limit", "slow down", status=429), Context()).value
-    delivery = Delivery(cast(Any, None), lambda key: False)
+    delivery = Delivery(cast(Any, None), cast(Any, None), lambda key: False)
     target, prepared = SimpleNamespace(codec=dialect(name)), SimpleNamespace(context=Context())
     with pytest.raises(AttemptFailed) as failed:
         delivery._parsed(cast(Any, target), cast(Any, prepared), encode([error]))

@@ -63,6 +63,7 @@ def passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own
         request=lambda: request,
         ending=SimpleNamespace(expects=lambda data, whole: True),
         safeguard_results=(),
+        further=(),
     )
     prepared = Prepared(
         outbound=cast(Any, None),

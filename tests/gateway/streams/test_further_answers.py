@@ -64,14 +64,19 @@ def test_candidates_of_a_chat_upstream_reach_a_gemini_client() -> None:
 
 
 @pytest.mark.parametrize(("dialect", "path"), [("anthropic", ""), ("openai-responses", "/v1")])
-def test_an_upstream_with_one_answer_is_asked_for_one_and_it_is_reported(dialect: str, path: str) -> None:
+def test_without_emulation_an_upstream_with_one_answer_is_asked_for_one(dialect: str, path: str) -> None:
     """[X17] Nothing is paid that has no place."""
     with ScriptedUpstream() as upstream, gateway(upstream, dialect, path) as live:
         client = openai.OpenAI(base_url=f"{live.url}/v1", api_key="x", max_retries=0)
         list(
             client.chat.completions.create(
-                model="m", messages=[{"role": "user", "content": "hi"}], n=2, stream=True
+                model="m",
+                messages=[{"role": "user", "content": "hi"}],
+                n=2,
+                stream=True,
+                extra_headers={"x-wireglot-emulate": "off"},
             )
         )
+        assert len(upstream.requests) == 1
         assert "n" not in asked(upstream)
         assert "candidates" in str(live.wait_log()[-1]["losses"])

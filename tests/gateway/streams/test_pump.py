@@ -17,6 +17,7 @@ class Silent:
 
     status = 200
     ended = False
+    cut = False
     moved = False
     failure: ApiError | None = None
 

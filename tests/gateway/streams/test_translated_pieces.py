@@ -60,6 +60,7 @@ def _translation(
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         expected_input=lambda: 7,
         safeguard_results=(),
+        further=(),
         withholds_reasoning=withholds,
     )
     prepared = Prepared(

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wireglot.dialects.anthropic.budgets import BUDGETS
 from wireglot.dialects.anthropic.errors import owns_error
+from wireglot.dialects.anthropic.hosted import HOSTED
 from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.models import ALIAS, MODELS, managed_settings
 from wireglot.dialects.anthropic.names import NAME
@@ -178,6 +179,7 @@ SURFACE: Final = Surface(
         alias_prefix=ALIAS,
         managed=managed_settings,
         failed_search=failed_search,
+        hosted=HOSTED,
         routes=(
             Route("POST", "/v1/messages", "generate"),
             Route("POST", "/anthropic/v1/messages", "generate"),
@@ -229,6 +231,7 @@ SURFACE: Final = Surface(
         ),
         pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
         words=WORDS,
+        pauses=True,
         leaves_out_calls=True,  # its block is closed, and the stop reason says that it was cut
         tells_usage=in_every_answer,
         usage_first=True,
@@ -240,6 +243,7 @@ SURFACE: Final = Surface(
         asked_model=AskedModel(in_answer, in_opening),
     ),
     upstream=UpstreamSide(
+        pauses=True,
         paths={
             "generate": "/v1/messages",
             "stream": "/v1/messages",

@@ -12,6 +12,7 @@ from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
 from wireglot.dialects.gemini.counts import COUNTS
 from wireglot.dialects.gemini.errors import owns_error
 from wireglot.dialects.gemini.generation import asks_thinking
+from wireglot.dialects.gemini.hosted import HOSTED
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import check_usage
 from wireglot.dialects.gemini.tap import GeminiTap, glance
@@ -172,6 +173,7 @@ SURFACE: Final = Surface(
         leaves_out_calls=True,  # they go out in one piece
         tells_usage=in_every_answer,
         owns_error=owns_error,
+        hosted=HOSTED,
     ),
     upstream=UpstreamSide(
         paths={

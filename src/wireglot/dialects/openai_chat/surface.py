@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from wireglot.dialects.body import MEDIA_MARKS, glance_body, session_by_cache_key, stated_in
+from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
 from wireglot.dialects.openai_chat.extras import NAME
@@ -97,6 +98,7 @@ SURFACE: Final = Surface(
         tells_usage=tells_usage,
         owns_error=owns_error,
         spent_quota="billing",
+        hosted=HostedForm(tool_marks=(b"web_search",)),
     ),
     upstream=UpstreamSide(
         paths={"generate": "/chat/completions", "stream": "/chat/completions", "models": "/models"},

@@ -61,7 +61,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         else:
             losses_of_extra(request.tool_choice.extra, NAME, "$.tool_choice", losses)
     REQUEST_FIELDS.write(request, body, losses)
-    _declare_settings(request, losses)
+    _declare_settings(request, losses, emulates=context.emulates)
     reasoning = render_thinking(request.thinking, losses)
     if reasoning is not None:
         body["reasoning"] = reasoning
@@ -149,13 +149,13 @@ def _brings(part: Part) -> str:
     return ""
 
 
-def _declare_settings(request: Request, losses: list[Loss]) -> None:
+def _declare_settings(request: Request, losses: list[Loss], *, emulates: bool) -> None:
     if request.sampling.logprobs is False:
         losses.append(Loss("$.sampling.logprobs", "logprobs", "approximated", "said by not asking for them"))
-    if request.stop and request.stream is not False:
-        losses.append(Loss("$.stop", "stop_sequences", "dropped", "no such setting here"))
+    if request.stop and emulates:
+        losses.append(Loss("$.stop", "stop_sequences", "emulated", "the answer is cut at them"))
     elif request.stop:
-        losses.append(Loss("$.stop", "stop_sequences", "emulated", "a whole answer is cut at them"))
+        losses.append(Loss("$.stop", "stop_sequences", "dropped", "no such setting here"))
 
 
 def _render_text(request: Request, form: dict[str, Any], losses: list[Loss]) -> dict[str, Any] | None:

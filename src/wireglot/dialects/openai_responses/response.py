@@ -185,7 +185,7 @@ def render_response(
     response: Response, context: Context, request: Request | None = None
 ) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
-    native = response.extra is not None and response.extra.dialect == NAME
+    native = "body" in own_form(response.extra, NAME)
     said = reported(request)
     identifier = said.get("id") or response_id(response.id, response.model, context, native)
     status, why = render_stop(response.stop, response.content, losses)

@@ -17,6 +17,7 @@ from wireglot.dialects.context import Context
 from wireglot.dialects.counting import counting_only, input_tokens
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
+from wireglot.dialects.openai_responses.hosted import HOSTED
 from wireglot.dialects.openai_responses.outcome import USAGE_FIELDS
 from wireglot.dialects.openai_responses.output import is_raw, without_ids
 from wireglot.dialects.openai_responses.parse_request import parse_request
@@ -162,6 +163,7 @@ SURFACE: Final = Surface(
     client=ClientSide(
         turns="input",
         failed_search=failed_search,
+        hosted=HOSTED,
         routes=tuple(
             Route(route.method, root + route.path, route.operation, route.verb)
             for root in _ROOTS

@@ -9,7 +9,9 @@ import msgspec
 
 from wireglot.dialects.base import Context, Rendered, Thread
 from wireglot.gateway.errors import RequestError, with_request_errors
+from wireglot.gateway.relay import candidates
 from wireglot.gateway.relay.host_form import unframing, unsent
+from wireglot.gateway.relay.media import with_files
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.refusals import without_opaque_state
 from wireglot.gateway.relay.search import refuse_search
@@ -20,7 +22,7 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.grades import Grade
-from wireglot.ir.loss import Loss, withheld, worst_first
+from wireglot.ir.loss import Feature, Loss, withheld, worst_first
 from wireglot.ir.request import Request
 from wireglot.providers.endpoints import Operation
 from wireglot.translate import Plan, plan
@@ -32,6 +34,8 @@ _MAX_NAMED: Final = 4
 LOSS_REFUSED: Final = "loss_refused"
 _WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
 """One serious loss weighs more than all others that a request can have. What is harmless moves nothing."""
+_EMULATED: Final[dict[Feature, int]] = {"candidates": 1, "output_format": 1}
+"""Of what the gateway emulates: another dialect in which the upstream does it itself is cheaper, or surer."""
 
 
 def prepare_best(
@@ -79,7 +83,12 @@ def _without_losses(
 
 
 def _weight(losses: tuple[Loss, ...]) -> int:
-    return sum(_WEIGHTS[loss.grade] for loss in losses)
+    weight = 0
+    for loss in losses:
+        weight += _WEIGHTS[loss.grade]
+        if loss.action == "emulated":
+            weight += _EMULATED.get(loss.feature, 0)
+    return weight
 
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
@@ -205,17 +214,26 @@ def _translated(
     else:
         checks = ()
         asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
+    downloaded: tuple[Loss, ...] = ()
+    if target.inlines_media and context.emulates and job.settings.fetch is not None:
+        asked, downloaded = with_files(asked, exchange.files)
     may_pass = (
         target.dialect == job.dialect
         and stream == job.stream
         and not checks
+        and not downloaded
         and not exchange.sealed
         and not exchange.stripped
     )
     planned, rendered = with_request_errors(partial(_rendered, exchange, target, context, asked, may_pass))
     if rendered is None:
         return _raw(exchange, target, credential)
-    neutral = planned.losses + planned.retraced(rendered.losses)
+    neutral = downloaded + planned.losses + planned.retraced(rendered.losses)
+    emulation, further = planned.emulation, 0
+    if context.emulates and (asked.sampling.candidates or 1) > 1:
+        neutral, further = candidates.emulated(exchange, asked, neutral)
+        if further and emulation is not None:
+            emulation = msgspec.structs.replace(emulation, several=False)
     losses = exchange.located(neutral, asked)
     left_out = withheld(asked, neutral) if neutral else ()
     if refused:
@@ -243,7 +261,10 @@ def _translated(
         context=msgspec.structs.replace(planned.context, withheld=left_out) if left_out else planned.context,
         losses=losses,
         request=request,
+        asked=asked if downloaded else None,
         aliases=planned.aliases,
+        emulation=emulation,
+        further=further,
         checks=checks,
         minter=exchange.minter,
         leaks_calls=target.limits.leaks_calls,

@@ -18,6 +18,7 @@ from wireglot.dialects.base import (
     with_repaired_calls,
 )
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.relay.candidates import Candidates, with_further
 from wireglot.gateway.relay.judge import Judge
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.exchange import Exchange
@@ -60,10 +61,13 @@ class _Rendered(msgspec.Struct, frozen=True):
 class Delivery:
     """Holds nothing of any request but what is being written down of it."""
 
-    def __init__(self, judge: Judge, is_gone: Callable[[ClientKey | None], bool]) -> None:
+    def __init__(
+        self, judge: Judge, candidates: Candidates, is_gone: Callable[[ClientKey | None], bool]
+    ) -> None:
         """`is_gone`: whether a key was taken away meanwhile. What its caller had is wiped, and nothing more
         is kept."""
         self._judge = judge
+        self._candidates = candidates
         self._is_gone = is_gone
         self._keeping: set[asyncio.Task[None]] = set()
 
@@ -79,7 +83,7 @@ class Delivery:
         size = len(body)
         await held.room(size)  # for what is made of it: decoded, or with another name in it
         record = exchange.record
-        keeps = exchange.ending.holds(target) or bool(prepared.checks)
+        keeps = exchange.ending.holds(target) or bool(prepared.checks or prepared.further)
         large = size > LARGE_BYTES
         if prepared.raw:
             looking = partial(self._looked_at, exchange, target, prepared, body)
@@ -144,7 +148,11 @@ class Delivery:
 
     def _accepted(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> Accepted:
         response = self._parsed(target, prepared, body)
-        return _judged(response, exchange, prepared)
+        if prepared.emulation is None:
+            return _judged(response, exchange, prepared)
+        losses: list[Loss] = []
+        accepted = _judged(prepared.emulation.response(response, losses), exchange, prepared)
+        return Accepted(accepted.response, (*losses, *accepted.losses))
 
     async def _keep_raw(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> None:
         """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
@@ -154,7 +162,7 @@ class Delivery:
         except AttemptFailed as unread:
             exchange.record.noted(f"not kept: {unread.error.message}")
             return
-        await self._keep(exchange, response)
+        await self.keep(exchange, response)
 
     def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
         upstream = target.codec
@@ -179,6 +187,8 @@ class Delivery:
         """`size`: of what was read for it, for as much of which there is room."""
         if prepared.checks:
             accepted = await self._checked(exchange, prepared, accepted)
+        if prepared.further:
+            exchange.further = await self._candidates.results(exchange, prepared.further)
         large = size > LARGE_BYTES
         hider = unasked(exchange, prepared, keeps=keeps)
         rendering = partial(self._rendered, exchange, prepared, accepted, hider)
@@ -188,7 +198,7 @@ class Delivery:
         if keeps:
             if hider is None and _tells_all(exchange, prepared):
                 exchange.client_document = rendered.document
-            await self._keep(exchange, rendered.response)
+            await self.keep(exchange, rendered.response)
             if exchange.unstored:  # which the answer itself says
                 rendered = await aside(rendering) if large else rendering()
         await exchange.held.room(max(0, len(rendered.body) - size))
@@ -214,6 +224,10 @@ class Delivery:
             response = msgspec.structs.replace(response, usage=usage)
             record.used(usage, "estimated")
             headers.append(ESTIMATE)
+        if exchange.further:
+            response = with_further(response, exchange.further)
+            if not headers and any(each.estimated for each in exchange.further):
+                headers.append(ESTIMATE)
         unseen: list[Loss] = []
         minter = prepared.minter
         shown = hider.response(response) if hider is not None else response
@@ -240,8 +254,10 @@ class Delivery:
             if not checking.cancelled():  # as it is where the client has left
                 exchange.safeguard_results = checking.result()
         try:
+            if prepared.further and response is not None:
+                exchange.further = await self._candidates.results(exchange, prepared.further)
             if response is not None:
-                await self._keep(exchange, response)
+                await self.keep(exchange, response)
         except RequestError as refused:
             feeder.release(refused.error)
         else:
@@ -255,7 +271,7 @@ class Delivery:
     async def streamed(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> bool:
         """False: the upstream broke off after its answer had begun."""
         client, job = exchange.client, exchange.job
-        keeps = exchange.ending.holds(target) or bool(prepared.checks)
+        keeps = exchange.ending.holds(target) or bool(prepared.checks or prepared.further)
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         feeder: Feeder
         if client is None:
@@ -310,7 +326,7 @@ class Delivery:
         results = await self._judge.results(exchange, prepared.checks, calls)
         return Accepted(msgspec.structs.replace(response, safeguard_results=results), accepted.losses)
 
-    async def _keep(self, exchange: Exchange, response: Response) -> None:
+    async def keep(self, exchange: Exchange, response: Response) -> None:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
         if not exchange.ending.wants(response) or self._is_gone(exchange.job.caller.key):
             return
@@ -329,12 +345,19 @@ class Delivery:
 
 
 def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:
-    return _judged(collection.response(), exchange, prepared)
+    accepted = _judged(collection.response(), exchange, prepared)
+    return Accepted(accepted.response, (*collection.losses, *accepted.losses))
 
 
 def _judged(response: Response, exchange: Exchange, prepared: Prepared) -> Accepted:
     renamed = prepared.aliases.functions if prepared.leaks_calls else {}
-    return accept(response, asked(exchange), leaks_calls=prepared.leaks_calls, renamed=renamed)
+    return accept(
+        response,
+        asked(exchange),
+        leaks_calls=prepared.leaks_calls,
+        renamed=renamed,
+        cuts=prepared.context.emulates,
+    )
 
 
 def _tells_all(exchange: Exchange, prepared: Prepared) -> bool:

@@ -19,7 +19,7 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.collected_reply import CollectedReply
-from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.exchange import Exchange, OwnRound
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.http.application import Head, Reply
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall
@@ -86,8 +86,17 @@ _KINDS: Final[dict[ErrorKind, Reason]] = {
 
 
 class Ask(Protocol):
-    def __call__(self, incoming: Incoming, body: bytes, reply: Reply, within: str) -> Awaitable[str]:
-        """Have a request of the gateway's own answered, for the one with the id `within`."""
+    def __call__(
+        self,
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str,
+        operation: str,
+        round: OwnRound | None = None,
+    ) -> Awaitable[str]:
+        """Have a request of the gateway's own answered, for the one with the id `within`. `operation`: its
+        purpose in the log, the ledger and the traces."""
         ...
 
 
@@ -133,7 +142,8 @@ class Judge:
         job, reply = exchange.job, CollectedReply(_ANSWER_BYTES)
         asked = {"name": call.name, "arguments": arguments}
         body = encode(_request(exchange, safeguard, asked))
-        await self._ask(_incoming(job), body, reply, exchange.record.id)
+        incoming = own_request(job, AGENT, job.safeguards.timeout)
+        await self._ask(incoming, body, reply, exchange.record.id, OPERATION)
         return _read(job, reply)
 
 
@@ -207,14 +217,15 @@ def _user_messages(request: Request) -> list[str]:
     return found[::-1]
 
 
-def _incoming(job: Job) -> Incoming:
+def own_request(job: Job, agent: str, seconds: float) -> Incoming:
+    """A request of the gateway's own, in the dialect and for the caller of the one that it is made for."""
     path = next(each.path for each in job.surface.client.routes if each.operation == "generate")
     headers = {
         "host": job.head.headers.get("host", ""),
-        "user-agent": AGENT,
+        "user-agent": agent,
         "content-type": "application/json",
         "x-session-id": job.session,
-        "x-wireglot-timeout": f"{job.safeguards.timeout:g}",
+        "x-wireglot-timeout": f"{seconds:g}",
         "x-wireglot-loss-policy": "silent",
     }
     head = Head("POST", target=path, path=path, query="", headers=headers, peer=job.head.peer)

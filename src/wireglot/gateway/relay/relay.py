@@ -17,9 +17,11 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
 from wireglot.gateway.relay.after import after, resting
 from wireglot.gateway.relay.attempt import prepare_best
+from wireglot.gateway.relay.candidates import Candidates
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.judge import Ask, Judge
+from wireglot.gateway.relay.media import FindFetch, MediaDownloads, NeedsMedia
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import aside
@@ -27,6 +29,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import ClientKey, Credential
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.targets.health import Health
+from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.failures import AttemptFailed
@@ -59,15 +62,19 @@ class Relay:
         sign_ins: SignIns,
         ask: Ask,
         is_gone: Callable[[ClientKey | None], bool],
+        media: FindFetch,
     ) -> None:
-        """`ask`: has a request of the gateway's own answered. `is_gone`: see `Delivery`."""
+        """`ask`: has a request of the gateway's own answered. `is_gone`: see `Delivery`. `media`: downloads
+        pictures and files."""
+        self._downloads = MediaDownloads(media)
         self._transports = transports
         self._sign_ins = sign_ins
         self._health = health
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
         self._refused_state = refusals.RefusedState()
-        self.delivery = Delivery(Judge(ask), is_gone)
+        self._candidates = Candidates(ask)
+        self.delivery = Delivery(Judge(ask), self._candidates, is_gone)
         sides = [known.upstream for known in surfaces() if known.upstream is not None]
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
         self._returned = (_RETURNED_BY_MANY, *returned)
@@ -282,7 +289,10 @@ class Relay:
         """Ask once. False: the answer broke off after it had begun, and the client has been informed."""
         job, record = exchange.job, exchange.record
         preparing = partial(prepare_best, exchange, target, credential)
-        target, prepared = await aside(preparing) if exchange.is_large else preparing()
+        try:
+            target, prepared = await aside(preparing) if exchange.is_large else preparing()
+        except NeedsMedia as needed:
+            target, prepared = await self._with_media(exchange, needed, preparing)
         outgoing = prepared.outbound.body
         exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
         losses = prepared.losses + exchange.foreseen
@@ -307,8 +317,11 @@ class Relay:
         recorded, tap = exchange.ending.before_asking(), exchange.tap
         if recorded is not None:
             await recorded
+        if prepared.further or exchange.asking:
+            # A provider with few places takes them one after the other, once this one has left its own.
+            self._candidates.start(exchange, 0 if target.provider.concurrency else prepared.further)
         if tap is not None:
-            tap.asking(target, prepared, prepared.request if exchange.differs else None)
+            tap.asking(target, prepared, prepared.asked or (prepared.request if exchange.differs else None))
         try:
             transport = self._transports[prepared.outbound.url.partition(":")[0]]
             answer = await transport.send(prepared.outbound, timeouts)
@@ -352,6 +365,15 @@ class Relay:
         except BaseException:
             answer.abort()
             raise
+
+    async def _with_media(
+        self, exchange: Exchange, needed: NeedsMedia, preparing: Callable[[], tuple[Target, Prepared]]
+    ) -> tuple[Target, Prepared]:
+        """Downloaded for the target, and perhaps for another of its dialects, which wants the same."""
+        await self._downloads.download(exchange, needed)
+        if exchange.tap is not None:
+            exchange.tap.passed("download")
+        return await aside(preparing)
 
     async def _failure(self, exchange: Exchange, target: Target, answer: Answer) -> AttemptFailed:
         """What an answer that is no 200 means."""

@@ -11,7 +11,7 @@ from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_body import ClientBody, bad_json
-from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.job import EMULATE_HEADER, Incoming, Job
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
 from wireglot.wire.cache import Cache, KnownBody
@@ -101,6 +101,7 @@ def read(
             call_prefix=client.call_prefix or "call",
             framing=framing,
             max_frame=settings.limits.event,
+            emulates=EMULATE_HEADER not in head.headers or _emulates(head.headers[EMULATE_HEADER]),
         ),
     )
 
@@ -160,6 +161,13 @@ def _asked_policy(incoming: Incoming) -> LossPolicy | None:
     if policy is None:
         raise RequestError("bad", "x-wireglot-loss-policy: expected strict, warn, silent or as-is")
     return policy
+
+
+def _emulates(wanted: str) -> bool:
+    wanted = wanted.strip().lower()
+    if wanted not in ("on", "off"):
+        raise RequestError("bad", f"{EMULATE_HEADER}: expected on or off", param=EMULATE_HEADER)
+    return wanted == "on"
 
 
 def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:

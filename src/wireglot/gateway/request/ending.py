@@ -99,6 +99,11 @@ class Ending(msgspec.Struct, eq=False):
         self._meter = meter
         self.listener = meter.heard
 
+    def of_one_round(self) -> Ending:
+        """The same account for the first of several rounds, without the keepers: they wait for the whole
+        answer."""
+        return Ending(listener=self.listener, account=self.account, _meter=self._meter)
+
     # Followed by the relay and by the one that writes to the client.
 
     def before_asking(self) -> Awaitable[None] | None:

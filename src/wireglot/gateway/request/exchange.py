@@ -35,11 +35,12 @@ from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer
 from wireglot.ir.content import Media, Origin, Part, ToolResult
 from wireglot.ir.loss import Loss, worst_first
-from wireglot.ir.outcome import Usage
+from wireglot.ir.outcome import Candidate, Usage, added
 from wireglot.ir.purpose import RequestFacts
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import SafeguardResult
 from wireglot.providers.carried import brought_back
+from wireglot.web.contract import MediaFile
 
 _OPENING_BYTES: Final = 1024
 
@@ -48,6 +49,15 @@ _MESSAGE_BYTES: Final = 200
 
 MAX_REPORTED_LOSSES: Final = 128
 """Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
+
+
+class FurtherAnswer(msgspec.Struct, frozen=True):
+    """An answer that the gateway asked for because the upstream gives one to a request."""
+
+    answer: Candidate
+    usage: Usage | None
+    estimated: bool = False
+    """No provider reported the usage."""
 
 
 class Exchange(msgspec.Struct, eq=False):
@@ -89,6 +99,12 @@ class Exchange(msgspec.Struct, eq=False):
     """Where it holds a place, of a provider with a limit of concurrent requests."""
     checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
     """The check of its answer, while that runs."""
+    files: dict[str, MediaFile] = {}
+    """What the gateway has downloaded for upstreams that take no addresses, by its address."""
+    asking: list[asyncio.Task[FurtherAnswer]] = []
+    """The gateway's own requests for further answers."""
+    further: tuple[FurtherAnswer, ...] = ()
+    """What came of them."""
     safeguard_results: tuple[SafeguardResult, ...] = ()
     """What the gateway's own check of the answer has found out."""
     invented: tuple[Loss, ...] = ()
@@ -313,6 +329,8 @@ class Exchange(msgspec.Struct, eq=False):
             self.client.close()
         if self.checking is not None:
             self.checking.cancel()  # it is done, unless the client has left
+        for task in self.asking:
+            task.cancel()
         self.ending.close()
         self.held.release()
         self.client = self.feeder = None
@@ -328,6 +346,13 @@ class Exchange(msgspec.Struct, eq=False):
         if self.sealed:
             request = brought_back(request)
         return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
+
+
+def whole_usage(usage: Usage | None, further: tuple[FurtherAnswer, ...]) -> Usage | None:
+    """What an answer and the further ones used."""
+    for each in further:
+        usage = added(usage, each.usage)
+    return usage
 
 
 def _holds_image(parts: Iterable[Part]) -> bool:
@@ -357,6 +382,15 @@ class Answerer(Protocol):
         A step around an answer that has nothing to do for a request hands on its inner one's coroutine.
         """
         ...
+
+
+class OwnRound(Protocol):
+    """What prepares a request of the gateway's own whose body does not say all that is asked."""
+
+    problem: Exception | None
+    """Set where it fails."""
+
+    def begin(self, exchange: Exchange) -> None: ...
 
 
 class Tap(Protocol):

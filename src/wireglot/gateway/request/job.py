@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +14,9 @@ from wireglot.gateway.setting_tables import SafeguardSettings
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.http.application import Head
 from wireglot.wire.splice import Outline
+
+EMULATE_HEADER: Final = "x-wireglot-emulate"
+"""Of a request: `off` where the gateway shall not do itself what the upstream cannot."""
 
 
 class Incoming(msgspec.Struct, frozen=True):
@@ -30,6 +33,10 @@ class Incoming(msgspec.Struct, frozen=True):
         key = self.caller.key
         group = self.settings.groups.get(key.group) if key is not None else None
         return group.safeguards if group is not None and group.safeguards else self.settings.safeguards
+
+
+CANDIDATE: Final = "candidate"
+"""The operation of a request for one more answer (`n`) of a model that gives one."""
 
 
 class Job(Incoming, frozen=True, eq=False, kw_only=True):
@@ -66,6 +73,11 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
         """The conversation is held by the provider itself: only its own vendor can go on with it."""
         held = self.surface.client.thread
         return held is not None and self.outline.get(held.field) is not None
+
+    @property
+    def emulates(self) -> bool:
+        """Whether the gateway may do itself what the upstream cannot."""
+        return self.context.emulates
 
     def document(self) -> dict[str, Any]:
         """The whole body as JSON, decoded once."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wireglot.dialects.base import Dialect
+import msgspec
+
+from wireglot.dialects.base import Dialect, StreamReader
 from wireglot.gateway.streams.feeder import STREAM_TIMES, StreamRefused, too_large
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
+from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Failure, Finish, Folding, StreamFailed
+from wireglot.providers.emulation import EmulatingReader, Emulator
 
 
 class Collection:
@@ -22,8 +26,12 @@ class Collection:
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
+        self.cut = False
         self.size = 0
-        self._reader = upstream.stream_reader(prepared.context)
+        self._reader: StreamReader = upstream.stream_reader(prepared.context)
+        self._emulator = Emulator(prepared.emulation) if prepared.emulation is not None else None
+        if self._emulator is not None:
+            self._reader = EmulatingReader(self._reader, self._emulator)
         self._folding = Folding()
         self._room = limit * STREAM_TIMES
         self._held = held
@@ -39,11 +47,18 @@ class Collection:
             self.moved = True
             self._folding.add(events)
             self.ended = type(events[-1]) is Finish or type(events[-1]) is Failure
+        if self._emulator is not None:
+            self.moved = self.moved or self._emulator.holds
+            self.cut = self._emulator.cut
 
     def finish(self) -> None:
         if not self.ended:
             self._folding.add(self._reader.end())
             self.ended = True
+
+    @property
+    def losses(self) -> list[Loss]:
+        return self._emulator.losses if self._emulator is not None else []
 
     def fail(self, error: ApiError) -> None:
         raise StreamRefused(error)
@@ -53,6 +68,8 @@ class Collection:
 
     def response(self) -> Response:
         try:
-            return self._folding.response()
+            response = self._folding.response()
+            # What was reported before the cut is not what the answer came to.
+            return msgspec.structs.replace(response, usage=None) if self.cut else response
         except StreamFailed as failed:
             raise StreamRefused(failed.error) from None

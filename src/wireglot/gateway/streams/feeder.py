@@ -61,6 +61,8 @@ class Feeder(Protocol):
     """Why the stream ended too early, where it did."""
     moved: bool
     """Set by everything but keep-alives; anyone who watches clears it."""
+    cut: bool
+    """The answer has ended before its upstream was done, whose rest nobody wants."""
 
     def feed(self, data: bytes) -> None: ...
 
@@ -192,7 +194,7 @@ class Pump:
             self._timer.cancel()
             if self._tell_over is not None:
                 self._tell_over()
-            if self._feeder.failure is not None:
+            if self._feeder.failure is not None or self._feeder.cut:
                 self._answer.abort()
             else:
                 self._timer = self._loop.call_later(_LINGER_SECONDS, self._answer.abort)

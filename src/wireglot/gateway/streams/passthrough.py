@@ -82,6 +82,7 @@ class Passthrough:
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
+        self.cut = False
         self.holds_end = False
         self._state = OPENING
         self._exchange = exchange

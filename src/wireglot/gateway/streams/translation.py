@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.dialects.base import Dialect, StreamWriter, answer_located
+from wireglot.dialects.base import Dialect, StreamReader, StreamWriter, answer_located
 from wireglot.gateway.request.client_stream import ClientStream
-from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.exchange import Exchange, whole_usage
 from wireglot.gateway.request.token_weight import (
     ESTIMATED,
     LETTER,
@@ -28,10 +28,11 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.content import ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, Start, fold, unfold
+from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, OtherAnswer, Start, fold, unfold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
 from wireglot.providers.aliases import NO_ALIASES, EventRestorer
 from wireglot.providers.carried import MinterNamer
+from wireglot.providers.emulation import EmulatingReader, Emulator
 
 
 class Translation:
@@ -50,12 +51,16 @@ class Translation:
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
+        self.cut = False
         self.holds_end = keeps
         self._request = prepared.request or (asked(exchange) if prepared.leaks_calls else None)
         self.writer: StreamWriter = exchange.codec.stream_writer(prepared.context, self._request)
         self._exchange = exchange
         self._client = client
-        self._reader = upstream.stream_reader(prepared.context)
+        self._reader: StreamReader = upstream.stream_reader(prepared.context)
+        self._emulator = Emulator(prepared.emulation) if prepared.emulation is not None else None
+        if self._emulator is not None:
+            self._reader = EmulatingReader(self._reader, self._emulator)
         self._restorer = EventRestorer(prepared.aliases) if prepared.aliases != NO_ALIASES else None
         self._unasked = unasked(exchange, prepared, keeps=keeps)
         minter = prepared.minter if self._unasked is None else None
@@ -68,6 +73,7 @@ class Translation:
         self._flowing = -1
         """The part of which one more piece of text goes out as it comes."""
         self._leaks_calls = prepared.leaks_calls
+        self._cuts = prepared.context.emulates
         self._renamed = prepared.aliases.functions if prepared.leaks_calls else {}
         client_side = exchange.job.surface.client
         self._watch = Watch(
@@ -94,6 +100,7 @@ class Translation:
             raise too_large()
         events = self._reader.read(data)
         if not events:
+            self.moved = self.moved or (self._emulator is not None and self._emulator.holds)
             return
         self.moved = True
         delta = events[-1]
@@ -143,6 +150,10 @@ class Translation:
         came = events
         events = watch.pass_on(came)
         self._unreported = self._tells_usage and (watch.usage is None or is_unreported(watch.usage))
+        if self._emulator is not None and self._emulator.may_cut:
+            # Nobody reports what an answer comes to that is cut: it is counted from its beginning.
+            self.cut = self._emulator.cut
+            self._unreported |= self.cut or type(came[-1]) is not Finish
         if not self._begun:
             if watch.verdict is not None:
                 events = self._repaired(watch, came)
@@ -159,7 +170,7 @@ class Translation:
         if self._unreported:
             self._weight += events_weight(events)
         if type(last) is Finish and self._unreported:
-            self._estimate = self._exchange.estimated_usage(self._weight)
+            self._estimate = self._estimated(watch.usage)
             last = msgspec.structs.replace(last, usage=self._estimate)
             events = [*events[:-1], last]
         if type(last) is Failure:
@@ -183,6 +194,14 @@ class Translation:
         if data:
             self._client.write(data)
 
+    def _estimated(self, reported: Usage | None) -> Usage:
+        """Of an answer that was cut its upstream may have reported the beginning."""
+        estimate = self._exchange.estimated_usage(self._weight)
+        if reported is None or is_unreported(reported):
+            return estimate
+        output = max(estimate.output, reported.output)
+        return msgspec.structs.replace(reported, output=output, raw=None)
+
     def _opening(self, start: Start) -> Start:
         """The first event, with the name that was asked for, and with what the provider has presumably read:
         many report that at the end only."""
@@ -204,6 +223,7 @@ class Translation:
             self._request,
             leaks_calls=self._leaks_calls,
             renamed=self._renamed,
+            cuts=self._cuts,
         )
         places = self._exchange.codec.places
         self._exchange.record.lost(answer_located(places, accepted.losses))
@@ -223,11 +243,18 @@ class Translation:
         if self._pending is None:
             return  # it did not come to its end, and that has been reported
         last: Finish | Failure = self._pending
+        others: list[Event] = []
         if error is not None:
             last = Failure(signed(error, self._exchange))
         elif results := self._exchange.safeguard_results:
             last = msgspec.structs.replace(self._pending, safeguard_results=results)
-        self._end(last, self.writer.write([last]))
+        elif further := self._exchange.further:
+            others = [OtherAnswer(each.answer) for each in further]
+            usage = whole_usage(self._pending.usage or self._watch.usage, further)
+            last = msgspec.structs.replace(self._pending, usage=usage)
+            if any(each.estimated for each in further):
+                self._exchange.record.lost([ESTIMATED])
+        self._end(last, self.writer.write([*others, last]))
 
     def _end(self, last: Finish | Failure, data: bytes) -> None:
         self.ended = True
@@ -239,6 +266,8 @@ class Translation:
             record.lost([ESTIMATED])
         record.used(usage, source)
         losses = self._watch.losses + self.writer.losses
+        if self._emulator is not None:
+            losses = self._emulator.losses + losses
         if self._unasked is not None:
             losses = self._unasked.losses + losses
         elif self._namer is not None:

@@ -14,6 +14,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import Safeguard
 from wireglot.providers.aliases import Aliases
+from wireglot.providers.emulation import Emulation
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +30,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     own."""
     losses: tuple[Loss, ...] = ()
     request: Request | None = None
+    asked: Request | None = None
+    """What the upstream is asked, where the gateway has put more into it than the request says."""
     aliases: Aliases = Aliases()
+    emulation: Emulation | None = None
+    """What is to be done with the answer that the upstream does not, where there is anything."""
     minter: Origin | None = None
     """Who writes what the answer leaves unsigned, for a client of another dialect to carry."""
     leaks_calls: tuple[LeakFamily, ...] = ()
@@ -37,6 +42,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     request passed through."""
     own_usage: bool = False
     """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
+    further: int = 0
+    """Answers that the client wants beside the one that the upstream gives: the gateway asks for them."""
     checks: tuple[Safeguard, ...] = ()
     """What the client wants checked of the answer and the upstream does not: the gateway does."""
     unframe: Callable[[Answer], Answer] | None = None

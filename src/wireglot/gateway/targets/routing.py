@@ -80,6 +80,8 @@ class Target(msgspec.Struct, frozen=True):
     asked_usage: StreamUsage | None
     """How its streams are asked what they come to, which the ledger wants to know. A server of which the
     catalog knows nothing may not take the question."""
+    inlines_media: bool = False
+    """Whether it takes no pictures and files by address, so that the gateway may download them."""
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
     """The same model there, in the provider's other dialects."""
@@ -312,12 +314,15 @@ def _spoken_in(
     assert spoken_there.upstream is not None, f"{dialect} is spoken by no server"
     limits = stated if own else limits_of(provider.spec, dialect, model)
     lost = lost_state(asking, spoken_there, limits, catalog=bool(provider.spec.catalog))
+    fitter = Fitter.between(limits, asking.name, dialect)
+    refuses = not limits.media_urls and base_limits(dialect).media_urls
+    """What its dialect has a place for: also of clients that speak it."""
     return Target(
         provider,
         model,
         dialect,
         limits=limits,
-        fitter=Fitter.between(limits, asking.name, dialect),
+        fitter=fitter,
         plain=provider.spec.home or _refuses_nothing(stated, dialect),
         codec=codec,
         surface=spoken_there,
@@ -327,6 +332,7 @@ def _spoken_in(
         minter=Origin(spoken_there.family, provider.name, model) if lost.foreign else None,
         lost=lost,
         asked_usage=spoken_there.upstream.stream_usage if provider.spec.catalog else None,
+        inlines_media=refuses or not fitter.target.limits.media_urls,
         losses=losses,
     )
 

@@ -351,7 +351,9 @@ def _attempt(
 
 
 def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[str, Any]:
-    target = RecordedTarget(limits=asked.target.limits, stream=asked.stream, account=asked.account)
+    target = RecordedTarget(
+        limits=asked.target.limits, stream=asked.stream, account=asked.account, emulates=asked.emulates
+    )
     known = target.written()
     if asked.differing is None:
         return known

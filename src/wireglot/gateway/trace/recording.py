@@ -93,8 +93,8 @@ class RecordedAttempt:
     """One attempt, without what it was made of: the conversation as values takes several times its bytes."""
 
     __slots__ = (
-        "account", "answer", "began", "differing", "error", "losses", "passthrough", "request", "stream",
-        "target",
+        "account", "answer", "began", "differing", "emulates", "error", "losses", "passthrough", "request",
+        "stream", "target",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +106,7 @@ class RecordedAttempt:
         self.stream = prepared.stream
         self.passthrough = prepared.raw
         self.account = prepared.context.account
+        self.emulates = prepared.context.emulates
         self.losses = prepared.losses
         self.error = ""
         self.request = RecordedSide(recording)

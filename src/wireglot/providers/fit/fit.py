@@ -17,6 +17,7 @@ from wireglot.dialects.registry import surface
 from wireglot.ir.loss import Feature
 from wireglot.ir.request import Request
 from wireglot.ir.turns import repair_pairs
+from wireglot.providers.fit.answer_tool import answer_by_tool
 from wireglot.providers.fit.declared import apply_tool_changes, join_declared_tools
 from wireglot.providers.fit.fitting import FitTarget, Fitted, Fitting
 from wireglot.providers.fit.ids import fit_call_ids
@@ -106,7 +107,7 @@ class Fitter:
                     fitting.seen |= CHANGED
                 if fitting.losses:
                     fitting.seen |= LOST
-        return Fitted(request, fitting.aliases, fitting.trail, tuple(fitting.losses))
+        return Fitted(request, fitting.aliases, fitting.trail, tuple(fitting.losses), fitting.emulation)
 
 
 def _repair_pairs(request: Request, fitting: Fitting) -> Request:
@@ -177,7 +178,12 @@ def _fit_settings(request: Request, fitting: Fitting) -> Request:
 
 def _fit_stop(request: Request, fitting: Fitting) -> Request:
     stop, limits = request.stop, fitting.limits
+    emulates = fitting.context.emulates
     kept = stop
+    if not limits.stop_sequences:
+        if not emulates:
+            return request  # its dialect reports that it has no place for them
+        kept = ()
     if not limits.blank_text:
         kept = tuple(sequence for sequence in kept if sequence.strip())
     if limits.stop_bytes:
@@ -189,7 +195,13 @@ def _fit_stop(request: Request, fitting: Fitting) -> Request:
     if kept == stop:
         return request
     detail = f"{len(kept)} of {len(stop)} sent: the provider takes no more"
-    fitting.lose("$.stop", "stop_sequences", "approximated", detail)
+    if emulates:
+        left = tuple([sequence for sequence in stop if sequence not in kept])
+        fitting.emulate(stops=left, several=(request.sampling.candidates or 1) > 1)
+        detail = f"{len(kept)} of {len(stop)} sent; the answer is cut at the others"
+        if not kept:
+            detail = "the provider takes none of them; the answer is cut at them"
+    fitting.lose("$.stop", "stop_sequences", "emulated" if emulates else "approximated", detail)
     return msgspec.structs.replace(request, stop=kept)
 
 
@@ -304,6 +316,7 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
     (use_system_role, lambda to: to.has_variants and not to.limits.developer_role and ROLES),
     (fill_in_ids, lambda to: to.has_variants and not to.foreign and NO_IDS),
     (mark_prefill, lambda to: to.has_variants and bool(to.limits.prefill_field) and ANSWERED | CHANGED),
+    (answer_by_tool, lambda to: "schema" not in to.limits.output_formats and OUTPUT),
     (fit_output_schema, lambda to: OUTPUT),
     (ask_for_output, lambda to: OUTPUT),
     (fit_cache_markers, lambda to: MARKED | MARKED_PARTS),

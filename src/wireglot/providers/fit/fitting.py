@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import joined, still_paired
 from wireglot.providers.aliases import NO_ALIASES, Aliases
+from wireglot.providers.emulation import Emulation
 from wireglot.providers.fit.survey import CallRules, asks, survey
 from wireglot.providers.limits import Limits
 from wireglot.wire.cache import fold
@@ -37,6 +38,8 @@ class Fitted(msgspec.Struct, frozen=True):
     aliases: Aliases
     trail: Trail
     losses: tuple[Loss, ...]
+    emulation: Emulation | None = None
+    """What is to be done with the answer, where there is anything."""
 
 
 class FitTarget(msgspec.Struct, frozen=True, eq=False):
@@ -84,6 +87,7 @@ class Fitting:
         "asked",
         "context",
         "dialect",
+        "emulation",
         "foreign",
         "limits",
         "losses",
@@ -103,12 +107,17 @@ class Fitting:
         self.losses: Final[list[Loss]] = []
         self.trail: Final = Trail(request)
         self.aliases = NO_ALIASES
+        self.emulation: Emulation | None = None
         self.asked: Final = request.thinking
         self.settle(request.messages)
         found = survey(request.messages, target.rules, self._row)
         self.seen = found.seen | asks(request)
         self.markers: Final = found.markers
         """At most this many marks of the cache are in the conversation."""
+
+    def emulate(self, **what: Any) -> None:
+        """Something more to be done with the answer, by its name in `Emulation`."""
+        self.emulation = msgspec.structs.replace(self.emulation or Emulation(), **what)
 
     def lose(self, path: str, feature: Feature, action: Action, detail: str) -> None:
         self.losses.append(Loss(path, feature, action, detail))

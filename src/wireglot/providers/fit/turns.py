@@ -115,9 +115,15 @@ def fit_end(request: Request, fitting: Fitting) -> Request:
         return request
     if fitting.limits.prefill and not _speaks(messages[-1]):
         return request
-    if any(type(part) is ToolCall for part in messages[-1].content):
+    if any(type(part) is ToolCall or _is_own(part, fitting.dialect) for part in messages[-1].content):
         return request
     return ask_to_go_on(request, "this model continues no answer of its own", fitting)
+
+
+def _is_own(part: Part, dialect: str) -> bool:
+    """Of a tool that the provider runs: what came before and after it is a turn that has paused, which goes
+    on as it is sent back."""
+    return type(part) is Foreign and part.dialect == dialect
 
 
 def _speaks(message: Message) -> bool:

@@ -17,6 +17,7 @@ from wireglot.gateway.observe.metrics import Metrics, Readings
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.job import CANDIDATE
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.targets.routing import Target
@@ -47,6 +48,8 @@ def whole_input(exchange: Exchange) -> int:
 
 
 def _input(exchange: Exchange) -> int:
+    if exchange.record.within and exchange.rewritten:
+        return whole_input(exchange)  # its body does not say what is asked
     body = exchange.job.body
     marks = exchange.job.surface.client.media_marks
     if len(body) > _LARGE_BYTES and any(mark in body for mark in marks):
@@ -238,6 +241,7 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
         job.caller.name, job.surface.client, settings, limits=[], expected=Usage(), expected_cost=0
     )
     found.at, found.holder = int(now * 1000), holder
+    is_answer = not exchange.record.within or exchange.record.operation == CANDIDATE
     counts = job.asked.operation == "count"
     """It asks for a number, not for an answer."""
     if not counts:
@@ -245,7 +249,8 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
     tokens = found.expected.total
     for account in accounts(key, settings):
         limits, group = account.limits, account.group
-        # A request that the gateway sends for the answer to another one counts with that one.
+        # A request that the gateway sends for the answer to another one counts with that one; a further
+        # answer is one more for the model.
         if not exchange.record.within:
             if most := limits.requests_per_minute:
                 rate = Rate(f"rate:{account.name}:rpm", 1, most, _MINUTE_SECONDS)
@@ -253,9 +258,9 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
             if most := limits.concurrent:
                 whose = f"group {group}" if group else "this key"
                 found.places += (ConcurrencyLimit(f"places:{account.name}", most, whose),)
-            if (most := limits.tokens_per_minute) and not counts:
-                rate = Rate(f"rate:{account.name}:tpm", min(most, tokens), most, _MINUTE_SECONDS)
-                found.limits.append(Limit("tokens", rate, f"{most} tokens a minute", group=group))
+        if (most := limits.tokens_per_minute) and not counts and is_answer:
+            rate = Rate(f"rate:{account.name}:tpm", min(most, tokens), most, _MINUTE_SECONDS)
+            found.limits.append(Limit("tokens", rate, f"{most} tokens a minute", group=group))
         if counts:
             continue
         if (limits.cost_per_day or limits.cost_per_month) and not found.expected_cost:

@@ -1,0 +1,143 @@
+"""Tools that run on the server's side, as blocks: a call and its result, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
+from wireglot.dialects.capabilities import HostedForm
+from wireglot.ir.content import Foreign
+from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
+from wireglot.ir.outcome import Usage
+from wireglot.ir.stream import Event, Finish, PartEnd, PartStart
+
+CALL: Final = "server_tool_use"
+_PREFIX: Final = "srvtoolu_"
+_RESULT: Final = "_tool_result"
+_WEB: Final = ("web_search", "web_fetch")
+_COUNTS: Final = {"web_search": "web_search_requests", "web_fetch": "web_fetch_requests"}
+
+
+def _announce(call: HostedCall, index: int) -> list[Event]:
+    block = {"type": CALL, "id": _PREFIX + call.id, "name": call.name or call.kind, "input": call.input}
+    return _block(CALL, block, index)
+
+
+def _report(ran: RanCall, index: int) -> list[Event]:
+    call, result = ran.call, ran.result
+    assert call is not None
+    assert result is not None
+    kind = call.kind + _RESULT
+    block = {"type": kind, "tool_use_id": _PREFIX + call.id, "content": _content(call.kind, result)}
+    return _block(kind, block, index)
+
+
+def _block(kind: str, value: dict[str, Any], index: int) -> list[Event]:
+    return [PartStart(index, Foreign(NAME, kind, value)), PartEnd(index)]
+
+
+def _content(kind: str, result: HostedResult) -> Any:
+    if result.error:
+        return {"type": f"{kind}{_RESULT}_error", "error_code": result.error}
+    if result.page is not None:
+        return _fetched(result.page)
+    return [
+        {
+            "type": "web_search_result",
+            "url": source.url,
+            "title": source.title,
+            "encrypted_content": source.sealed,
+            "page_age": source.age or None,
+        }
+        for source in result.sources
+    ]
+
+
+def _fetched(page: WebPage) -> dict[str, Any]:
+    if page.data:
+        source = {"type": "base64", "media_type": page.mime, "data": page.data}
+    else:
+        source = {"type": "text", "media_type": "text/plain", "data": page.text}
+    document = {"type": "document", "source": source, "title": page.title or None, "citations": None}
+    return {
+        "type": "web_fetch_result",
+        "url": page.url,
+        "retrieved_at": page.retrieved or None,
+        "content": document,
+    }
+
+
+def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
+    """With the number of calls that were answered: what failed is not billed."""
+    counts = dict.fromkeys(_COUNTS.values(), 0)
+    for each in ran:
+        if each.call is not None and each.call.kind in _COUNTS and each.result and not each.result.error:
+            counts[_COUNTS[each.call.kind]] += 1
+    usage = render_usage(finish.usage or Usage(), "$.usage", [])
+    return replace(finish, usage=parse_usage({**usage, CALL: counts}))
+
+
+def read_block(part: Foreign) -> RanCall | None:
+    """A web search or fetch of an earlier turn."""
+    value = part.value
+    if part.type == CALL:
+        id, name, given = value.get("id"), value.get("name"), value.get("input")
+        if name not in _WEB or type(id) is not str or type(given) is not dict:
+            return None
+        return RanCall(HostedCall(name, id.removeprefix(_PREFIX), input=given))
+    kind = part.type.removesuffix(_RESULT)
+    id = value.get("tool_use_id")
+    if kind not in _WEB or kind == part.type or type(id) is not str:
+        return None
+    return RanCall(None, _read_content(value.get("content")), id.removeprefix(_PREFIX))
+
+
+def _read_content(content: Any) -> HostedResult:
+    if type(content) is list:
+        return HostedResult(sources=tuple(_source(item) for item in content if type(item) is dict))
+    if type(content) is not dict:
+        return HostedResult(error="unavailable")
+    document = content.get("content")
+    if type(document) is not dict:
+        return HostedResult(error="unavailable", message=_text(content, "error_code"))
+    source = document.get("source")
+    data = _text(source, "data") if type(source) is dict else ""
+    plain = type(source) is dict and source.get("type") == "text"
+    page = WebPage(
+        _text(content, "url"),
+        _text(document, "title"),
+        _text(source, "media_type") if type(source) is dict else "",
+        text=data if plain else "",
+        data="" if plain else data,
+        retrieved=_text(content, "retrieved_at"),
+    )
+    return HostedResult(page=page)
+
+
+def _source(item: dict[str, Any]) -> WebSource:
+    return WebSource(
+        _text(item, "url"),
+        _text(item, "title"),
+        age=_text(item, "page_age"),
+        sealed=_text(item, "encrypted_content"),
+    )
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    item = value.get(key)
+    return item if type(item) is str else ""
+
+
+HOSTED: Final = HostedForm(
+    announce=_announce,
+    report=_report,
+    finish=_finish,
+    read=read_block,
+    carries=True,
+    quotes=True,
+    marks=(b'"srvtoolu_wg',),
+)

@@ -1,0 +1,93 @@
+"""Tools that run on the server's side, as items and their progress events, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from wireglot.dialects.capabilities import HostedForm
+from wireglot.dialects.fields import own_fields
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.ir.content import Extra, Foreign
+from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Event, Finish, ForeignEvent, PartEnd, PartStart
+
+_SEARCH: Final = "web_search_call"
+_PREFIX: Final = "ws_"
+
+
+def _announce(call: HostedCall, index: int) -> list[Event]:
+    item = {"type": _SEARCH, "id": _PREFIX + call.id, "status": "in_progress", "action": _action(call, ())}
+    return [
+        _event("response.output_item.added", item=item),
+        _event(f"response.{_SEARCH}.in_progress", item_id=item["id"]),
+        _event(f"response.{_SEARCH}.searching", item_id=item["id"]),
+    ]
+
+
+def _report(ran: RanCall, index: int) -> list[Event]:
+    call, result = ran.call, ran.result
+    assert call is not None
+    assert result is not None
+    id = _PREFIX + call.id
+    status = "failed" if result.error else "completed"
+    item = {"type": _SEARCH, "id": id, "status": status, "action": _action(call, result.sources)}
+    done: list[Event] = [PartStart(index, Foreign(NAME, _SEARCH, item)), PartEnd(index)]
+    return done if result.error else [_event(f"response.{_SEARCH}.completed", item_id=id), *done]
+
+
+def _event(kind: str, **value: Any) -> ForeignEvent:
+    return ForeignEvent(NAME, kind, {"type": kind, **value})
+
+
+def _action(call: HostedCall, sources: Sequence[WebSource]) -> dict[str, Any]:
+    if call.kind == "web_fetch":
+        return {"type": "open_page", "url": call.input.get("url", "")}
+    query = call.input.get("query", "")
+    action: dict[str, Any] = {"type": "search", "query": query, "queries": [query]}
+    if sources:
+        action["sources"] = [{"type": "url", "url": source.url} for source in sources]
+    return action
+
+
+def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
+    count = sum(1 for each in ran if each.result is not None and not each.result.error)
+    usage = {"tool_usage": {"web_search": {"num_requests": count}}}
+    return replace(finish, extra=Extra(NAME, {**own_fields(finish.extra, NAME), **usage}))
+
+
+def read_item(part: Foreign) -> RanCall | None:
+    """A web search of an earlier turn. Its results are not in it, only where they are."""
+    value = part.value
+    id, action = value.get("id"), value.get("action")
+    if part.type != _SEARCH or type(action) is not dict:
+        return None
+    id = id.removeprefix(_PREFIX) if type(id) is str else ""
+    failed = value.get("status") == "failed"
+    if action.get("type") == "search":
+        query = action.get("query")
+        listed = action.get("sources")
+        urls = [item.get("url") for item in listed if type(item) is dict] if type(listed) is list else []
+        sources = tuple(WebSource(url) for url in urls if type(url) is str)
+        call = HostedCall("web_search", id, input={"query": query if type(query) is str else ""})
+        return RanCall(call, HostedResult(error="unavailable" if failed else "", sources=sources))
+    return None
+
+
+def _max_calls(request: Request) -> int | None:
+    stated = own_fields(request.extra, NAME).get("max_tool_calls")
+    return stated if type(stated) is int else None
+
+
+HOSTED: Final = HostedForm(
+    announce=_announce,
+    report=_report,
+    finish=_finish,
+    read=read_item,
+    max_calls=_max_calls,
+    tool_marks=(b'"web_search',),
+    marks=(b'"ws_wg',),
+)

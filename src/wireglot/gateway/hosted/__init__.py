@@ -1,0 +1,1 @@
+"""Tools that a provider would run, run by the gateway in its place."""

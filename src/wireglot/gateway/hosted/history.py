@@ -1,0 +1,90 @@
+"""Earlier turns in which the gateway has run a tool: as the model has seen them, whoever is asked now.
+
+A client brings them back in its own dialect's form, which no upstream could read: the ids are the gateway's,
+and what was found is sealed for the caller. Before a model sees them they are calls of functions and their
+results again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec.structs import replace
+
+from wireglot.gateway.hosted.runner import function_name
+from wireglot.gateway.hosted.web import SourceSealer, failed, found_text, page_text
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.hosted import HostedResult, RanCall
+from wireglot.ir.request import Tool
+from wireglot.stores.seal import Sealer
+from wireglot.wire.json import encode_text
+from wireglot.wire.search import holds_rare
+
+_OWN_ID: Final = re.compile(r"wg[0-9a-f]{22}")
+
+
+class HostedHistory:
+    def __init__(self, sealer: Sealer) -> None:
+        self._sources = SourceSealer(sealer)
+
+    def rebuild(self, exchange: Exchange) -> None:
+        """A step."""
+        job, form = exchange.job, exchange.job.surface.client.hosted
+        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in form.marks):
+            return
+        request = exchange.request()
+        taken = {tool.name for tool in request.tools if type(tool) is Tool}
+        messages: list[Message] = []
+        for message in request.messages:
+            ran = {}
+            if message.role == "assistant":
+                for part in message.content:
+                    found = form.read(part) if type(part) is Foreign else None
+                    if found is not None and _is_ours(found):
+                        ran[id(part)] = found
+            messages += self._rebuilt(message, ran, taken, job.caller.name) if ran else (message,)
+        if len(messages) > len(request.messages):
+            exchange.rewrite(replace(request, messages=tuple(messages)))
+
+    def _rebuilt(
+        self, message: Message, ran: dict[int, RanCall], taken: set[str], caller: str
+    ) -> list[Message]:
+        """Cut behind each result. Calls of the client's own tools that follow directly were made together
+        with ours: their results follow those of ours."""
+        messages: list[Message] = []
+        said: list[Part] = []
+        results: list[ToolResult] = []
+        for part in message.content:
+            found = ran.get(id(part))
+            if found is None:
+                if results and type(part) is not ToolCall:
+                    messages += (replace(message, content=tuple(said)), Message("user", tuple(results)))
+                    said, results = [], []
+                said.append(part)
+                continue
+            call, result = found.call, found.result
+            if call is not None:
+                name = function_name(call.kind, taken)
+                said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
+            if result is not None:
+                id_ = found.id or (call.id if call is not None else "")
+                text = self._text(result, caller)
+                results.append(ToolResult(f"call_{id_}", (Text(text),), is_error=bool(result.error)))
+        messages.append(replace(message, content=tuple(said)))
+        if results:
+            messages.append(Message("user", tuple(results)))
+        return messages
+
+    def _text(self, result: HostedResult, caller: str) -> str:
+        if result.error:
+            return failed(result.error, result.message or "it could not run.").text
+        if result.page is not None:
+            return page_text(result.page)
+        return found_text(tuple(self._sources.opened(caller, source) for source in result.sources))
+
+
+def _is_ours(found: RanCall) -> bool:
+    id_ = found.call.id if found.call is not None else found.id
+    return _OWN_ID.fullmatch(id_) is not None

@@ -1,0 +1,480 @@
+"""Hosted tools on upstreams that do not run them: the model is offered functions in their place, the gateway
+runs what it calls, and the client gets one answer of its own dialect.
+
+One answer is made of rounds. The first is the client's request itself; each further one is a request of the
+gateway's own, with its own row in the ledger and the traces and its own part of the quotas.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from copy import copy
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from wireglot.dialects.base import answer_located
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply
+from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, function_name
+from wireglot.gateway.request.ending import Ending
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.headers import JSON
+from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.targets.routing import Target
+from wireglot.http.application import Reply
+from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.hosted import HostedCall, HostedResult, RanCall
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
+from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
+from wireglot.ir.stream import Event, Finish, PartStart
+from wireglot.translate import plan
+from wireglot.wire.json import encode
+
+OPERATION: Final = "tool_round"
+"""Of the second and every later round, in the log, the ledger and the traces."""
+MAX_ROUNDS: Final = 10
+"""That call a tool; one more answers without."""
+MAX_SECONDS: Final = 600.0
+"""After which no more tools are offered."""
+_MAX_CALLS_AT_ONCE: Final = 8
+"""In one round; further ones get an error."""
+_RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
+"""Ends of a round at which its calls are whole and meant."""
+_ID_BYTES: Final = 11
+
+
+class AskRound(Protocol):
+    def __call__(
+        self, incoming: Incoming, body: bytes, reply: Reply, within: str, operation: str, round: Round
+    ) -> Awaitable[str]:
+        """Have a round answered, for the request with the id `within`."""
+        ...
+
+
+Keep = Callable[[Exchange, Response], Awaitable[None]]
+
+
+class _Running(msgspec.Struct, eq=False):
+    """A hosted tool of the request, and what runs it."""
+
+    tool: HostedTool
+    session: HostedSession
+    name: str
+    """Of the runner."""
+    renamed: dict[str, str] = {}
+    """The name under which the model knows a function -> its own, where the client uses that itself."""
+
+
+class HostedTools:
+    """A step, the innermost. Passes on every request without a tool that it runs."""
+
+    def __init__(self, inner: Answerer, runners: HostedRunners, ask: AskRound, keep: Keep) -> None:
+        """`keep`: keeps what must be kept of a whole answer."""
+        self._inner = inner
+        self._runners = runners
+        self._ask = ask
+        self._keep = keep
+        self._settings: Settings | None = None
+        self._serving: HostedRunners = {}
+        """Those that run anything under `_settings`."""
+        self._native: dict[tuple[str, str, str, str], bool] = {}
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        settings = exchange.job.settings
+        if settings is not self._settings:
+            self._adopt(settings)
+        tools = self._lacking(exchange) if self._serving else []
+        if not tools and not (exchange.targets[0].upstream.pauses and _may_pause(exchange)):
+            return self._inner.answer(exchange)
+        return self._answer(exchange, tools)
+
+    def _adopt(self, settings: Settings) -> None:
+        self._settings, self._native = settings, {}
+        self._serving = {kind: runner for kind, runner in self._runners.items() if runner.serves(settings)}
+
+    def _lacking(self, exchange: Exchange) -> list[HostedTool]:
+        """The tools of a request that its first target does not run, and one of the runners does."""
+        job, target = exchange.job, exchange.targets[0]
+        if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
+            return []  # it passes through as it came
+        if exchange.policy in ("strict", "as-is") or not job.emulates:
+            return []
+        try:
+            request = exchange.request()
+        except RequestError:
+            return []  # which is reported where it is read
+        choice = request.tool_choice
+        if choice is not None and choice.mode == "none":
+            return []
+        return [
+            tool
+            for tool in request.tools
+            if type(tool) is HostedTool and tool.kind in self._serving and not self._is_native(target, tool)
+        ]
+
+    @staticmethod
+    def _may_lack(job: Job, target: Target) -> bool:
+        """Whether a request that would pass unread may have a tool that its upstream does not run."""
+        marks = job.surface.client.hosted.tool_marks
+        return not target.limits.hosted_tools and any(mark in job.body for mark in marks)
+
+    def _is_native(self, target: Target, tool: HostedTool) -> bool:
+        """Whether the provider runs a tool, in this dialect or in another that it speaks."""
+        key = (target.name, target.dialect, tool.kind, tool.native.dialect)
+        known = self._native.get(key)
+        if known is None:
+            known = self._native[key] = any(_takes(each, tool) for each in (target, *target.others))
+        return known
+
+    async def _answer(self, exchange: Exchange, tools: list[HostedTool]) -> None:
+        running, runners = [], self._serving
+        for tool in tools:
+            session = await runners[tool.kind].open(exchange, tool)
+            if session is not None:
+                running.append(_Running(tool, session, runners[tool.kind].name))
+        if not running and not _may_pause(exchange):
+            await self._inner.answer(exchange)
+            return
+        await _Loop(exchange, running, self._inner, self._ask, self._keep).answer()
+
+
+def _may_pause(exchange: Exchange) -> bool:
+    """Whether an answer may come that pauses, which the client's dialect has no word for: the gateway has it
+    continued then. One answer: of several, each would pause at its own place."""
+    job, target = exchange.job, exchange.targets[0]
+    if not target.upstream.pauses or job.surface.client.pauses or not job.emulates:
+        return False
+    try:
+        request = exchange.request()
+    except RequestError:
+        return False  # which is reported where it is read
+    if exchange.policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
+        return False
+    return any(type(tool) is HostedTool for tool in request.tools)
+
+
+def _takes(target: Target, tool: HostedTool) -> bool:
+    """Whether a request with nothing but this tool keeps it."""
+    asked = Request(target.model, (Message("user", (Text("?"),)),), tools=(tool,), max_tokens=1)
+    try:
+        planned = plan(
+            asked,
+            source=tool.native.dialect,
+            target=target.dialect,
+            model=target.model,
+            provider=target.provider.name,
+            fitter=target.fitter,
+        )
+        rendered = target.codec.render_request(planned.upstream, planned.context)
+    except WireglotError:
+        return False
+    return not any(
+        loss.feature in ("hosted_tool", "tool.deferred") and loss.action == "dropped"
+        for loss in (*planned.losses, *rendered.losses)
+    )
+
+
+class _Loop:
+    """One request, from its first round to its last."""
+
+    def __init__(
+        self, exchange: Exchange, running: list[_Running], inner: Answerer, ask: AskRound, keep: Keep
+    ) -> None:
+        self._exchange = exchange
+        self._running = running
+        self._inner = inner
+        self._ask = ask
+        self._keep = keep
+        self._form = exchange.job.surface.client.hosted
+        self._own = copy(exchange)
+        """In whose place the client's request is asked: the relay fills it."""
+        self._answer: OneAnswer
+        self._owners: dict[str, _Running] = {}
+        """Of all functions that the model was ever offered, by the names that it knows."""
+        self._turns: tuple[Message, ...] = ()
+        """Of the rounds so far."""
+        self._content: list[Part] = []
+        """Of the whole answer."""
+        self._ran: list[RanCall] = []
+        self._paused = 0
+        """Times that the answer paused and was continued."""
+        self._pauses = _may_pause(exchange)
+        self._usage: Usage | None = None
+        self._until = time.monotonic() + MAX_SECONDS
+        self._uses = self._form.max_calls(exchange.request())
+
+    async def answer(self) -> None:
+        exchange, own = self._exchange, self._own
+        own.foreseen = exchange.foreseen + exchange.located(
+            tuple(self._loss(each) for each in self._running), exchange.request()
+        )
+        if exchange.job.stream:
+            own.ending = Ending(account=exchange.ending.account)
+            own.open_stream()
+            exchange.client, own.client = own.client, None
+        self._answer = OneAnswer(exchange)
+        exchange.feeder = self._answer
+        try:
+            for number in range(MAX_ROUNDS + 1):
+                round = self._round(number)
+                await (self._ask_further(round) if number else self._ask_first(round))
+                if not await self._goes_on(round, is_last=number == MAX_ROUNDS):
+                    return
+        finally:
+            if own.client is not None:
+                own.client.close()
+
+    def _loss(self, running: _Running) -> Loss:
+        place = self._exchange.request().tools.index(running.tool)
+        return Loss(
+            f"$.tools[{place}]", "hosted_tool", "emulated", f"{running.tool.kind} run by {running.name}"
+        )
+
+    # What a round asks.
+
+    def _round(self, number: int) -> Round:
+        asked = self._exchange.request()
+        request = msgspec.structs.replace(
+            asked,
+            messages=asked.messages + self._turns,
+            max_tokens=_remaining(asked.max_tokens, self._usage),
+            sampling=msgspec.structs.replace(asked.sampling, candidates=None),
+        )
+        offers = number < MAX_ROUNDS and time.monotonic() < self._until
+        placed: dict[int, tuple[Tool, ...]] = {}
+        for each in self._running:
+            offered = each.session.offer(request)
+            request = offered.request
+            placed[id(each.tool)] = self._named(each, offered.functions)
+        tools: list[AnyTool] = []
+        for tool in request.tools:
+            tools += placed.get(id(tool), (tool,))
+        choice = self._choice(request.tool_choice, placed, is_first=not number)
+        if not offers:
+            others = [tool for tool in tools if tool_name(tool) not in self._owners]
+            # Some providers refuse calls in a history of no tools.
+            tools, choice = (others, choice) if others else (tools, ToolChoice("none"))
+        request = msgspec.structs.replace(request, tools=tuple(tools), tool_choice=choice)
+        return Round(self._answer, request, frozenset(self._owners))
+
+    def _named(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        """Under names that no other tool has."""
+        named = []
+        taken = {tool.name for tool in self._exchange.request().tools if type(tool) is Tool}
+        taken.update(name for name, owner in self._owners.items() if owner is not running)
+        for function in functions:
+            name = function_name(function.name, taken)
+            if name != function.name:
+                running.renamed[name] = function.name
+                function = msgspec.structs.replace(function, name=name)
+            self._owners[name] = running
+            named.append(function)
+        return tuple(named)
+
+    def _choice(
+        self, choice: ToolChoice | None, placed: dict[int, tuple[Tool, ...]], *, is_first: bool
+    ) -> ToolChoice | None:
+        """The choice in terms of the functions. What was forced has been called after the first round."""
+        if choice is None:
+            return None
+        if not is_first and choice.mode == "required":
+            return ToolChoice("auto")
+        if not choice.narrows:
+            return choice
+        only = list(choice.only)
+        hosted = choice.hosted
+        for each in self._running:
+            chosen = [one for one in hosted if one.names(each.tool)]
+            if chosen or tool_name(each.tool) in only:
+                only = [name for name in only if name != tool_name(each.tool)]
+                only += [function.name for function in placed[id(each.tool)]]
+                hosted = tuple(one for one in hosted if one not in chosen)
+        if (tuple(only), hosted) == (choice.only, choice.hosted):
+            return choice
+        return ToolChoice(choice.mode, tuple(only), hosted=hosted)
+
+    async def _ask_first(self, round: Round) -> None:
+        exchange, own = self._exchange, self._own
+        ending = exchange.ending
+        own.ending = ending.of_one_round()
+        own.reply = RoundReply(exchange)
+        round.begin(own)
+        try:
+            await self._inner.answer(own)
+        finally:
+            ending.completed = own.ending.completed
+            exchange.losses, exchange.passed_back = own.losses, own.passed_back
+
+    async def _ask_further(self, round: Round) -> None:
+        job = self._exchange.job
+        incoming = Incoming(job.settings, job.head, job.asked, job.caller)
+        round.targets = self._targets()
+        reply, within = RoundReply(self._exchange), self._exchange.record.id
+        await self._ask(incoming, job.body, reply, within, OPERATION, round)
+        if round.problem is not None and self._answer.failed is None:
+            raise round.problem
+
+    def _targets(self) -> tuple[Target, ...]:
+        """Who answered the first round, and those behind it: reasoning state and caches are theirs."""
+        record, targets = self._exchange.record, self._own.targets
+        for place, target in enumerate(targets):
+            if (target.provider.name, target.model) == (record.provider, record.upstream_model):
+                return targets[place:]
+        return targets
+
+    # What becomes of it.
+
+    async def _goes_on(self, round: Round, *, is_last: bool) -> bool:
+        """Whether another round follows. If not, the answer is complete."""
+        writer, kept = round.writer, round.kept
+        if self._answer.failed is not None or writer is None or writer.finish is None:
+            self._break_off(round)
+            return False
+        if kept is None:  # its key is gone: what came is the answer
+            kept = Response("", self._exchange.job.model, (), writer.finish.stop)
+        self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
+        others = any(type(part) is ToolCall and part.name not in self._owners for part in kept.content)
+        runs = kept.stop.reason in _RUN_AT and not is_last
+        if others and not self._form.carries:
+            runs = False  # its results would have no way back: the model calls again
+        brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
+        if runs and writer.calls:
+            brought = await self._run(round)
+        for entry in writer.held if not brought else ():
+            if not isinstance(entry, int):
+                self._answer.show([writer.moved(entry)])
+        for part in kept.content:
+            if type(part) is not ToolCall or part.name not in self._owners:
+                self._content.append(part)
+            elif part.id in brought:
+                self._content += brought[part.id][1]
+        if brought and not others:
+            results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
+            self._turns += (Message("assistant", kept.content), Message("user", results))
+            return True
+        if self._pauses and not is_last and kept.stop.reason == "paused":
+            self._paused += 1
+            self._turns += (Message("assistant", kept.content),)
+            return True
+        stop = writer.finish.stop
+        if writer.calls and not others and stop.reason == "tool_calls":
+            stop = Stop("end")  # of what it called the client knows nothing
+        await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
+        return False
+
+    async def _run(self, round: Round) -> dict[str, tuple[RanCall, tuple[Part, ...]]]:
+        """Run the calls of a round and show them, in the order in which the model wrote all that is held."""
+        writer = round.writer
+        assert writer is not None
+        brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
+        async with asyncio.TaskGroup() as group:
+            hosted: dict[int, tuple[HostedCall, asyncio.Task[HostedResult]]] = {}
+            for number, (index, call) in enumerate(writer.calls.items()):
+                running = self._owners[call.name]
+                own = msgspec.structs.replace(call, name=running.renamed.get(call.name, call.name))
+                shown = running.session.call(own, f"wg{secrets.token_hex(_ID_BYTES)}")
+                hosted[index] = (shown, group.create_task(self._result(running, shown, number)))
+            for entry in writer.held:
+                if not isinstance(entry, int):
+                    self._answer.show([writer.moved(entry)])
+                    continue
+                shown, task = hosted[entry]
+                events = self._form.announce(shown, self._answer.parts)
+                self._answer.show(events)
+                ran = RanCall(shown, await task)
+                more = self._form.report(ran, self._answer.parts)
+                self._answer.show(more)
+                self._ran.append(ran)
+                self._answer.sources += ran.result.sources if ran.result is not None else ()
+                brought[writer.calls[entry].id] = ran, _parts_of([*events, *more])
+        return brought
+
+    async def _result(self, running: _Running, call: HostedCall, number: int) -> HostedResult:
+        if self._uses is not None and len(self._ran) + number >= self._uses:
+            return HostedResult(error="max_uses_exceeded", text="No more calls of tools are allowed.")
+        if number >= _MAX_CALLS_AT_ONCE:
+            return HostedResult(error="too_many_requests", text="Too many calls at once: call it again.")
+        return await running.session.run(call)
+
+    async def _finish(self, finish: Finish, last: Response) -> None:
+        exchange, answer = self._exchange, self._answer
+        finish = msgspec.structs.replace(finish, usage=self._usage, extra=None)
+        if self._ran:
+            finish = self._form.finish(finish, self._ran)
+            exchange.record.noted(_summary(self._ran))
+            exchange.record.stopped(finish.stop.reason)
+        if self._paused:
+            exchange.record.stopped(finish.stop.reason)
+            times = "once" if self._paused == 1 else f"{self._paused} times"
+            self._declare(
+                (Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {times}"),)
+            )
+        whole = msgspec.structs.replace(
+            last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=None
+        )
+        client = exchange.client
+        if client is not None:
+            await self._keep(exchange, whole)
+            data = answer.written([finish])
+            self._declare(tuple(answer.losses))
+            client.write(data, last=True)
+            client.end()
+            return
+        assert answer.folding is not None
+        answer.folding.add([finish])
+        response = answer.folding.response()
+        context = answer.context or exchange.job.context
+        rendered = exchange.codec.render_response(response, context, exchange.request())
+        self._declare(rendered.losses)
+        await self._keep(exchange, whole)
+        if exchange.unstored:
+            rendered = exchange.codec.render_response(response, context, exchange.request())
+        exchange.reply.send(200, [JSON, *self._own.headers()], encode(rendered.value))
+
+    def _declare(self, losses: tuple[Loss, ...]) -> None:
+        if losses:
+            located = answer_located(self._exchange.codec.places, losses)
+            self._exchange.record.lost(located)
+            if self._exchange.client is None:
+                self._own.losses += located
+
+    def _break_off(self, round: Round) -> None:
+        """The round has no end. What went wrong has been shown, or there is no one to show it to."""
+        exchange, failed = self._exchange, self._answer.failed
+        if failed is not None and round.problem is not None:
+            exchange.record.failed(failed)
+        if exchange.client is not None:
+            exchange.client.end()
+
+
+def _summary(ran: list[RanCall]) -> str:
+    failed = sum(each.result is not None and bool(each.result.error) for each in ran)
+    return f"tools run by the gateway: {len(ran)} calls" + (f", {failed} failed" if failed else "")
+
+
+def _remaining(max_tokens: int | None, used: Usage | None) -> int | None:
+    if max_tokens is None or used is None:
+        return max_tokens
+    return max(1, max_tokens - used.total_output)
+
+
+def _is_call(part: Part, brought: dict[str, Any]) -> bool:
+    return type(part) is ToolCall and part.id in brought
+
+
+def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) -> ToolResult:
+    assert type(part) is ToolCall
+    result = brought[part.id][0].result
+    assert result is not None
+    return ToolResult(part.id, (Text(result.text),), is_error=bool(result.error), name=part.name)
+
+
+def _parts_of(events: list[Event]) -> tuple[Foreign, ...]:
+    return tuple(event.part for event in events if type(event) is PartStart and type(event.part) is Foreign)

@@ -1,0 +1,254 @@
+"""One answer made of several rounds: what the client is shown, and what goes back to the model.
+
+A round is one request to an upstream. Its answer passes through the ordinary delivery of the relay, written
+by a `RoundWriter` in the place of the client's own writer: parts are numbered on over all rounds, calls of
+the gateway's functions and the end of a round are held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.base import Context, Dialect, Rendered, StreamWriter
+from wireglot.gateway.hosted.citations import cited
+from wireglot.gateway.request.collected_reply import CollectedReply
+from wireglot.gateway.request.ending import KeepsAll
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.targets.routing import Target
+from wireglot.ir.content import Text, ToolCall
+from wireglot.ir.errors import ApiError
+from wireglot.ir.hosted import WebSource
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response, Usage
+from wireglot.ir.request import Request
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    Folding,
+    OtherAnswer,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+    unfold,
+)
+
+
+class OneAnswer:
+    """Implements `Teller`: the answer as the client gets it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.failed: ApiError | None = None
+        self.context: Context | None = None
+        """Of the upstream that began to answer."""
+        self.parts = 0
+        """The index of the next part."""
+        self.folding = Folding() if exchange.client is None else None
+        self.sources: list[WebSource] = []
+        """What its texts may cite."""
+        self.quotes = exchange.job.surface.client.hosted.quotes
+        self._started = False
+        self._writer: StreamWriter | None = None
+
+    @property
+    def losses(self) -> list[Loss]:
+        return self._writer.losses if self._writer is not None else []
+
+    def written(self, events: list[Event], context: Context | None = None) -> bytes:
+        """What the client is sent for these events; nothing where it gets its answer whole."""
+        self.context = self.context or context
+        shown: list[Event] = []
+        for event in events:
+            if type(event) is Start:
+                if self._started:
+                    continue
+                self._started = True
+                event = msgspec.structs.replace(event, extra=None)  # what it says is of one round
+            elif type(event) is PartStart:
+                self.parts = event.index + 1
+            elif type(event) is Failure:
+                self.failed = event.error
+            shown.append(event)
+        if self.folding is not None:
+            self.folding.add(shown)
+            return b""
+        if self._writer is None:
+            exchange = self.exchange
+            self._writer = exchange.codec.stream_writer(
+                self.context or exchange.job.context, exchange.request()
+            )
+        return self._writer.write(shown)
+
+    def show(self, events: list[Event]) -> None:
+        data = self.written(events)
+        if data and self.exchange.client is not None:
+            self.exchange.client.write(data)
+
+    def fail(self, error: ApiError) -> None:
+        """The answer has begun, and there is no more of it."""
+        client = self.exchange.client
+        assert client is not None
+        client.write(self.written([Failure(error)]), last=True)
+        client.end()
+
+
+class RoundWriter:
+    """Implements `StreamWriter`, for one attempt of one round."""
+
+    def __init__(self, answer: OneAnswer, names: frozenset[str], context: Context) -> None:
+        """`names`: of the functions that the gateway runs."""
+        self.losses: list[Loss] = []
+        self.finish: Finish | None = None
+        self.usage: Usage | None = None
+        self.calls: dict[int, ToolCall] = {}
+        """Those of the gateway's functions, by their index in the round. One that was cut off is none."""
+        self.held: list[Event | int] = []
+        """What stands behind the first of these calls; an index in its place."""
+        self._answer = answer
+        self._names = names
+        self._context = context
+        self._moved: dict[int, int] = {}
+        self._texts: dict[int, list[str]] = {}
+        """Of parts whose whole text is needed at their end."""
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        shown: list[Event] = []
+        for event in events:
+            kind = type(event)
+            if kind is Finish:
+                assert type(event) is Finish
+                self.finish = event
+                self.usage = event.usage if event.usage is not None else self.usage
+            elif kind is UsageReport:
+                assert type(event) is UsageReport
+                self.usage = event.usage
+            elif kind is OtherAnswer:
+                continue  # only one was asked for
+            elif kind is PartStart or kind is Delta or kind is PartEnd:
+                assert isinstance(event, PartStart | Delta | PartEnd)
+                if not self._is_ours(event):
+                    self._pass(event, shown)
+            else:
+                if type(event) is Start and event.usage is not None:
+                    self.usage = event.usage
+                shown.append(event)
+        return self._answer.written(shown, self._context) if shown else b""
+
+    def _is_ours(self, event: PartStart | Delta | PartEnd) -> bool:
+        index = event.index
+        if type(event) is PartStart:
+            part = event.part
+            if type(part) is not ToolCall or part.name not in self._names:
+                return False
+            self.calls[index] = part
+            self._texts[index] = [part.arguments]
+            self.held.append(index)
+            return True
+        if index not in self.calls or index in self._moved:
+            return False
+        if type(event) is Delta:
+            self._texts[index].append(event.text)
+        elif type(event) is PartEnd:
+            call = self.calls[index]
+            if event.cut:
+                del self.calls[index]
+                self.held.remove(index)
+            else:
+                self.calls[index] = msgspec.structs.replace(call, arguments="".join(self._texts[index]))
+        return True
+
+    def _pass(self, event: PartStart | Delta | PartEnd, shown: list[Event]) -> None:
+        if self.held:
+            self.held.append(event)
+        else:
+            shown.append(self.moved(event, after=shown))
+
+    def moved(self, event: Event, after: list[Event] | None = None) -> Event:
+        """The event with its index in the whole answer. `after`: events that are shown before it and are not
+        written yet."""
+        if type(event) is PartStart:
+            started = sum(type(each) is PartStart for each in after) if after else 0
+            index = self._moved[event.index] = self._answer.parts + started
+            if type(event.part) is Text and self._answer.sources:
+                self._texts[event.index] = [event.part.text]
+            return event if index == event.index else msgspec.structs.replace(event, index=index)
+        if type(event) is Delta:
+            index = self._moved[event.index]
+            if event.index in self._texts:
+                self._texts[event.index].append(event.text)
+            return event if index == event.index else msgspec.structs.replace(event, index=index)
+        if type(event) is PartEnd:
+            index = self._moved[event.index]
+            texts = self._texts.pop(event.index, None)
+            if texts is not None:
+                found = cited("".join(texts), self._answer.sources, quotes=self._answer.quotes)
+                event = msgspec.structs.replace(event, citations=event.citations + found)
+            return msgspec.structs.replace(event, index=index)
+        return event
+
+
+class RoundReply(CollectedReply):
+    """The reply of one round: its bytes go on to the client, without pings and without an end."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__()
+        self._exchange = exchange
+        job = exchange.job
+        self._ping = job.surface.client.pings[job.context.framing]
+
+    def write(self, data: bytes) -> None:
+        client = self._exchange.client
+        if client is not None and data and data != self._ping and self.status == 200:
+            client.write(data)
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._exchange.reply.on_pressure(pause, resume)
+
+
+class Round(KeepsAll):
+    """One round: what it is asked with, and what came of it. A `Keeper` of its whole answer."""
+
+    def __init__(self, answer: OneAnswer, request: Request, names: frozenset[str]) -> None:
+        self.request = request
+        self.targets: tuple[Target, ...] = ()
+        """Who may be asked; () where that is still to be found."""
+        self.problem: Exception | None = None
+        self.kept: Response | None = None
+        """The answer as the model wrote it, with its reasoning state."""
+        self.writer: RoundWriter | None = None
+        self._answer = answer
+        self._names = names
+
+    def begin(self, exchange: Exchange) -> None:
+        """Prepare the exchange in which this round is asked."""
+        if self.targets:
+            exchange.targets = self.targets
+        exchange.rewrite(self.request)
+        exchange.codec = self.codec(exchange.codec)
+        exchange.ending.keepers.append(self)
+
+    def codec(self, spoken: Dialect) -> Dialect:
+        """The client's dialect, with writers that write one answer of all rounds."""
+        return msgspec.structs.replace(
+            spoken, stream_writer=self._open_writer, render_response=self._take_response
+        )
+
+    def _open_writer(self, context: Context, request: Request | None = None, /) -> StreamWriter:
+        self.writer = RoundWriter(self._answer, self._names, context)
+        return self.writer
+
+    def _take_response(
+        self, response: Response, context: Context, request: Request | None = None, /
+    ) -> Rendered[dict[str, Any]]:
+        self.writer = RoundWriter(self._answer, self._names, context)
+        self.writer.write(unfold(response))
+        return Rendered({})
+
+    async def keep(self, response: Response) -> None:
+        self.kept = response

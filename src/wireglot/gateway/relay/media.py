@@ -1,0 +1,162 @@
+"""Pictures and files by address, for upstreams that take none: the gateway downloads them and sends their
+bytes. Only where `[fetch]` is configured, and only what its guard lets through."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.ir.content import Media, Message, Part, ToolResult
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.web.contract import FetchMedia, MediaFile, WebFailed
+
+MAX_FILES: Final = 32
+"""Of one request."""
+_ADDRESSES: Final = ("http://", "https://")
+_DETAIL: Final = "downloaded by the gateway: the provider takes no addresses"
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "image": ("image/",),
+    "document": ("application/pdf", "text/", "application/json", "application/xml"),
+    "audio": ("audio/",),
+    "video": ("video/",),
+}
+"""The media types that a part of each kind may turn out to be."""
+_BEGINNINGS: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+
+FindFetch = Callable[[Exchange], FetchMedia | None]
+"""What downloads for a request; None where nothing is downloaded."""
+
+
+class NeedsMedia(Exception):
+    """A request cannot be prepared before these are downloaded: addresses, with a place of each."""
+
+    def __init__(self, wanted: dict[str, str], asked: Request) -> None:
+        super().__init__(f"{len(wanted)} to be downloaded")
+        self.wanted = wanted
+        self.asked = asked
+
+
+def with_files(request: Request, files: dict[str, MediaFile]) -> tuple[Request, tuple[Loss, ...]]:
+    """The request with what was downloaded in place of its addresses. Raises NeedsMedia for what was not."""
+    wanted = {part.url: path for path, part in _addressed(request) if part.url and part.url not in files}
+    if wanted:
+        raise NeedsMedia(wanted, request)
+    losses = [Loss(f"{path}.url", part.kind, "emulated", _DETAIL) for path, part in _addressed(request)]
+    if not losses:
+        return request, ()
+    messages = tuple([_with_bytes(message, files) for message in request.messages])
+    return msgspec.structs.replace(request, messages=messages), tuple(losses)
+
+
+def _with_bytes(message: Message, files: dict[str, MediaFile]) -> Message:
+    if not any(map(_has_address, message.content)):
+        return message
+    return msgspec.structs.replace(message, content=tuple([_filled(part, files) for part in message.content]))
+
+
+def _addressed(request: Request) -> Iterator[tuple[str, Media]]:
+    for place, message in enumerate(request.messages):
+        for number, part in enumerate(message.content):
+            path = f"$.messages[{place}].content[{number}]"
+            if type(part) is ToolResult:
+                for inner, item in enumerate(part.content):
+                    if type(item) is Media and _is_address(item):
+                        yield f"{path}.content[{inner}]", item
+            elif type(part) is Media and _is_address(part):
+                yield path, part
+
+
+def _is_address(part: Media) -> bool:
+    return part.url is not None and part.url.startswith(_ADDRESSES)
+
+
+def _has_address(part: Part) -> bool:
+    if type(part) is ToolResult:
+        return any(type(item) is Media and _is_address(item) for item in part.content)
+    return type(part) is Media and _is_address(part)
+
+
+def _filled(part: Part, files: dict[str, MediaFile]) -> Part:
+    if type(part) is ToolResult:
+        content = [_file(item, files) if type(item) is Media else item for item in part.content]
+        return msgspec.structs.replace(part, content=tuple(content))
+    return _file(part, files) if type(part) is Media else part
+
+
+def _file(part: Media, files: dict[str, MediaFile]) -> Media:
+    if part.url is None or not _is_address(part):
+        return part
+    file = files[part.url]
+    data = base64.b64encode(file.data).decode("ascii")
+    return msgspec.structs.replace(part, url=None, data=data, mime=file.mime)
+
+
+class MediaDownloads:
+    """Holds nothing of any request."""
+
+    def __init__(self, find: FindFetch) -> None:
+        self._find = find
+
+    async def download(self, exchange: Exchange, needed: NeedsMedia) -> None:
+        """Into `exchange.files`. Raises a RequestError that names the place in the client's body."""
+        fetch = self._find(exchange)
+        assert fetch is not None, "nothing is wanted where nothing is downloaded"
+        wanted = needed.wanted
+        if len(wanted) + len(exchange.files) > MAX_FILES:
+            place = _place(exchange, needed, next(iter(wanted.values())))
+            message = f"{place}: more than {MAX_FILES} addresses, which the gateway downloads for this model"
+            raise RequestError("bad", message, code="unsupported", param=place)
+        async with asyncio.TaskGroup() as group:
+            tasks = {url: group.create_task(_fetched(fetch, url)) for url in wanted}
+        for url, task in tasks.items():
+            file, part = task.result(), wanted[url]
+            if isinstance(file, WebFailed):
+                place = _place(exchange, needed, part)
+                raise RequestError("bad", f"{place}: {file}", code="invalid_value", param=place)
+            exchange.held.take(len(file.data) * 4 // 3)
+            exchange.files[url] = self._checked(exchange, needed, file, part)
+
+    @staticmethod
+    def _checked(exchange: Exchange, needed: NeedsMedia, file: MediaFile, path: str) -> MediaFile:
+        part = next(part for where, part in _addressed(needed.asked) if where == path)
+        mime = _type_of(file, part)
+        if not mime.startswith(_KINDS[part.kind]):
+            place = _place(exchange, needed, path)
+            found = mime[:100] or "an unknown type"
+            message = f"{place}: expected the address of {part.kind} data, found {found}"
+            raise RequestError("bad", message, code="invalid_value", param=place)
+        return msgspec.structs.replace(file, mime=mime)
+
+
+async def _fetched(fetch: FetchMedia, url: str) -> MediaFile | WebFailed:
+    try:
+        return await fetch.media(url)
+    except WebFailed as failed:
+        return failed
+
+
+def _type_of(file: MediaFile, part: Media) -> str:
+    """By its bytes where they tell, as servers are often wrong; else as the server or the client says."""
+    for beginning, mime in _BEGINNINGS:
+        if file.data.startswith(beginning):
+            return mime
+    if file.data[:4] == b"RIFF" and file.data[8:12] == b"WEBP":
+        return "image/webp"
+    said = file.mime if file.mime not in ("", "application/octet-stream", "binary/octet-stream") else ""
+    return said or part.mime
+
+
+def _place(exchange: Exchange, needed: NeedsMedia, path: str) -> str:
+    return exchange.place(f"{path}.url", needed.asked).removeprefix("$").removeprefix(".")

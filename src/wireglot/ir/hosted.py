@@ -1,0 +1,81 @@
+"""A tool that the provider runs in the vendor's own API, in neutral terms: one call and what it brought.
+
+Each dialect shows them in its own form (`dialects.capabilities.HostedForm`), and reads that form back where
+a client sends it with later turns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+HostedError = Literal[
+    "unavailable",
+    "max_uses_exceeded",
+    "too_many_requests",
+    "invalid_tool_input",
+    "query_too_long",
+    "request_too_large",
+    "url_too_long",
+    "url_not_allowed",
+    "url_not_in_prior_context",
+    "url_not_accessible",
+    "unsupported_content_type",
+    "content_too_large",
+]
+
+
+class HostedCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`kind` is that of `request.HostedTool`. `id` has no prefix: each dialect adds its own."""
+
+    kind: str
+    id: str
+    name: str = ""
+    """Of the tool, where a kind has several (MCP)."""
+    input: dict[str, Any] = {}
+    server: str = ""
+    """Of the kind `mcp`: the name of the server."""
+
+
+class WebSource(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page that a search found. `sealed`: its text, as the client carries it to later turns."""
+
+    url: str
+    title: str = ""
+    text: str = ""
+    age: str = ""
+    sealed: str = ""
+
+
+class WebPage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page that was fetched: `text`, or `data` (base64) of a PDF. `retrieved` is an ISO 8601 time."""
+
+    url: str
+    title: str = ""
+    mime: str = ""
+    text: str = ""
+    data: str = ""
+    retrieved: str = ""
+
+
+class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a call brought. `text` is what the model reads; with `error` nothing else was found."""
+
+    text: str = ""
+    error: HostedError | Literal[""] = ""
+    message: str = ""
+    """What went wrong, in words."""
+    sources: tuple[WebSource, ...] = ()
+    page: WebPage | None = None
+    tools: tuple[str, ...] = ()
+    """Of a search for tools: their names."""
+
+
+class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call with its result; None: not known, or not in the same part."""
+
+    call: HostedCall | None = None
+    result: HostedResult | None = None
+    id: str = ""
+    """Of the call, where only its result is here."""

@@ -1,0 +1,177 @@
+"""A gateway with a scripted search before upstreams that run no tools, and the vendors' SDKs before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Final
+
+import anthropic
+import openai
+from google import genai
+from google.genai import types
+
+from tests.gateway.faults.faults_kit import provider
+from wireglot.gateway.hosted.web import SourceSealer, web_runners
+from wireglot.gateway.state.quotas.tool_uses import ToolUses
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
+from wireglot.web.contract import Hit, Page, Query, WebFailed
+from wireglot.wire.json import encode
+
+DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
+TOWER: Final = Hit("https://example.com/tower", "The tower", "It is 324 metres high.", "2 days ago")
+OTHER: Final = Hit("https://example.org/list?page=2", "High towers", "A list of towers.")
+PAGE: Final = Page(
+    TOWER.url, "The tower", "text/html", "The tower is 324 metres high.", retrieved="2026-11-18T10:00:00Z"
+)
+ASKED: Final = '[[demo:tool web_search {"query": "height of the tower"}]] How high is the tower?'
+"""Has the demo model search, and quote what it is given."""
+_LINES: Final = (
+    "limits = { hosted_tools = false }\nretry = { retries = 0 }\n"
+    "breaker = { consecutive = 1000000, minimum = 1000000 }\n"
+)
+
+_SEARCH: Final = '[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:1"\nfetch = true\n'
+"""Switches both on; `ScriptedWeb` takes the place of what it names."""
+
+
+class ScriptedWeb:
+    """Implements `Search` and `Fetch`."""
+
+    name = "scripted"
+    price = 0.005
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.queries: list[Query] = []
+        self.fetched: list[str] = []
+        self.hits: Sequence[Hit] = (TOWER, OTHER)
+        self.page = PAGE
+        self.problem: WebFailed | None = None
+        self.gate: asyncio.Event | None = None
+        """Waited for before a search answers."""
+        self.cancelled = 0
+
+    async def search(self, query: Query) -> Sequence[Hit]:
+        self.queries.append(query)
+        await self._wait()
+        return self.hits
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        allowed_domains: Sequence[str] = (),
+        blocked_domains: Sequence[str] = (),
+        max_tokens: int | None = None,
+    ) -> Page:
+        self.fetched.append(url)
+        await self._wait()
+        return self.page
+
+    async def _wait(self) -> None:
+        if self.gate is not None:
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        if self.problem is not None:
+            raise self.problem
+
+
+class HostedStage:
+    """`decide` answers requests of upstreams; None: the demo model does."""
+
+    def __init__(self, more: str = "", decide: Callable[[Recorded], Behaviour | None] | None = None) -> None:
+        self.upstream = ScriptedUpstream(decide=decide or (lambda _: None))
+        self.web = ScriptedWeb()
+        self._more = more
+        self.gateway: LiveGateway
+
+    def __enter__(self) -> HostedStage:
+        self.upstream.start()
+        toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
+        self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
+        inside: Any = self.gateway.process.gateway
+        runners, state = inside._parts.pipeline.parts.runners, inside._parts.state
+        uses = ToolUses(state.quotas, state.ledger)
+        runners.update(web_runners(lambda _: self.web, lambda _: self.web, SourceSealer(state.sealer), uses))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.gateway.stop()
+        self.upstream.stop()
+
+    def reset(self) -> HostedStage:
+        self.upstream.reset()
+        self.web.reset()
+        return self
+
+    @cached_property
+    def claude(self) -> anthropic.Anthropic:
+        return anthropic.Anthropic(
+            base_url=self.gateway.url,
+            api_key="wg",
+            max_retries=0,
+            http_client=anthropic.DefaultHttpxClient(verify=False),
+        )
+
+    @cached_property
+    def gpt(self) -> openai.OpenAI:
+        return openai.OpenAI(
+            base_url=f"{self.gateway.url}/v1",
+            api_key="wg",
+            max_retries=0,
+            http_client=openai.DefaultHttpxClient(verify=False),
+        )
+
+    @cached_property
+    def gemini(self) -> genai.Client:
+        options = types.HttpOptions(base_url=self.gateway.url, client_args={"verify": False})
+        return genai.Client(api_key="wg", http_options=options)
+
+
+def chat_answer(message: dict[str, Any], finish: str = "stop", *, stream: bool = False) -> Behaviour:
+    """An answer on Chat Completions."""
+    choice = {
+        "index": 0,
+        "delta" if stream else "message": {"role": "assistant", **message},
+        "finish_reason": finish,
+    }
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    answer = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m1",
+        "choices": [choice],
+        "usage": usage,
+    }
+    if not stream:
+        return Behaviour(body=encode(answer))
+    head = (("content-type", "text/event-stream"),)
+    return Behaviour(headers=head, pieces=(b"data: %b\n\n" % encode(answer), b"data: [DONE]\n\n"))
+
+
+def chat_calls(
+    *calls: tuple[str, dict[str, Any]], text: str | None = None, stream: bool = False
+) -> Behaviour:
+    """An answer on Chat Completions that calls these functions, with ids `call_0`, `call_1` and so on."""
+    listed = [
+        {
+            "index": place,
+            "id": f"call_{place}",
+            "type": "function",
+            "function": {"name": name, "arguments": encode(arguments).decode()},
+        }
+        for place, (name, arguments) in enumerate(calls)
+    ]
+    return chat_answer({"content": text, "tool_calls": listed}, "tool_calls", stream=stream)
