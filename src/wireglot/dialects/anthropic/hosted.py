@@ -88,12 +88,13 @@ def read_block(part: Foreign) -> RanCall | None:
         id, name, given = value.get("id"), value.get("name"), value.get("input")
         if name not in _WEB or type(id) is not str or type(given) is not dict:
             return None
-        return RanCall(HostedCall(name, id.removeprefix(_PREFIX), input=given))
+        id = id.removeprefix(_PREFIX)
+        return RanCall(id, HostedCall(name, id, input=given))
     kind = part.type.removesuffix(_RESULT)
     id = value.get("tool_use_id")
     if kind not in _WEB or kind == part.type or type(id) is not str:
         return None
-    return RanCall(None, _read_content(value.get("content")), id.removeprefix(_PREFIX))
+    return RanCall(id.removeprefix(_PREFIX), result=_read_content(value.get("content")))
 
 
 def _read_content(content: Any) -> HostedResult:
@@ -140,4 +141,5 @@ HOSTED: Final = HostedForm(
     carries=True,
     quotes=True,
     marks=(b'"srvtoolu_wg',),
+    vendor_marks=(b'"server_tool_use"',),
 )

@@ -17,12 +17,14 @@ from wireglot.gateway.hosted.web import SourceSealer, failed, found_text, page_t
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.hosted import HostedResult, RanCall
+from wireglot.ir.loss import Loss
 from wireglot.ir.request import Tool
 from wireglot.stores.seal import Sealer
 from wireglot.wire.json import encode_text
 from wireglot.wire.search import holds_rare
 
 _OWN_ID: Final = re.compile(r"wg[0-9a-f]{22}")
+_TITLES: Final = "titles and addresses of what was found; only its vendor can read the rest"
 
 
 class HostedHistory:
@@ -32,20 +34,30 @@ class HostedHistory:
     def rebuild(self, exchange: Exchange) -> None:
         """A step."""
         job, form = exchange.job, exchange.job.surface.client.hosted
-        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in form.marks):
+        # What a vendor has found itself only that vendor can read.
+        is_foreign = exchange.targets[0].surface.family != job.surface.family
+        marks = form.vendor_marks if is_foreign else form.marks
+        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in marks):
             return
         request = exchange.request()
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         messages: list[Message] = []
-        for message in request.messages:
+        losses: list[Loss] = []
+        for number, message in enumerate(request.messages):
             ran = {}
             if message.role == "assistant":
-                for part in message.content:
-                    found = form.read(part) if type(part) is Foreign else None
-                    if found is not None and _is_ours(found):
-                        ran[id(part)] = found
+                read = [form.read(part) if type(part) is Foreign else None for part in message.content]
+                whole = {found.id for found in read if found is not None and found.result is not None}
+                for place, found in enumerate(read):
+                    if found is None or found.id not in whole or not (is_foreign or _is_ours(found)):
+                        continue
+                    ran[id(message.content[place])] = found
+                    if not _is_ours(found) and found.result is not None:
+                        path = f"$.messages[{number}].content[{place}]"
+                        losses.append(Loss(path, "foreign_part", "approximated", _TITLES))
             messages += self._rebuilt(message, ran, taken, job.caller.name) if ran else (message,)
         if len(messages) > len(request.messages):
+            exchange.foreseen += exchange.located(tuple(losses), request)
             exchange.rewrite(replace(request, messages=tuple(messages)))
 
     def _rebuilt(
@@ -69,9 +81,8 @@ class HostedHistory:
                 name = function_name(call.kind, taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
-                id_ = found.id or (call.id if call is not None else "")
                 text = self._text(result, caller)
-                results.append(ToolResult(f"call_{id_}", (Text(text),), is_error=bool(result.error)))
+                results.append(ToolResult(f"call_{found.id}", (Text(text),), is_error=bool(result.error)))
         messages.append(replace(message, content=tuple(said)))
         if results:
             messages.append(Message("user", tuple(results)))
@@ -86,5 +97,4 @@ class HostedHistory:
 
 
 def _is_ours(found: RanCall) -> bool:
-    id_ = found.call.id if found.call is not None else found.id
-    return _OWN_ID.fullmatch(id_) is not None
+    return _OWN_ID.fullmatch(found.id) is not None
