@@ -105,7 +105,8 @@ class HostedTools:
         job, target = exchange.job, exchange.targets[0]
         if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
             return []  # it passes through as it came
-        if exchange.policy in ("strict", "as-is") or job.head.headers.get(HEADER) == "off":
+        policy = job.policy or target.losses or job.settings.losses
+        if policy in ("strict", "as-is") or job.head.headers.get(HEADER, "").strip().lower() == "off":
             return []
         try:
             request = exchange.request()
