@@ -27,7 +27,7 @@ from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.hosted import HostedCall, HostedResult, RanCall
 from wireglot.ir.loss import Loss
@@ -236,7 +236,7 @@ class _Loop:
         for each in self._running:
             offered = each.session.offer(request)
             request = offered.request
-            placed[id(each.tool)] = self._named(each, offered.functions)
+            placed[id(each.tool)] = self._owned(each, offered.functions)
         tools: list[AnyTool] = []
         for tool in request.tools:
             tools += placed.get(id(tool), (tool,))
@@ -248,7 +248,7 @@ class _Loop:
         request = msgspec.structs.replace(request, tools=tuple(tools), tool_choice=choice)
         return Round(self._answer, request, frozenset(self._owners))
 
-    def _named(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    def _owned(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """Under names that no other tool has."""
         named = []
         taken = {tool.name for tool in self._exchange.request().tools if type(tool) is Tool}
@@ -341,13 +341,24 @@ class _Loop:
                 self._content += brought[part.id][1]
         if brought and not others:
             results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
-            self._turns += (Message("assistant", kept.content), Message("user", results))
+            self._turns += (Message("assistant", self._named(kept.content)), Message("user", results))
             return True
         stop = writer.finish.stop
         if writer.calls and not others and stop.reason == "tool_calls":
             stop = Stop("end")  # of what it called the client knows nothing
         await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
         return False
+
+    def _named(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Thoughts that nobody signed, with the name of who wrote them: they go back there alone."""
+        target = self._targets()[0]
+        minter = Origin(target.surface.family, target.provider.name, target.model)
+        return tuple(
+            msgspec.structs.replace(part, minter=minter)
+            if type(part) is Reasoning and part.signature is None
+            else part
+            for part in content
+        )
 
     async def _run(self, round: Round) -> dict[str, tuple[RanCall, tuple[Part, ...]]]:
         """Run the calls of a round and show them, in the order in which the model wrote all that is held."""
