@@ -11,7 +11,7 @@ from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.fields import own_fields
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Foreign
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
+from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedCall, HostedResult, RanCall, WebSource
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Finish, ForeignEvent, PartEnd, PartStart
 
@@ -69,8 +69,8 @@ def read_item(part: Foreign) -> RanCall | None:
     urls = [item.get("url") for item in listed if type(item) is dict] if type(listed) is list else []
     sources = tuple(WebSource(url) for url in urls if type(url) is str)
     failed = value.get("status") == "failed"
-    if type(id) is not str or not (sources or failed):
-        return None  # what it brought is nowhere
+    if type(id) is not str:
+        return None
     id = id.removeprefix(_PREFIX)
     call = HostedCall("web_search", id, input={"query": query if type(query) is str else ""})
     return RanCall(id, call, HostedResult(error="unavailable" if failed else "", sources=sources))
@@ -88,6 +88,6 @@ HOSTED: Final = HostedForm(
     read=read_item,
     max_calls=_max_calls,
     tool_marks=(b'"web_search',),
-    marks=(b'"ws_wg',),
+    marks=(f'"{_PREFIX}{RUN_HERE}'.encode(), f'"{_PREFIX}{SHOWN}'.encode()),
     vendor_marks=(b'"web_search_call"',),
 )

@@ -29,7 +29,7 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
 from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall
+from wireglot.ir.hosted import RUN_HERE, HostedCall, HostedResult, RanCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
@@ -370,7 +370,7 @@ class _Loop:
             for number, (index, call) in enumerate(writer.calls.items()):
                 running = self._owners[call.name]
                 own = msgspec.structs.replace(call, name=running.renamed.get(call.name, call.name))
-                shown = running.session.call(own, f"wg{secrets.token_hex(_ID_BYTES)}")
+                shown = running.session.call(own, f"{RUN_HERE}{secrets.token_hex(_ID_BYTES)}")
                 hosted[index] = (shown, group.create_task(self._result(running, shown, number)))
             for entry in writer.held:
                 if not isinstance(entry, int):

@@ -25,7 +25,7 @@ from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import ESTIMATED, is_unreported, parts_weight, tells_usage
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
-from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, unasked
+from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, shown_searches, unasked
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
@@ -112,6 +112,7 @@ class Delivery:
             if keeps:
                 await self._release(exchange, prepared, feeder)
             return
+        accepted = _with_searches(exchange, target, prepared, accepted)
         await self._render(exchange, prepared, accepted, keeps=keeps, size=size)
 
     def _looked_at(
@@ -297,6 +298,7 @@ class Delivery:
         if isinstance(feeder, Collection):
             folding = partial(_folded, exchange, prepared, feeder)
             accepted = await aside(folding) if feeder.size > LARGE_BYTES else folding()
+            accepted = _with_searches(exchange, target, prepared, accepted)
             await self._render(exchange, prepared, accepted, keeps=keeps, size=feeder.size)
         elif feeder.holds_end:
             await self._release(exchange, prepared, feeder)
@@ -330,6 +332,13 @@ class Delivery:
 
 def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:
     return _judged(collection.response(), exchange, prepared)
+
+
+def _with_searches(exchange: Exchange, target: Target, prepared: Prepared, accepted: Accepted) -> Accepted:
+    searches = shown_searches(exchange, target.codec, prepared.request)
+    if searches is None:
+        return accepted
+    return Accepted(searches.response(accepted.response), (*accepted.losses, *searches.losses))
 
 
 def _judged(response: Response, exchange: Exchange, prepared: Prepared) -> Accepted:
