@@ -11,7 +11,7 @@ from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
 from wireglot.dialects.capabilities import HostedForm
 from wireglot.ir.content import Foreign
-from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedCall, HostedResult, RanCall, WebPage, WebSource
+from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
 from wireglot.ir.outcome import Usage
 from wireglot.ir.stream import Event, Finish, PartEnd, PartStart
 
@@ -140,6 +140,6 @@ HOSTED: Final = HostedForm(
     read=read_block,
     carries=True,
     quotes=True,
-    marks=(f'"{_PREFIX}{RUN_HERE}'.encode(), f'"{_PREFIX}{SHOWN}'.encode()),
+    marks=(b'"srvtoolu_w',),  # of both kinds, and of none that Anthropic makes
     vendor_marks=(b'"server_tool_use"',),
 )

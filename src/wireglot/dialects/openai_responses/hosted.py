@@ -11,7 +11,7 @@ from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.fields import own_fields
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Foreign
-from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedCall, HostedResult, RanCall, WebSource
+from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Finish, ForeignEvent, PartEnd, PartStart
 
@@ -88,6 +88,6 @@ HOSTED: Final = HostedForm(
     read=read_item,
     max_calls=_max_calls,
     tool_marks=(b'"web_search',),
-    marks=(f'"{_PREFIX}{RUN_HERE}'.encode(), f'"{_PREFIX}{SHOWN}'.encode()),
+    marks=(b'"ws_w',),  # of both kinds, and of none that OpenAI makes: those are hexadecimal
     vendor_marks=(b'"web_search_call"',),
 )

@@ -13,10 +13,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from wireglot.dialects.base import HostedForm
-from wireglot.gateway.hosted.runner import function_name
+from wireglot.gateway.hosted.runner import function_name, result_parts
 from wireglot.gateway.hosted.web import SourceSealer, failed, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Message, Part, ToolCall, ToolResult
 from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Tool
@@ -85,8 +85,9 @@ class HostedHistory:
                 name = function_name(call.kind, taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
-                text = self._text(result, caller)
-                results.append(ToolResult(f"call_{found.id}", (Text(text),), is_error=bool(result.error)))
+                result = replace(result, text=self._text(result, caller))
+                content = result_parts(result)
+                results.append(ToolResult(f"call_{found.id}", content, is_error=bool(result.error)))
         if said:
             messages.append(replace(message, content=tuple(said)))
         if results:

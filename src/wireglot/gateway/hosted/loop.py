@@ -18,8 +18,9 @@ import msgspec
 
 from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.citations import cited
 from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply
-from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, function_name
+from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, function_name, result_parts
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
@@ -49,6 +50,9 @@ _MAX_CALLS_AT_ONCE: Final = 8
 """In one round; further ones get an error."""
 _RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
 """Ends of a round at which its calls are whole and meant."""
+_ONE_ANSWER: Final = Loss(
+    "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
+)
 _ID_BYTES: Final = 11
 
 
@@ -196,9 +200,11 @@ class _Loop:
 
     async def answer(self) -> None:
         exchange, own = self._exchange, self._own
-        own.foreseen = exchange.foreseen + exchange.located(
-            tuple(self._loss(each) for each in self._running), exchange.request()
-        )
+        asked = exchange.request()
+        losses = [self._loss(each) for each in self._running]
+        if (asked.sampling.candidates or 1) > 1:
+            losses.append(_ONE_ANSWER)
+        own.foreseen = exchange.foreseen + exchange.located(tuple(losses), asked)
         if exchange.job.stream:
             own.ending = Ending(account=exchange.ending.account)
             own.open_stream()
@@ -228,7 +234,7 @@ class _Loop:
         request = msgspec.structs.replace(
             asked,
             messages=asked.messages + self._turns,
-            max_tokens=_remaining(asked.max_tokens, self._usage),
+            max_tokens=_remaining(asked, self._usage),
             sampling=msgspec.structs.replace(asked.sampling, candidates=None),
         )
         offers = number < MAX_ROUNDS and time.monotonic() < self._until
@@ -328,6 +334,7 @@ class _Loop:
         runs = kept.stop.reason in _RUN_AT and not is_last
         if others and not self._form.carries:
             runs = False  # its results would have no way back: the model calls again
+        sources = tuple(self._answer.sources)  # which the texts of this round may cite
         brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
         if runs and writer.calls:
             brought = await self._run(round)
@@ -335,7 +342,10 @@ class _Loop:
             if not isinstance(entry, int):
                 self._answer.show([writer.moved(entry)])
         for part in kept.content:
-            if type(part) is not ToolCall or part.name not in self._owners:
+            if type(part) is Text and sources:
+                found = cited(part.text, sources, quotes=self._form.quotes)
+                self._content.append(msgspec.structs.replace(part, citations=part.citations + found))
+            elif type(part) is not ToolCall or part.name not in self._owners:
                 self._content.append(part)
             elif part.id in brought:
                 self._content += brought[part.id][1]
@@ -444,10 +454,12 @@ def _summary(ran: list[RanCall]) -> str:
     return f"tools run by the gateway: {len(ran)} calls" + (f", {failed} failed" if failed else "")
 
 
-def _remaining(max_tokens: int | None, used: Usage | None) -> int | None:
-    if max_tokens is None or used is None:
-        return max_tokens
-    return max(1, max_tokens - used.total_output)
+def _remaining(asked: Request, used: Usage | None) -> int | None:
+    """Of the tokens that the answer may have; not less than a round may think."""
+    if asked.max_tokens is None or used is None:
+        return asked.max_tokens
+    least = min(asked.max_tokens, (asked.thinking.budget or 0) + 1)
+    return max(least, asked.max_tokens - used.total_output)
 
 
 def _is_call(part: Part, brought: dict[str, Any]) -> bool:
@@ -458,7 +470,7 @@ def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) ->
     assert type(part) is ToolCall
     result = brought[part.id][0].result
     assert result is not None
-    return ToolResult(part.id, (Text(result.text),), is_error=bool(result.error), name=part.name)
+    return ToolResult(part.id, result_parts(result), is_error=bool(result.error), name=part.name)
 
 
 def _parts_of(events: list[Event]) -> tuple[Foreign, ...]:
