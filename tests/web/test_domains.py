@@ -54,7 +54,7 @@ def test_a_rule_lets_its_domain_and_what_is_below_it_through(rule, url, matched)
 def test_texts_that_are_no_domains_match_nothing():
     wrong = ["", " ", "a b.com", "exa*mple.com", "..", "-a.com", "http://", "a..b", "é" * 300]
     assert bad_rules(wrong) == wrong
-    assert domain_filter(wrong, []).allowed == ()
+    assert domain_filter(wrong, []).admits_nothing
     assert not domain_filter(wrong, []).admits("https://example.com/")
     assert domain_filter([], wrong).admits("https://example.com/")
 
@@ -87,12 +87,15 @@ def test_a_blocked_domain_is_never_admitted(filtered, url):
     assert not filtered.within(blocking).admits(url)
 
 
-@given(st.lists(hosts, min_size=1, max_size=3), urls)
-def test_the_hosts_for_a_backend_hide_nothing_that_is_admitted(allowed, url):
-    filtered = domain_filter(allowed, [])
-    if filtered.admits(url):
+@given(filters, filters, urls)
+def test_the_hosts_for_a_backend_hide_nothing_that_is_admitted(first, second, url):
+    filtered = first.within(second)
+    if filtered.admits(url) and filtered.allowed:
+        assert not filtered.admits_nothing
         host = url.removeprefix("https://").partition("/")[0]
         assert any(host == each or host.endswith(f".{each}") for each in filtered.allowed_hosts)
+    if filtered.admits(url):
+        assert domain_filter([], filtered.blocked_hosts).admits(url)
 
 
 @given(st.text(max_size=30))

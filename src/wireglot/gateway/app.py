@@ -24,7 +24,6 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.pages import telemetry_intake
-from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.relay.relay import Relay
@@ -103,7 +102,6 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     health: Health
     sign_ins: SignIns
     relay: Relay
-    counting: Counting
     pipeline: Pipeline
     traces: Traces
     web: WebTools
@@ -311,7 +309,7 @@ class Gateway:
                     job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
                 )
                 if not admitted.within:
-                    exchange.estimates = self._parts.counting.expected_input
+                    exchange.estimates = self._parts.pipeline.parts.counting.expected_input
                 exchange.tap = recording
                 await self._parts.pipeline.of(exchange).answer(exchange)
         except asyncio.CancelledError:

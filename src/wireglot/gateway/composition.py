@@ -108,7 +108,6 @@ def compose(
             health=health,
             sign_ins=sign_ins,
             relay=relay,
-            counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
             web=WebTools(submit, transports),

@@ -275,7 +275,7 @@ class Pipeline:
     """The steps that a request can need, and then the relay or the token counter."""
 
     def __init__(self, parts: StepParts) -> None:
-        self._parts = parts
+        self.parts = parts
         self._chains: dict[RequestKind, Answerer] = {}
 
     def of(self, exchange: Exchange) -> Answerer:
@@ -292,7 +292,7 @@ class Pipeline:
         return self._chains.get(kind) or self.chain(kind)
 
     def chain(self, kind: RequestKind) -> Answerer:
-        parts = self._parts
+        parts = self.parts
         chain: Answerer = parts.counting if kind.operation == "count" else parts.relay
         before: list[BeforeAnswer] = []
         for step in reversed(steps_of(kind)):

@@ -140,11 +140,11 @@ class ModelSearch:
         admitted = domain_filter(query.allowed_domains, query.blocked_domains).within(always)
         if not query.text.strip():
             raise WebFailed("invalid_tool_input", "the query is empty")
-        if admitted.allowed == ():
+        if admitted.admits_nothing:
             return ()
         options = {
             "allowed_domains": admitted.allowed_hosts,
-            "blocked_domains": admitted.blocked_hosts if admitted.allowed is None else [],
+            "blocked_domains": [] if admitted.allowed else admitted.blocked_hosts,
             "location": query.location,
             "context_size": query.context_size,
         }
