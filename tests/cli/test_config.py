@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.cli.running import configure, run
 
 GOOD = """
 [providers.kimi]
