@@ -265,3 +265,21 @@ def test_without_tables_there_are_no_tools():
         client = exchange(gateway.process.gateway.settings)
         assert gateway.process.gateway.web.search(client) is None
         assert gateway.process.gateway.web.fetch(client) is None
+
+
+def test_a_model_that_cannot_search_is_a_search_that_fails_and_is_not_asked():
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway.before(
+            upstream, "openai-chat", '[search]\nbackend = "model"\nmodel = "mine/m1"\n'
+        ) as gateway,
+    ):
+        process = gateway.process.gateway
+        search = process.web.search(exchange(process.settings, "anthropic"))
+        with pytest.raises(WebFailed) as caught:
+            gateway.call(_search(search, Query("weather")))
+        assert (caught.value.code, str(caught.value)) == (
+            "unavailable",
+            "mine/m1 could not search the web (status 400)",
+        )
+        assert upstream.requests == []

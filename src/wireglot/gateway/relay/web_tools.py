@@ -165,7 +165,10 @@ class ModelSearch:
         )
         body = encode(dialect(ITEMS).render_request(request, Context()).value)
         reply = CollectedReply(_ANSWER_BYTES)
-        incoming = own_request(self._exchange.job, surface(ITEMS), SEARCH_AGENT, settings.timeout)
+        # Not `silent`: without its tool the model would make results up.
+        incoming = own_request(
+            self._exchange.job, surface(ITEMS), SEARCH_AGENT, settings.timeout, losses="warn"
+        )
         await self._ask(incoming, body, reply, self._exchange.record.id, SEARCH_OPERATION)
         hits = [hit for hit in _cited(self._read(reply)) if admitted.admits(hit.url)]
         return hits[: settings.max_results]
