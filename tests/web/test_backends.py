@@ -157,9 +157,10 @@ def test_domains_go_out_in_the_backends_own_way(server):
     ]  # the rest of the other may come
     assert fields_of(server, "exa", allow)["includeDomains"] == ["example.com", "example.org"]
     assert fields_of(server, "exa", block)["excludeDomains"] == ["example.com"]
-    for backend in ("searxng", "brave", "google"):
+    operators: list[HttpBackend] = ["searxng", "brave", "google"]
+    for backend in operators:
         assert fields_of(server, backend, allow)["q"] == "q (site:example.com OR site:example.org)"
-    for backend in ("searxng", "brave"):
+    for backend in operators[:2]:
         assert fields_of(server, backend, block)["q"] == "q -site:example.com"
     one = fields_of(server, "google", Query("q", allowed_domains=("example.com",)))
     assert (one["q"], one["siteSearch"], one["siteSearchFilter"]) == ("q", "example.com", "i")
