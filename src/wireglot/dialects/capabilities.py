@@ -15,7 +15,7 @@ from wireglot.dialects.context import Context
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
 from wireglot.ir.hosted import HostedCall, RanCall
-from wireglot.ir.request import Request
+from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.stream import Event, Finish
 
 Document = dict[str, Any]
@@ -175,6 +175,10 @@ def _read_nothing(part: Foreign) -> RanCall | None:
     return None
 
 
+def _by_words(tool: HostedTool) -> bool:
+    return False
+
+
 def _unlimited(request: Request) -> int | None:
     return None
 
@@ -195,6 +199,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A part of an earlier turn that shows a call or its result; None: it is something else."""
     max_calls: Callable[[Request], int | None] = _unlimited
     """The most calls of hosted tools that a request allows; None: it does not say."""
+    searches_by_pattern: Callable[[HostedTool], bool] = _by_words
+    """Whether a search for tools takes a regular expression instead of words."""
     carries: bool = False
     """Whether clients bring results back with the next turn."""
     quotes: bool = False

@@ -12,6 +12,7 @@ from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.hosted.rounds import Round
 from wireglot.gateway.hosted.runner import HostedRunner
+from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.login.pages import LoginPages
@@ -81,7 +82,7 @@ def compose(
     sign_ins = SignIns(signed_in, observer.hide)
     relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
     counting = Counting(relay)
-    runners: dict[str, HostedRunner] = {}
+    runners: dict[str, HostedRunner] = {"tool_search": ToolSearchRunner()}
     steps = StepParts(
         state=state,
         router=router,

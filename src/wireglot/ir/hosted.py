@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from wireglot.ir.request import Tool
+
 HostedError = Literal[
     "unavailable",
     "max_uses_exceeded",
@@ -23,6 +25,7 @@ HostedError = Literal[
     "url_not_accessible",
     "unsupported_content_type",
     "content_too_large",
+    "execution_time_exceeded",
 ]
 
 
@@ -68,8 +71,8 @@ class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What went wrong, in words."""
     sources: tuple[WebSource, ...] = ()
     page: WebPage | None = None
-    tools: tuple[str, ...] = ()
-    """Of a search for tools: their names."""
+    tools: tuple[Tool, ...] = ()
+    """Of a search for tools: those found. A dialect that shows only their names reads back nothing else."""
 
 
 class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):

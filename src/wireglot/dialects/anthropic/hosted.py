@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from wireglot.dialects.anthropic import tool_search
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
 from wireglot.dialects.capabilities import HostedForm
@@ -19,6 +20,7 @@ CALL: Final = "server_tool_use"
 _PREFIX: Final = "srvtoolu_"
 _RESULT: Final = "_tool_result"
 _WEB: Final = ("web_search", "web_fetch")
+_TOOL_SEARCH: Final = "tool_search_tool_"
 _COUNTS: Final = {"web_search": "web_search_requests", "web_fetch": "web_fetch_requests"}
 
 
@@ -41,6 +43,8 @@ def _block(kind: str, value: dict[str, Any], index: int) -> list[Event]:
 
 
 def _content(kind: str, result: HostedResult) -> Any:
+    if kind == tool_search.KIND:
+        return tool_search.render_found(result)
     if result.error:
         return {"type": f"{kind}{_RESULT}_error", "error_code": result.error}
     if result.page is not None:
@@ -82,16 +86,25 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
 
 
 def read_block(part: Foreign) -> RanCall | None:
-    """A web search or fetch of an earlier turn."""
+    """A call of an earlier turn or its result, or a tool that the client found."""
     value = part.value
+    if part.type == tool_search.REFERENCE:
+        tool = tool_search.reference(value)
+        return RanCall(None, HostedResult(tools=(tool,))) if tool is not None else None
     if part.type == CALL:
         id, name, given = value.get("id"), value.get("name"), value.get("input")
-        if name not in _WEB or type(id) is not str or type(given) is not dict:
+        if type(name) is not str or type(id) is not str or type(given) is not dict:
             return None
-        return RanCall(HostedCall(name, id.removeprefix(_PREFIX), input=given))
+        if name.startswith(_TOOL_SEARCH):
+            return RanCall(HostedCall(tool_search.KIND, id.removeprefix(_PREFIX), name, given))
+        return RanCall(HostedCall(name, id.removeprefix(_PREFIX), input=given)) if name in _WEB else None
     kind = part.type.removesuffix(_RESULT)
     id = value.get("tool_use_id")
-    if kind not in _WEB or kind == part.type or type(id) is not str:
+    if kind == part.type or type(id) is not str:
+        return None
+    if kind == tool_search.KIND:
+        return RanCall(None, tool_search.parse_found(value.get("content")), id.removeprefix(_PREFIX))
+    if kind not in _WEB:
         return None
     return RanCall(None, _read_content(value.get("content")), id.removeprefix(_PREFIX))
 
@@ -137,6 +150,7 @@ HOSTED: Final = HostedForm(
     report=_report,
     finish=_finish,
     read=read_block,
+    searches_by_pattern=tool_search.searches_by_pattern,
     carries=True,
     quotes=True,
     marks=(b'"srvtoolu_wg',),

@@ -12,8 +12,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.gateway.hosted.runner import function_name
-from wireglot.gateway.hosted.web import SourceSealer, failed, found_text, page_text
+from wireglot.gateway.hosted.runner import failed, function_name
+from wireglot.gateway.hosted.tool_search import ToolKey, found_tools_text, key_of
+from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.hosted import HostedResult, RanCall
@@ -37,6 +38,8 @@ class HostedHistory:
         request = exchange.request()
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         messages: list[Message] = []
+        loaded: set[ToolKey] = set()
+        rebuilt = False
         for message in request.messages:
             ran = {}
             if message.role == "assistant":
@@ -44,9 +47,18 @@ class HostedHistory:
                     found = form.read(part) if type(part) is Foreign else None
                     if found is not None and _is_ours(found):
                         ran[id(part)] = found
+                        loaded.update(map(key_of, found.result.tools) if found.result is not None else ())
+            rebuilt = rebuilt or bool(ran)
             messages += self._rebuilt(message, ran, taken, job.caller.name) if ran else (message,)
-        if len(messages) > len(request.messages):
-            exchange.rewrite(replace(request, messages=tuple(messages)))
+        if rebuilt:
+            # The search itself is no longer to be seen: what it found is not deferred for any upstream.
+            tools = tuple(
+                replace(tool, deferred=False)
+                if type(tool) is Tool and tool.deferred and key_of(tool) in loaded
+                else tool
+                for tool in request.tools
+            )
+            exchange.rewrite(replace(request, messages=tuple(messages), tools=tools))
 
     def _rebuilt(
         self, message: Message, ran: dict[int, RanCall], taken: set[str], caller: str
@@ -60,29 +72,33 @@ class HostedHistory:
             found = ran.get(id(part))
             if found is None:
                 if results and type(part) is not ToolCall:
-                    messages += (replace(message, content=tuple(said)), Message("user", tuple(results)))
+                    messages += _turns(message, said, results)
                     said, results = [], []
                 said.append(part)
                 continue
             call, result = found.call, found.result
             if call is not None:
-                name = function_name(call.kind, taken)
+                name = function_name(call.name or call.kind, taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
                 id_ = found.id or (call.id if call is not None else "")
                 text = self._text(result, caller)
                 results.append(ToolResult(f"call_{id_}", (Text(text),), is_error=bool(result.error)))
-        messages.append(replace(message, content=tuple(said)))
-        if results:
-            messages.append(Message("user", tuple(results)))
-        return messages
+        return messages + _turns(message, said, results)
 
     def _text(self, result: HostedResult, caller: str) -> str:
         if result.error:
             return failed(result.error, result.message or "it could not run.").text
+        if result.tools:
+            return found_tools_text(result.tools)
         if result.page is not None:
             return page_text(result.page)
         return found_text(tuple(self._sources.opened(caller, source) for source in result.sources))
+
+
+def _turns(message: Message, said: list[Part], results: list[ToolResult]) -> list[Message]:
+    spoken = [replace(message, content=tuple(said))] if said else []
+    return [*spoken, Message("user", tuple(results))] if results else spoken
 
 
 def _is_ours(found: RanCall) -> bool:

@@ -7,15 +7,17 @@ before every round, what the model is offered instead, and runs what the model c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
+from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.ir.content import ToolCall
-from wireglot.ir.hosted import HostedCall, HostedResult
+from wireglot.ir.hosted import HostedCall, HostedError, HostedResult
 from wireglot.ir.request import HostedTool, Request, Tool
+from wireglot.wire.json import BadJson, decode
 
 MAX_RESULT_CHARACTERS: Final = 100_000
 """That a model is given of one result."""
@@ -72,3 +74,17 @@ def function_name(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name = f"gateway_{name}"
     return name
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Repaired as for a client; {} for what is no object."""
+    stream = ArgumentStream()
+    try:
+        arguments = decode(stream.feed(call.arguments) + stream.finish() or "{}")
+    except BadJson:
+        return {}
+    return arguments if type(arguments) is dict else {}
+
+
+def failed(code: HostedError, message: str) -> HostedResult:
+    return HostedResult(f"Error ({code}): {message}", code, message)
