@@ -21,11 +21,13 @@ from wireglot.gateway.setting_tables import (
 )
 from wireglot.gateway.settings import (
     ClientKey,
+    FetchSettings,
     Group,
     Keep,
     LoginSettings,
     Provider,
     Rule,
+    SearchSettings,
     Secret,
     ServerSettings,
     Settings,
@@ -53,6 +55,8 @@ STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
     "keep": (Keep,),
     "sign-in": (LoginSettings,),
     "safeguards": (SafeguardSettings,),
+    "search": (SearchSettings,),
+    "fetch": (FetchSettings,),
     "claude_code": (ManagedSettings,),
     "telemetry": (TelemetrySettings,),
     "trace": (TraceSettings,),

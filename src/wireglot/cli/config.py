@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, one_line, say
 from wireglot.cli.trust import trust
@@ -69,6 +70,7 @@ def _print_summary(settings: Settings, paint: Paint) -> None:
     sections: dict[str, list[tuple[str, ...]]] = {
         "providers": [_provider_row(provider) for provider in settings.providers.values()],
         "models": [_rule_row(rule) for rule in settings.rules],
+        "web": list(_web_rows(settings)),
         "keys": [(key.name, ", ".join(key.models) or "all models") for key in settings.keys],
         "notes": [(note,) for note in settings.notes],
     }
@@ -101,6 +103,17 @@ def _url(provider: Provider) -> str:
 def _rule_row(rule: Rule) -> tuple[str, ...]:
     losses = f"losses: {rule.losses}" if rule.losses else ""
     return rule.match, f"-> {', then '.join(rule.targets)}", rule_conditions(rule), losses
+
+
+def _web_rows(settings: Settings) -> Iterator[tuple[str, ...]]:
+    search, fetch = settings.search, settings.fetch
+    if search is not None:
+        host = search.model or urlsplit(search.url).netloc or "the vendor's host"
+        key = f"key from {search.key.source}" if search.key.value else "no key"
+        yield "search", search.backend, host, key if search.backend != "model" else ""
+    if fetch is not None:
+        hosts = f"public addresses{', and ' if fetch.private_hosts else ''}{', '.join(fetch.private_hosts)}"
+        yield "fetch", "pages", hosts, ""
 
 
 def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:

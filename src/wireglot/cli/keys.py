@@ -139,6 +139,7 @@ _WORDS: Final = {
     "tokens_per_month": "{} tokens/month",
     "cost_per_day": "{:.2f}/day",
     "cost_per_month": "{:.2f}/month",
+    "searches_per_day": "{} searches/day",
 }
 
 

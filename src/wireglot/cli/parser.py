@@ -73,6 +73,7 @@ def _add_doctor(commands: Commands) -> None:
     )
     flag(parser, "--fix", "fix what can be fixed safely: file modes, leftover files")
     flag(parser, "--offline", "send no requests")
+    flag(parser, "--search", "send one test search to the backend of [search], which may cost something")
     flag(parser, "--json", "print JSON lines, one a finding")
     add_config(parser)
 
@@ -186,6 +187,7 @@ _KEY_LIMITS: Final = {
     "tokens_per_month": "tokens a month (UTC)",
     "cost_per_day": "money a day, in the currency of the configuration",
     "cost_per_month": "money a month",
+    "searches_per_day": "web searches in any day that the gateway runs itself",
 }
 
 

@@ -25,11 +25,11 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.pages import telemetry_intake
-from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
@@ -105,9 +105,9 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     health: Health
     sign_ins: SignIns
     relay: Relay
-    counting: Counting
     pipeline: Pipeline
     traces: Traces
+    web: WebTools
     pages: GatewayPages
 
 
@@ -128,6 +128,7 @@ class Gateway:
         self.sign_ins = parts.sign_ins
         self.relay = parts.relay
         self.traces = parts.traces
+        self.web = parts.web
         self._parts = parts
 
     def adopt(self, settings: Settings) -> None:
@@ -311,7 +312,7 @@ class Gateway:
                     job, record, reply, self.observer.redactor, held=MemoryLease(self.account)
                 )
                 if not admitted.within:
-                    exchange.estimates = self._parts.counting.expected_input
+                    exchange.estimates = self._parts.pipeline.parts.counting.expected_input
                 exchange.tap = recording
                 if admitted.round is not None:
                     admitted.round.begin(exchange)

@@ -11,8 +11,8 @@ from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.hosted.rounds import Round
-from wireglot.gateway.hosted.runner import HostedRunner
 from wireglot.gateway.hosted.tool_search import ToolSearchRunner
+from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.login.pages import LoginPages
@@ -24,9 +24,11 @@ from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
+from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.gateway.state.state import State
 from wireglot.gateway.steps import Pipeline, StepParts
 from wireglot.gateway.targets.health import Health
@@ -82,7 +84,10 @@ def compose(
     sign_ins = SignIns(signed_in, observer.hide)
     relay = Relay(transports, health, count_error, sign_ins=sign_ins, ask=submit, is_gone=state.keys.is_gone)
     counting = Counting(relay)
-    runners: dict[str, HostedRunner] = {"tool_search": ToolSearchRunner()}
+    web = WebTools(submit, transports)
+    uses = ToolUses(state.quotas, state.ledger)
+    runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
+    runners["tool_search"] = ToolSearchRunner()
     steps = StepParts(
         state=state,
         router=router,
@@ -124,9 +129,9 @@ def compose(
             health=health,
             sign_ins=sign_ins,
             relay=relay,
-            counting=counting,
             pipeline=Pipeline(steps),
             traces=traces,
+            web=web,
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
                 models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),

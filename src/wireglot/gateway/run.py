@@ -244,6 +244,7 @@ class Process:
             with contextlib.suppress(OSError):  # the last of the orphans finds it empty
                 os.rmdir(self._place.directory)
         await self.gateway.traces.close()
+        await self.gateway.web.close()
         await self._http.close()
         await self.gateway.relay.delivery.drain(_LAST_WORDS)
         await self.state.close()

@@ -489,6 +489,119 @@ class StoreSettings(msgspec.Struct, frozen=True):
     keep: Annotated[Keep, setting("[how long, and how much](#how-long-records-are-kept)")] = Keep()
 
 
+class SearchSettings(msgspec.Struct, frozen=True):
+    """[search]"""
+
+    backend: Annotated[
+        Literal["searxng", "brave", "tavily", "exa", "google", "model"],
+        setting(
+            "the search engine: `searxng`, `brave`, `tavily`, `exa`, `google` (Programmable Search), or "
+            "`model`, another model whose provider searches the web",
+            default="must be given",
+        ),
+    ] = "searxng"
+    url: Annotated[
+        str,
+        setting(
+            "its base URL: required for `searxng`, without `/search`; for others only to go through another "
+            "host, which then needs `key`",
+            default="the vendor's",
+        ),
+    ] = ""
+    key: Annotated[
+        Secret,
+        setting(
+            "its API key",
+            default="`BRAVE_API_KEY`, `TAVILY_API_KEY`, `EXA_API_KEY`, `GOOGLE_SEARCH_API_KEY`",
+        ),
+    ] = Secret("", "none")
+    engine: Annotated[str, setting("for `google`: the id of the search engine, `cx`")] = ""
+    model: Annotated[
+        str,
+        setting(
+            "for `model`: the model, as a client would name it: `provider/model`, or a name of `[models]`"
+        ),
+    ] = ""
+    max_results: Annotated[
+        int,
+        setting("maximum results of a search; a client that asks for little context gets half", ge=1, le=20),
+    ] = 8
+    timeout: Annotated[float, setting("timeout of a search", gt=0, le=300, unit="seconds")] = 10.0
+    price: Annotated[
+        float | None,
+        setting(
+            "what one search costs, in US dollars", ge=0, default="the vendor's list price; 0 for `searxng`"
+        ),
+    ] = None
+    allowed_domains: Annotated[
+        tuple[str, ...],
+        setting(
+            "only results of these domains and their subdomains, whatever the client asks for: "
+            "`example.com`, `example.com/docs`",
+            expected="a list of domains",
+            default="all",
+        ),
+    ] = ()
+    blocked_domains: Annotated[
+        tuple[str, ...], setting("no results of these domains", expected="a list of domains")
+    ] = ()
+    proxy: Annotated[
+        str, setting("`http://host:port`; proxies of the environment are not used", form="secret")
+    ] = ""
+    fetch: Annotated[
+        bool, setting("fetch pages, too, with the defaults of [`[fetch]`](#fetch), if there is no such table")
+    ] = False
+
+    def __repr__(self) -> str:
+        """The proxy may hold a password: it is not shown."""
+        return f"SearchSettings({self.backend})"
+
+
+class FetchSettings(msgspec.Struct, frozen=True):
+    """[fetch]"""
+
+    max_bytes: Annotated[
+        int, setting("maximum size of a page, after decompression", gt=0, le=64 * MIB, unit="bytes")
+    ] = 10 * MIB
+    max_tokens: Annotated[
+        int, setting("maximum length of its text, by estimate; the rest is cut off", gt=0, unit="tokens")
+    ] = 50_000
+    timeout: Annotated[
+        float, setting("timeout of a fetch with all its redirects", gt=0, le=300, unit="seconds")
+    ] = 15.0
+    allowed_domains: Annotated[
+        tuple[str, ...],
+        setting(
+            "only pages of these domains and their subdomains, whatever the client asks for",
+            expected="a list of domains",
+            default="all",
+        ),
+    ] = ()
+    blocked_domains: Annotated[
+        tuple[str, ...], setting("no pages of these domains", expected="a list of domains")
+    ] = ()
+    private_hosts: Annotated[
+        tuple[str, ...],
+        setting(
+            "hosts of the private network that may be fetched from, although only public addresses may: "
+            "`wiki.example.com`, `wiki.example.com:8080`, `10.1.2.0/24`. Anyone who may use the gateway can "
+            "read what they serve without a login",
+            expected="a list of host names, addresses and networks",
+        ),
+    ] = ()
+    proxy: Annotated[
+        str,
+        setting(
+            "`http://host:port`. The proxy resolves names, so it must itself refuse private addresses",
+            form="secret",
+        ),
+    ] = ""
+
+    def __repr__(self) -> str:
+        """The proxy may hold a password: it is not shown."""
+        return f"FetchSettings({self.max_bytes} bytes)"
+
+
 class Settings(msgspec.Struct, frozen=True):
     """The whole of a configuration. A request keeps the one that it began with."""
 
@@ -533,6 +646,21 @@ class Settings(msgspec.Struct, frozen=True):
     safeguards: Annotated[SafeguardSettings, setting("[safety checks of tool calls](#safeguards)")] = (
         SafeguardSettings()
     )
+    search: Annotated[
+        SearchSettings | None,
+        setting(
+            "[web search for models whose provider has none](#search); without this table it is off",
+            form="table",
+        ),
+    ] = None
+    fetch: Annotated[
+        FetchSettings | None,
+        setting(
+            "[web fetch for models whose provider has none](#fetch); without this table, or `fetch` in "
+            "`[search]`, it is off",
+            form="table",
+        ),
+    ] = None
     managed: Annotated[ManagedSettings, setting("[settings of Claude Code](#claude_code)", form="table")] = (
         msgspec.field(default=ManagedSettings(), name="claude_code")
     )

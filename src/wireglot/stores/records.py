@@ -181,6 +181,9 @@ class KeyQuotas(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_per_month: Annotated[
         MoneyQuota, msgspec.Meta(description="what the requests of a month may cost")
     ] = 0
+    searches_per_day: Annotated[
+        Quota, msgspec.Meta(description="web searches in any day that the gateway runs itself")
+    ] = 0
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)

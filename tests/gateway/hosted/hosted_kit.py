@@ -14,7 +14,8 @@ from google import genai
 from google.genai import types
 
 from tests.gateway.faults.faults_kit import provider
-from wireglot.gateway.hosted.web import web_runners
+from wireglot.gateway.hosted.web import SourceSealer, web_runners
+from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
 from wireglot.web.contract import Hit, Page, Query, WebFailed
@@ -32,6 +33,9 @@ _LINES: Final = (
     "limits = { hosted_tools = false }\nretry = { retries = 0 }\n"
     "breaker = { consecutive = 1000000, minimum = 1000000 }\n"
 )
+
+_SEARCH: Final = '[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:1"\nfetch = true\n'
+"""Switches both on; `ScriptedWeb` takes the place of what it names."""
 
 
 class ScriptedWeb:
@@ -93,17 +97,11 @@ class HostedStage:
     def __enter__(self) -> HostedStage:
         self.upstream.start()
         toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
-        self.gateway = LiveGateway(toml + self._more).start()
+        self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
         inside: Any = self.gateway.process.gateway
-        inside._parts.pipeline.parts.runners.update(
-            web_runners(
-                lambda exchange: self.web,
-                lambda exchange: self.web,
-                inside._parts.state.sealer,
-                searches=lambda settings: True,
-                fetches=lambda settings: True,
-            )
-        )
+        runners, state = inside._parts.pipeline.parts.runners, inside._parts.state
+        uses = ToolUses(state.quotas, state.ledger)
+        runners.update(web_runners(lambda _: self.web, lambda _: self.web, SourceSealer(state.sealer), uses))
         return self
 
     def __exit__(

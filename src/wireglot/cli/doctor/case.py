@@ -35,6 +35,7 @@ class DoctorCase:
         environ: Mapping[str, str],
         *,
         offline: bool = False,
+        searches: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.environ = environ
@@ -44,6 +45,8 @@ class DoctorCase:
         self.foreign = not file.trusted
         """Whether the file may be somebody else's: then no key goes to the hosts that it names."""
         self.offline = offline or self.foreign
+        self.searches = searches
+        """Whether one test search is sent: it may cost something."""
         self.error: config.ConfigError | None = None
         self.settings: Settings | None = None
         try:

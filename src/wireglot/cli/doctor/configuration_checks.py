@@ -156,7 +156,9 @@ def _holds_secrets(case: DoctorCase) -> bool:
         for provider in case.settings.providers.values()
         for credential in provider.credentials
     )
-    return any(secret.value and secret.source == "config" for secret in (*own, *keys))
+    search = case.settings.search
+    searching = (search.key,) if search is not None else ()
+    return any(secret.value and secret.source == "config" for secret in (*own, *keys, *searching))
 
 
 def _referred(path: Path) -> list[Path]:
@@ -215,6 +217,9 @@ def _secrets(case: DoctorCase) -> Iterator[DoctorFinding]:
     if login is not None and login.client_secret.source == "config":
         fix = f'[login] in {case.file}: client_secret = "env:NAME"'
         yield _written(case, "login.client_secret", fix)
+    search = case.loaded.search
+    if search is not None and search.key.value and search.key.source == "config":
+        yield _written(case, "search.key", f'[search] in {case.file}: key = "env:NAME"')
     if server.admin_secret.value and server.admin_secret.value in (
         server.secret.value,
         server.metrics_key.value,

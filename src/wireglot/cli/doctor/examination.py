@@ -28,6 +28,7 @@ from wireglot.cli.doctor.provider_checks import (
     look_at_keys,
     look_at_network,
     look_at_prices,
+    look_at_web,
 )
 from wireglot.cli.terminal import FAILED, OK, Paint, count, one_line
 from wireglot.gateway.settings import Provider
@@ -45,6 +46,7 @@ CHECKS: Final = (
     Check("configuration", look_at_configuration, needs_settings=False),
     Check("keys", look_at_keys),
     Check("network", look_at_network),
+    Check("web", look_at_web),
     Check("clock", look_at_clock),
     Check("store", look_at_store),
     Check("disk", look_at_disk),
@@ -162,7 +164,7 @@ def _line(title: str, finding: DoctorFinding) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     fix: bool = arguments.fix
-    case = DoctorCase(arguments.config, os.environ, offline=arguments.offline)
+    case = DoctorCase(arguments.config, os.environ, offline=arguments.offline, searches=arguments.search)
     report = DoctorReport(sys.stdout, as_json=arguments.json)
     if case.settings is not None and not case.offline:
         report.before(case.asked)

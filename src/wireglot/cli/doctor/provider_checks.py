@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -21,8 +22,13 @@ from wireglot.gateway.config.keys import MONEY
 from wireglot.gateway.config.prices import price_ages, stale_prices
 from wireglot.gateway.config.providers import DEMO, format_keys
 from wireglot.gateway.config.urls import is_local, is_loopback
-from wireglot.gateway.settings import Provider
+from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.relay.web_tools import search_account
+from wireglot.gateway.settings import Provider, SearchSettings
+from wireglot.http.client.client import HttpTransport
 from wireglot.logins.web import Unreachable, ask
+from wireglot.web.backends import FORMS, HttpSearch
+from wireglot.web.contract import Hit, Query, WebFailed
 
 _SAMPLE: Final = "kimi/kimi-k3"
 
@@ -177,6 +183,73 @@ def _fix(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> str:
             )
         case _:
             return f"see whether a firewall is in the way: curl -v https://{host}"
+
+
+_TEST_QUERY: Final = "Python programming language"
+
+
+def look_at_web(case: DoctorCase) -> Iterator[DoctorFinding]:
+    """The backends of web search and web fetch."""
+    search, fetch = case.loaded.search, case.loaded.fetch
+    if search is not None:
+        yield from _judged_search(case, search)
+    if fetch is not None:
+        yield ok("pages of public addresses are fetched")
+        if fetch.private_hosts:
+            yield note(
+                f"pages are also fetched from {', '.join(fetch.private_hosts)}, for every client",
+                f"[fetch] in {case.file}: private_hosts",
+            )
+
+
+def _judged_search(case: DoctorCase, search: SearchSettings) -> Iterator[DoctorFinding]:
+    table = f"[search] in {case.file}"
+    if search.backend == "model":
+        yield ok(f"{search.model} searches the web")
+        return
+    title = FORMS[search.backend].title
+    if search.backend == "google":
+        yield warning(
+            "Google ends the Custom Search JSON API on 2027-01-01, and takes no new customers",
+            f'{table}: backend = "brave", or another one',
+        )
+    key = f", key from {search.key.source}" if search.key.value else ""
+    if not case.searches or case.offline:
+        tried = "--offline" if case.offline else "--search sends one test search"
+        yield ok(f"{title} searches the web{key}, not tried ({tried})")
+        return
+    started = case.clock()
+    try:
+        hits = asyncio.run(_test_search(search))
+    except WebFailed as failed:
+        yield problem(f"{title} does not search: {failed}", _search_fix(search, failed, table))
+        return
+    took = round(1000 * (case.clock() - started))
+    if hits:
+        yield ok(f"{title} found {count(len(hits), 'page')} in {took} ms{key}")
+    else:
+        yield warning(
+            f"{title} found nothing for {_TEST_QUERY!r}",
+            f"check allowed_domains and blocked_domains of {table}, and the engines of the backend",
+        )
+
+
+async def _test_search(search: SearchSettings) -> Sequence[Hit]:
+    assert search.backend != "model"
+    transport = HttpTransport(ProcessLimits())
+    try:
+        backend = HttpSearch(search.backend, search_account(search), {"http": transport, "https": transport})
+        return await backend.search(Query(_TEST_QUERY))
+    finally:
+        await transport.close()
+
+
+def _search_fix(search: SearchSettings, failed: WebFailed, table: str) -> str:
+    if search.backend == "searxng" and "403" in str(failed):
+        return "add json to search.formats in the settings.yml of SearXNG"
+    if search.backend == "searxng":
+        return f"check url of {table}, and the log of SearXNG"
+    return f"check key and url of {table}, and the account"
 
 
 _TOLERATED_SECONDS: Final = 30.0

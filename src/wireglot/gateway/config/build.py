@@ -35,6 +35,7 @@ from wireglot.gateway.config.server import (
 )
 from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.config.urls import base_url
+from wireglot.gateway.config.web import read_fetch, read_search
 from wireglot.gateway.setting_tables import ManagedSettings, TelemetrySettings
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.plugins import load_dialects
@@ -104,6 +105,7 @@ def load(
     rules = without_providers(read_rules(_given(whole, "models"), known, named, problems), off)
     notes.extend(retired_targets(rules, providers))
     notes.extend(unreachable_rules(rules, known))
+    search = read_search(whole.raw("search"), references, key_needed=keys_needed)
     settings = whole.over(
         Settings(source=source),
         server=server,
@@ -115,6 +117,8 @@ def load(
         managed=managed,
         telemetry=_read_telemetry(whole.table("telemetry"), references),
         login=login,
+        search=search,
+        fetch=read_fetch(whole.raw("fetch"), search, references),
         store=store,
         prices=prices,
         off={name: unset.variable for name, unset in off.items()},
@@ -126,6 +130,8 @@ def load(
     for place, checks in judges.items():
         if checks is not None:
             check_model(checks.model, place, rules, known, named, problems)
+    if search is not None:
+        check_model(search.model, "search.model", rules, known, named, problems)
     whole.close()
     if references.literal and path is not None and path.exists():
         references.warn_if_open(path, path.stat().st_mode)

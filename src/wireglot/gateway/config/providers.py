@@ -478,7 +478,7 @@ def _read_one(name: str, fields: object, references: References, notes: list[str
     table = Table(fields, path, problems)
     before = len(problems.found)
     spec = read_spec(name, table)
-    variables, proxy = read_variables(table, spec, references), _proxy(table, references)
+    variables, proxy = read_variables(table, spec, references), read_proxy(table, references)
     provider = table.over(
         Provider(name, spec or _UNKNOWN),
         credentials=read_credentials(table, spec, references, Surroundings(variables, proxy)),
@@ -545,7 +545,7 @@ def _retry(table: Table) -> RetryPolicy:
     return RETRIES.get(value, RetryPolicy())
 
 
-def _proxy(table: Table, references: References) -> str:
+def read_proxy(table: Table, references: References) -> str:
     value = table.raw("proxy")
     if value is None:
         return ""

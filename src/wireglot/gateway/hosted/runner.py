@@ -6,7 +6,7 @@ before every round, what the model is offered instead, and runs what the model c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -55,8 +55,7 @@ class HostedRunner(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def serves(self) -> Callable[[Settings], bool]:
+    def serves(self, settings: Settings) -> bool:
         """Whether it runs anything under these settings. Asked once for each configuration."""
         ...
 

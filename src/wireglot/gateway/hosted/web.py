@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -49,24 +49,36 @@ _FETCH: Final = Tool(
 )
 
 
+class PaidUse(Protocol):
+    """One search in the ledger, written down before it runs."""
+
+    def end(self, *, is_good: bool) -> None: ...
+
+
+class SearchLedger(Protocol):
+    async def begin(self, exchange: Exchange, kind: str, backend: str, price: float, /) -> PaidUse | str:
+        """Count one search of a caller; why it may not search, where it may not."""
+        ...
+
+
 class SearchRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
 
     def __init__(
-        self,
-        search: Callable[[Exchange], Search | None],
-        seal: SourceSealer,
-        serves: Callable[[Settings], bool],
+        self, search: Callable[[Exchange], Search | None], seal: SourceSealer, ledger: SearchLedger
     ) -> None:
-        self.serves = serves
         self._search = search
-        self._seal = seal
+        self.seal = seal
+        self.ledger = ledger
+
+    def serves(self, settings: Settings) -> bool:
+        return settings.search is not None
 
     async def open(self, exchange: Exchange, tool: HostedTool) -> _Searching | None:
         search = self._search(exchange)
-        return None if search is None else _Searching(exchange, tool, search, self._seal)
+        return None if search is None else _Searching(exchange, tool, search, self)
 
 
 class _Tool:
@@ -113,22 +125,30 @@ class _Searching(_Tool):
     function = _SEARCH
     argument = "query"
 
-    def __init__(self, exchange: Exchange, tool: HostedTool, search: Search, seal: SourceSealer) -> None:
+    def __init__(self, exchange: Exchange, tool: HostedTool, search: Search, runner: SearchRunner) -> None:
         super().__init__(exchange, tool)
         self._search = search
-        self._seal = seal
+        self._runner = runner
 
     async def _run(self, given: str) -> HostedResult:
         place, size = self._options.get("location"), self._options.get("context_size")
-        hits = await self._search.search(
-            Query(
-                given,
-                self._domains("allowed_domains"),
-                self._domains("blocked_domains"),
-                location=place if type(place) is dict else {},
-                context_size=size if type(size) is str else "",
-            )
+        query = Query(
+            given,
+            self._domains("allowed_domains"),
+            self._domains("blocked_domains"),
+            location=place if type(place) is dict else {},
+            context_size=size if type(size) is str else "",
         )
+        search = self._search
+        use = await self._runner.ledger.begin(self._exchange, self._kind, search.name, search.price)
+        if isinstance(use, str):
+            return failed("too_many_requests", use)
+        is_good = False
+        try:
+            hits = await search.search(query)
+            is_good = True
+        finally:
+            use.end(is_good=is_good)
         caller = self._exchange.job.caller.name
         found = [
             WebSource(hit.url, hit.title, hit.text[:_SOURCE_CHARACTERS], hit.age, "")
@@ -136,7 +156,8 @@ class _Searching(_Tool):
             if hit.url
         ]
         sources = tuple(
-            msgspec.structs.replace(source, sealed=self._seal.sealed(caller, source)) for source in found
+            msgspec.structs.replace(source, sealed=self._runner.seal.sealed(caller, source))
+            for source in found
         )
         return HostedResult(found_text(sources), sources=sources)
 
@@ -146,9 +167,11 @@ class FetchRunner:
 
     name = "the gateway"
 
-    def __init__(self, fetch: Callable[[Exchange], Fetch | None], serves: Callable[[Settings], bool]) -> None:
-        self.serves = serves
+    def __init__(self, fetch: Callable[[Exchange], Fetch | None]) -> None:
         self._fetch = fetch
+
+    def serves(self, settings: Settings) -> bool:
+        return settings.fetch is not None
 
     async def open(self, exchange: Exchange, tool: HostedTool) -> _Fetching | None:
         fetch = self._fetch(exchange)
@@ -260,12 +283,7 @@ class SourceSealer:
 def web_runners(
     search: Callable[[Exchange], Search | None],
     fetch: Callable[[Exchange], Fetch | None],
-    sealer: Sealer,
-    *,
-    searches: Callable[[Settings], bool],
-    fetches: Callable[[Settings], bool],
+    seal: SourceSealer,
+    ledger: SearchLedger,
 ) -> dict[str, HostedRunner]:
-    return {
-        "web_search": SearchRunner(search, SourceSealer(sealer), searches),
-        "web_fetch": FetchRunner(fetch, fetches),
-    }
+    return {"web_search": SearchRunner(search, seal, ledger), "web_fetch": FetchRunner(fetch)}

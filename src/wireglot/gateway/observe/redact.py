@@ -31,6 +31,10 @@ def secrets_of(settings: Settings) -> set[str]:
         found |= _passwords(provider.proxy)
     found |= _passwords(settings.store.url.value) | _passwords(settings.store.shared.value)
     found |= _in_headers(settings.telemetry.headers)
+    if settings.search is not None:
+        found |= {settings.search.key.value} | _passwords(settings.search.proxy)
+    if settings.fetch is not None:
+        found |= _passwords(settings.fetch.proxy)
     found.discard("")
     return found
 

@@ -35,7 +35,7 @@ Attributes = dict[str, str | int | float | bool | list[str]]
 
 _CLOSE_SECONDS: Final = 2.0
 _PORTS: Final = {"https": 443, "http": 80}
-_REPORTED: Final = frozenset({"generate", "count", "safeguard"})
+_REPORTED: Final = frozenset({"generate", "count", "safeguard", "search", "tool_round"})
 
 _CHAT: Final = "chat"
 """What asking a model is called, where the dialect that it was asked in has no other word for it."""

@@ -136,7 +136,8 @@ class Judge:
         job, reply = exchange.job, CollectedReply(_ANSWER_BYTES)
         asked = {"name": call.name, "arguments": arguments}
         body = encode(_request(exchange, safeguard, asked))
-        await self._ask(_incoming(job), body, reply, exchange.record.id, OPERATION)
+        incoming = own_request(job, AGENT, job.safeguards.timeout)
+        await self._ask(incoming, body, reply, exchange.record.id, OPERATION)
         return _read(job, reply)
 
 
@@ -210,14 +211,15 @@ def _user_messages(request: Request) -> list[str]:
     return found[::-1]
 
 
-def _incoming(job: Job) -> Incoming:
+def own_request(job: Job, agent: str, seconds: float) -> Incoming:
+    """A request of the gateway's own, in the dialect and for the caller of the one that it is made for."""
     path = next(each.path for each in job.surface.client.routes if each.operation == "generate")
     headers = {
         "host": job.head.headers.get("host", ""),
-        "user-agent": AGENT,
+        "user-agent": agent,
         "content-type": "application/json",
         "x-session-id": job.session,
-        "x-wireglot-timeout": f"{job.safeguards.timeout:g}",
+        "x-wireglot-timeout": f"{seconds:g}",
         "x-wireglot-loss-policy": "silent",
     }
     head = Head("POST", target=path, path=path, query="", headers=headers, peer=job.head.peer)

@@ -14,7 +14,7 @@ import msgspec
 from wireglot.http.application import Headers
 from wireglot.http.client.answer import HttpAnswer
 from wireglot.http.client.connection import ClientConnection
-from wireglot.http.client.dial import Dialer
+from wireglot.http.client.dial import Dialer, Screen
 from wireglot.http.client.origin import HttpOrigin, parse_url, proxy_authorization
 from wireglot.http.limits import ClientLimits
 from wireglot.http.transport import Outbound, Timeouts, TransportFault
@@ -42,10 +42,14 @@ class HttpTransport:
         *,
         now: Callable[[], float] | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        screen: Screen | None = None,
     ) -> None:
+        """`screen` may refuse the addresses of an upstream before they are connected to. Those of a proxy
+        are not its concern."""
         self._limits = limits
         self._now = now
         self._context = ssl_context
+        self._screen = screen
         self._dialer: Dialer | None = None
         self._pools: dict[HttpOrigin, Pool] = {}
         self._routes: dict[tuple[str, str, str, str], _Route] = {}
@@ -141,7 +145,7 @@ class HttpTransport:
             loop = asyncio.get_running_loop()
             if self._now is None:
                 self._now = loop.time
-            self._dialer = Dialer(loop, self._now, self._context)
+            self._dialer = Dialer(loop, self._now, self._context, self._screen)
         return self._dialer
 
 

@@ -21,6 +21,8 @@ from wireglot.http.transport import Timeouts, TransportFault
 
 Address = tuple[socket.AddressFamily, str, int]
 Reach = Callable[[Address], Awaitable[socket.socket]]
+Screen = Callable[[HttpOrigin, Sequence[Address]], None]
+"""Gets the addresses that are about to be connected to, and raises where one must not be."""
 
 _PROBES: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """TCP keep-alive: seconds before the first probe and between probes, and how many are sent. Without it a peer
@@ -51,11 +53,16 @@ def default_context() -> ssl.SSLContext:
 
 class Dialer:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, now: Callable[[], float], context: ssl.SSLContext | None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        now: Callable[[], float],
+        context: ssl.SSLContext | None,
+        screen: Screen | None = None,
     ) -> None:
         self._loop = loop
         self._now = now
         self._context = context
+        self._screen = screen
         self._getaddrinfo = loop.getaddrinfo
         self._lookups: dict[tuple[str, int], asyncio.Task[list[Address]]] = {}
         self._sessions = Sessions()
@@ -94,6 +101,8 @@ class Dialer:
         first = proxy or origin
         addresses = literal(first.host, first.port)
         addresses = addresses or await self._resolve(first.host, first.port, seconds)
+        if self._screen is not None and proxy is None:
+            self._screen(origin, addresses)
         try:
             async with asyncio.timeout_at(deadline):
                 if len(addresses) == 1:

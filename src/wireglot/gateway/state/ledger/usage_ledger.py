@@ -182,6 +182,27 @@ class UsageLedger:
         self._open[record.id] = account
         return account
 
+    # What is no request to a model, and costs money too.
+
+    def begin_row(self, row: UsageRow) -> UsageRow | None:
+        """Write an intent. None: there is no room for it."""
+        row = msgspec.structs.replace(row, instance=self._instance)
+        return row if self._append(row) else None
+
+    def end_row(self, row: UsageRow) -> None:
+        """Complete it."""
+        self._append(row)
+
+    def _append(self, row: UsageRow) -> bool:
+        try:
+            self.journal.append(row)
+        except JournalFull as full:
+            self._drop(str(full))
+            return False
+        self.journal.syncer.ask_later()
+        self._drain.due.set()
+        return True
+
     def finish(self, record: Record) -> None:
         """Complete the account of a request, if one was begun and is not complete."""
         account = self._open.pop(record.id, None)
@@ -202,13 +223,7 @@ class UsageLedger:
             now=time.monotonic(),
         )
         record.cost = whole.cost
-        try:
-            self.journal.append(whole)
-        except JournalFull as full:
-            self._drop(str(full))
-            return
-        self.journal.syncer.ask_later()
-        self._drain.due.set()
+        self._append(whole)
 
     def _drop(self, why: str) -> None:
         self.dropped += 1

@@ -7,7 +7,7 @@ import contextlib
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -55,6 +55,7 @@ _AGAIN_SECONDS: Final = (0.5, 2.0, 10.0)
 """Seconds between tries to charge what was used beyond what was reserved."""
 _REST_TIMES: Final = 2.0
 """Counters are left alone for so many times as long as they took to fail."""
+_DAY_SECONDS: Final = 86_400.0
 _RESERVED_SECONDS: Final = 5.0
 """To wait where only requests under way stand in the way."""
 
@@ -180,6 +181,38 @@ class Quotas:
             with contextlib.suppress(StoreDown):  # charged when it is over, then
                 await counters.settle(rates)
                 reservation.add(rates)
+
+    # A tool that the gateway runs for a request that was admitted.
+
+    def claims_of_tool(self, job: Job, cost: int) -> list[Rate | Budget]:
+        """What one use of it takes of the limits of a key. Budgets have been begun with the request."""
+        key = job.caller.key
+        if key is None or not self.limit(job):
+            return []
+        claims: list[Rate | Budget] = []
+        for account in accounts(key, job.settings):
+            if most := account.limits.searches_per_day:
+                claims.append(Rate(f"rate:{account.name}:searches", 1, most, _DAY_SECONDS))
+            if cost:
+                budgets = budgets_of(account, job.settings.currency, self.wall(), cost=cost)
+                claims += [limit.claim for limit in budgets if limit.unit == "cost"]
+        return claims
+
+    async def take(self, claims: list[Rate | Budget]) -> str:
+        """Why they are refused, "" where they are taken. Raises StoreDown."""
+        denied = await self._counters.take(claims)
+        if denied is None:
+            return ""
+        what = "web searches" if denied.name.endswith(":searches") else "money"
+        return f"this key has used its limit of {what}"
+
+    def give_back(self, claims: Sequence[Budget]) -> None:
+        """They were taken, and are not used."""
+        if claims:
+            returned: list[Rate | Budget] = [
+                msgspec.structs.replace(claim, amount=-claim.amount) for claim in claims
+            ]
+            self._later(lambda: _settled(self._counters, returned, self.again_seconds))
 
     async def _reserve(self, reservation: Reservation) -> None:
         began = self._clock()

@@ -1,0 +1,142 @@
+"""Domain filters of searches and fetches: which URLs an allow list and a block list let through.
+
+A rule is a domain with an optional path: `example.com`, `docs.example.com/api`, `example.com/*/news`. It
+covers the subdomains of its domain and everything below its path, as Anthropic documents for
+`allowed_domains`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+_SCHEME: Final = re.compile(r"^https?://", re.IGNORECASE)
+_LABELS: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
+
+
+class DomainRule(msgspec.Struct, frozen=True):
+    """`host` in ASCII and lower case; `path` begins with a slash, "" for every path."""
+
+    host: str
+    path: str = ""
+
+    def matches(self, host: str, path: str) -> bool:
+        if host != self.host and not host.endswith(f".{self.host}"):
+            return False
+        return not self.path or _pattern(self.path).match(path) is not None
+
+    def covers(self, other: DomainRule) -> bool:
+        """Whether everything that the other rule matches is matched by this one."""
+        return self.matches(other.host, other.path or "/")
+
+
+@lru_cache(maxsize=1024)
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile("[^?#]*?".join(map(re.escape, path.split("*"))))
+
+
+@lru_cache(maxsize=1024)
+def parse_rule(text: str) -> DomainRule | None:
+    """None where the text is no domain."""
+    plain = _SCHEME.sub("", text.strip()).removeprefix("*.")
+    domain, slash, path = plain.partition("/")
+    host = ascii_host(domain)
+    if not _LABELS.fullmatch(host):
+        return None
+    path = f"/{path}".rstrip("*") if slash else ""
+    return DomainRule(host, "" if path == "/" else path)
+
+
+def ascii_host(name: str) -> str:
+    """A host name as DNS has it: IDN in Punycode, lower case, no dot at its end; "" where it is none."""
+    try:
+        text = name.encode("ascii" if name.isascii() else "idna").decode("ascii").lower()
+    except UnicodeError:
+        return ""
+    return text.removesuffix(".")
+
+
+class DomainFilter(msgspec.Struct, frozen=True):
+    """`allowed` is None without an allow list. An empty allow list lets nothing through."""
+
+    allowed: tuple[DomainRule, ...] | None = None
+    blocked: tuple[DomainRule, ...] = ()
+
+    def admits(self, url: str) -> bool:
+        try:
+            parts = urlsplit(url)
+            host = ascii_host(parts.hostname or "")
+        except ValueError:
+            return False
+        if parts.scheme not in ("http", "https") or not host:
+            return False
+        path = _plain_path(parts.path)
+        if any(rule.matches(host, path) for rule in self.blocked):
+            return False
+        return self.allowed is None or any(rule.matches(host, path) for rule in self.allowed)
+
+    def within(self, outer: DomainFilter) -> DomainFilter:
+        """What both filters let through."""
+        if self.allowed is None or outer.allowed is None:
+            allowed = outer.allowed if self.allowed is None else self.allowed
+        else:
+            narrow = [rule for rule in self.allowed if any(each.covers(rule) for each in outer.allowed)]
+            narrow += [rule for rule in outer.allowed if any(each.covers(rule) for each in self.allowed)]
+            allowed = tuple(dict.fromkeys(narrow))
+        return DomainFilter(allowed, tuple(dict.fromkeys((*self.blocked, *outer.blocked))))
+
+    @property
+    def allowed_hosts(self) -> list[str]:
+        """For backends that take domains only. Paths are left to `admits`."""
+        return list(dict.fromkeys(rule.host for rule in self.allowed or ()))
+
+    @property
+    def blocked_hosts(self) -> list[str]:
+        """Domains that are blocked as a whole."""
+        return list(dict.fromkeys(rule.host for rule in self.blocked if not rule.path))
+
+    def with_operators(self, query: str, max_characters: int, max_words: int) -> str:
+        """The query with `site:` operators for engines that have no parameter for domains, as many of them
+        as fit. An allow list fits whole or not at all: a part of it would hide results that are wanted."""
+        sites = " OR ".join(f"site:{host}" for host in self.allowed_hosts)
+        found = _joined(query, f"({sites})" if " " in sites else sites, max_characters, max_words)
+        if self.allowed is None:
+            for host in self.blocked_hosts:
+                found = _joined(found, f"-site:{host}", max_characters, max_words)
+        return found
+
+
+def _joined(query: str, more: str, max_characters: int, max_words: int) -> str:
+    joined = f"{query} {more}" if more else query
+    return joined if len(joined) <= max_characters and len(joined.split()) <= max_words else query
+
+
+def _plain_path(path: str) -> str:
+    """A path without escapes and dot segments, which could hide it from a rule."""
+    kept: list[str] = []
+    segments = unquote(path).split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    return "/" + "/".join(kept)
+
+
+def domain_filter(allowed: Sequence[str], blocked: Sequence[str]) -> DomainFilter:
+    """Rules as clients and configurations write them. One that is no domain matches nothing."""
+    return DomainFilter(_rules(allowed) if allowed else None, _rules(blocked))
+
+
+def _rules(texts: Sequence[str]) -> tuple[DomainRule, ...]:
+    return tuple(rule for text in texts if (rule := parse_rule(text)) is not None)
+
+
+def bad_rules(texts: Sequence[str]) -> list[str]:
+    """Those that are no domains."""
+    return [text for text in texts if parse_rule(text) is None]

@@ -1,0 +1,248 @@
+"""A page's bytes as text for a model: charset, title, HTML as plain text, a visible mark where it is cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urljoin
+
+_BYTES_PER_TOKEN: Final = 4
+"""Of UTF-8: characters would underestimate languages with many of them beyond ASCII."""
+_MAX_LINK: Final = 500
+_HEAD_BYTES: Final = 2048
+_META: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
+_XML: Final = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([a-zA-Z0-9_:.-]{1,40})")
+_BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_CODECS: Final = {
+    "utf-8": "utf-8", "utf8": "utf-8",
+    "utf-16": "utf-16-le", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be",
+    # As browsers do (WHATWG Encoding): pages that state these are in windows-1252.
+    "us-ascii": "cp1252", "ascii": "cp1252", "iso-8859-1": "cp1252", "latin1": "cp1252",
+    "windows-1252": "cp1252",
+    "iso-8859-2": "iso-8859-2", "iso-8859-5": "iso-8859-5", "iso-8859-7": "iso-8859-7",
+    "iso-8859-9": "cp1254", "iso-8859-15": "iso-8859-15", "windows-1250": "cp1250", "windows-1251": "cp1251",
+    "windows-1253": "cp1253", "windows-1254": "cp1254", "windows-1255": "cp1255", "windows-1256": "cp1256",
+    "windows-1257": "cp1257", "windows-1258": "cp1258", "koi8-r": "koi8-r", "koi8-u": "koi8-u",
+    "gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "big5": "big5hkscs", "euc-jp": "euc-jp",
+    "iso-2022-jp": "iso-2022-jp", "shift_jis": "cp932", "shift-jis": "cp932", "euc-kr": "cp949",
+    "macintosh": "mac-roman",
+}  # fmt: skip
+"""By name: Python's others are rare, slow on hostile input, or no encodings of text."""
+_HIDDEN: Final = frozenset(
+    {
+        "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "select",
+        "button",
+    }
+)  # fmt: skip
+_FRAME: Final = frozenset({"nav", "footer"})
+"""Around the content: left out unless the page has nothing else."""
+_BLOCKS: Final = frozenset(
+    {
+        "address", "article", "aside", "blockquote", "body", "dd", "details", "div", "dl", "dt", "fieldset",
+        "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li",
+        "main", "nav", "ol", "p", "pre", "section", "summary", "table", "tr", "ul",
+    }
+)  # fmt: skip
+_TIGHT: Final = frozenset({"li", "tr", "dd", "dt"})
+"""Without an empty line between them."""
+_STARTS: Final = {"li": "- ", "td": " | ", "th": " | "} | {f"h{n}": "#" * n + " " for n in range(1, 7)}
+_HIDING: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
+_PIECE: Final = 256 * 1024
+_MAX_TITLE: Final = 300
+
+
+def read_page(body: bytes, mime: str, charset: str, url: str, max_tokens: int) -> tuple[str, str]:
+    """The title and the text. Takes time: for a thread."""
+    text = decoded(body, charset)
+    if mime not in ("text/html", "application/xhtml+xml"):
+        return "", truncated(text, max_tokens)
+    # More is not shown, so more is not read.
+    limit = max_tokens * _BYTES_PER_TOKEN + 1
+    title, shown = html_text(text, url, limit, skipped=_HIDDEN | _FRAME)
+    if not shown:
+        title, shown = html_text(text, url, limit, skipped=_HIDDEN)
+    return title, truncated(shown, max_tokens)
+
+
+def decoded(body: bytes, charset: str) -> str:
+    """By the byte order mark, the header, the page's own statement, or what the bytes look like."""
+    for mark, codec in _BOMS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(codec, "replace")
+    if charset not in _CODECS:
+        stated = _META.search(body[:_HEAD_BYTES]) or _XML.match(body[:_HEAD_BYTES])
+        charset = stated[1].decode("ascii").lower() if stated is not None else ""
+    if charset in _CODECS:
+        return body.decode(_CODECS[charset], "replace")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body.decode("cp1252", "replace")
+
+
+def truncated(text: str, max_tokens: int) -> str:
+    data = text.encode("utf-8", "replace")
+    limit = max_tokens * _BYTES_PER_TOKEN
+    if len(data) <= limit:
+        return text
+    kept = data[:limit].decode("utf-8", "ignore").rstrip()
+    return f"{kept}\n\n[Truncated: the page goes on after about {max_tokens} tokens.]"
+
+
+def html_text(html: str, url: str, limit: int, *, skipped: frozenset[str] = _HIDDEN) -> tuple[str, str]:
+    """The title and the visible text of a page, as far as `limit` bytes: headings, lists, cells and links in
+    the manner of Markdown. `url` is what relative links are relative to."""
+    from lxml import etree  # an extra, loaded where it is needed
+
+    page = _PageText(url, limit, skipped)
+    # Events and no tree: a tree of hostile HTML takes quadratic time, or any amount of memory.
+    parser = etree.HTMLParser(target=page, encoding="utf-8")
+    data = html.encode("utf-8", "replace")
+    try:
+        for start in range(0, len(data), _PIECE):
+            parser.feed(data[start : start + _PIECE])
+        parser.close()
+    except (_LongEnough, etree.XMLSyntaxError):
+        pass  # the parser repairs what it can; a document without any element is an error
+    return page.title(), page.text()
+
+
+class _LongEnough(Exception):
+    """There is more text than is wanted."""
+
+
+class _PageText:
+    """Collects the text of a page from the events of a parser, which pairs every start with an end."""
+
+    def __init__(self, url: str, limit: int, skipped: frozenset[str]) -> None:
+        self._url = url
+        self._room = limit
+        self._skipped = skipped
+        self._title: list[str] = []
+        self._lines: list[str] = [""]
+        self._depth = 0
+        self._hidden = 0
+        """The depth of the element that hides all that is in it; 0: none does."""
+        self._pre = 0
+        self._in_title = False
+        self._links: list[str] = []
+        """Where those that are open lead."""
+
+    # What the parser calls
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._depth += 1
+        if self._hidden:
+            return
+        if tag == "title":
+            self._in_title = not self._title
+        elif tag == "head":
+            return
+        elif tag in self._skipped or "hidden" in attributes or _HIDING.search(attributes.get("style", "")):
+            self._hidden = self._depth
+            return
+        if tag in _BLOCKS:
+            self._break(tag)
+        if tag == "pre":
+            self._pre += 1
+        elif tag == "a":
+            self._links.append(self._target(attributes.get("href", "")))
+            if self._links[-1]:
+                self._add("[")
+        else:
+            self._begin(tag)
+
+    def end(self, tag: str) -> None:
+        depth, self._depth = self._depth, self._depth - 1
+        if self._hidden:
+            if self._hidden == depth:
+                self._hidden = 0
+            return
+        if tag == "title":
+            self._in_title = False
+        elif tag == "pre":
+            self._pre -= 1
+        elif tag == "a" and self._links:
+            self._close_link(self._links.pop())
+        if tag in _BLOCKS:
+            self._break(tag)
+
+    def data(self, text: str) -> None:
+        if self._hidden:
+            return
+        if self._in_title:
+            self._title.append(text)
+        elif self._pre:
+            first, *others = text.split("\n")
+            self._add(first)
+            for line in others:
+                self._lines.append("")
+                self._add(line)
+        else:
+            plain = _SPACE.sub(" ", text)
+            self._add(plain.lstrip() if not self._lines[-1] or self._lines[-1][-1:] == " " else plain)
+
+    def comment(self, text: str) -> None: ...
+
+    def pi(self, target: str, data: str | None = None) -> None: ...
+
+    def close(self) -> None: ...
+
+    # What came of it
+
+    def title(self) -> str:
+        found = " ".join("".join(self._title).split())
+        if not found:
+            heading = next((line for line in self._lines if line.startswith("# ")), "")
+            found = heading.removeprefix("# ").strip()
+        return found[:_MAX_TITLE]
+
+    def text(self) -> str:
+        """Without lines of white space only, but for one between two others."""
+        shown = "\n".join(line.rstrip() for line in self._lines)
+        return re.sub(r"\n{3,}", "\n\n", shown).strip("\n")
+
+    # Lines
+
+    def _add(self, text: str) -> None:
+        self._lines[-1] += text
+        self._room -= len(text.encode("utf-8", "replace"))
+        if self._room < 0:
+            raise _LongEnough
+
+    def _begin(self, tag: str) -> None:
+        mark = _STARTS.get(tag, "")
+        if tag == "br":
+            self._lines.append("")
+        elif mark == " | " and not self._lines[-1]:
+            return
+        elif mark:
+            self._add(mark)
+
+    def _break(self, tag: str) -> None:
+        if not self._lines[-1].strip():
+            self._lines[-1] = ""
+        else:
+            self._lines.append("")
+        if tag not in _TIGHT and len(self._lines) > 1 and self._lines[-2]:
+            self._lines.append("")
+
+    # Links
+
+    def _target(self, href: str) -> str:
+        """Where a link leads, "" where it is none to another page."""
+        if not href or href.startswith("#") or len(href) > _MAX_LINK:
+            return ""
+        try:
+            found = urljoin(self._url, href.strip()).partition("#")[0]
+        except ValueError:
+            return ""
+        return found if found.startswith(("http://", "https://")) and " " not in found else ""
+
+    def _close_link(self, target: str) -> None:
+        if target and self._lines[-1].endswith("["):  # around an image, or nothing
+            self._lines[-1] = self._lines[-1][:-1]
+        elif target:
+            self._add(f"]({target})")
