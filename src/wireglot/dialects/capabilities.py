@@ -209,4 +209,6 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One of them shows in a body that declares a hosted tool, where upstreams of the dialect run none
     unless they say so; none: they run them all."""
     marks: tuple[bytes, ...] = ()
-    """One of them shows in a body with a part that `read` knows."""
+    """One of them shows in a body with such a part that the gateway has made."""
+    vendor_marks: tuple[bytes, ...] = ()
+    """One of them shows in a body with any such part."""

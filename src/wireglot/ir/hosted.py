@@ -76,9 +76,8 @@ class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call with its result; None: not known, or not in the same part."""
+    """A call with its result, both of this id. None: it is not in the same part of a conversation."""
 
+    id: str
     call: HostedCall | None = None
     result: HostedResult | None = None
-    id: str = ""
-    """Of the call, where only its result is here."""

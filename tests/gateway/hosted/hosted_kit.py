@@ -97,6 +97,7 @@ class HostedStage:
     def __enter__(self) -> HostedStage:
         self.upstream.start()
         toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
+        toml += provider("native", self.upstream, "anthropic")  # which runs its own search
         self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
         inside: Any = self.gateway.process.gateway
         runners, state = inside._parts.pipeline.parts.runners, inside._parts.state

@@ -90,23 +90,24 @@ def read_block(part: Foreign) -> RanCall | None:
     value = part.value
     if part.type == tool_search.REFERENCE:
         tool = tool_search.reference(value)
-        return RanCall(None, HostedResult(tools=(tool,))) if tool is not None else None
+        return RanCall("", result=HostedResult(tools=(tool,))) if tool is not None else None
     if part.type == CALL:
         id, name, given = value.get("id"), value.get("name"), value.get("input")
         if type(name) is not str or type(id) is not str or type(given) is not dict:
             return None
+        id = id.removeprefix(_PREFIX)
         if name.startswith(_TOOL_SEARCH):
-            return RanCall(HostedCall(tool_search.KIND, id.removeprefix(_PREFIX), name, given))
-        return RanCall(HostedCall(name, id.removeprefix(_PREFIX), input=given)) if name in _WEB else None
+            return RanCall(id, HostedCall(tool_search.KIND, id, name, given))
+        return RanCall(id, HostedCall(name, id, input=given)) if name in _WEB else None
     kind = part.type.removesuffix(_RESULT)
     id = value.get("tool_use_id")
     if kind == part.type or type(id) is not str:
         return None
     if kind == tool_search.KIND:
-        return RanCall(None, tool_search.parse_found(value.get("content")), id.removeprefix(_PREFIX))
+        return RanCall(id.removeprefix(_PREFIX), result=tool_search.parse_found(value.get("content")))
     if kind not in _WEB:
         return None
-    return RanCall(None, _read_content(value.get("content")), id.removeprefix(_PREFIX))
+    return RanCall(id.removeprefix(_PREFIX), result=_read_content(value.get("content")))
 
 
 def _read_content(content: Any) -> HostedResult:
@@ -154,4 +155,5 @@ HOSTED: Final = HostedForm(
     carries=True,
     quotes=True,
     marks=(b'"srvtoolu_wg',),
+    vendor_marks=(b'"server_tool_use"',),
 )

@@ -73,19 +73,18 @@ def read_item(part: Foreign) -> RanCall | None:
     if part.type in (tool_search.CALL, tool_search.OUTPUT):
         return tool_search.read(part)
     value = part.value
-    id, action = value.get("id"), value.get("action")
-    if part.type != _SEARCH or type(action) is not dict:
+    action, id = value.get("action"), value.get("id")
+    if part.type != _SEARCH or type(action) is not dict or action.get("type") != "search":
         return None
-    id = id.removeprefix(_PREFIX) if type(id) is str else ""
+    query, listed = action.get("query"), action.get("sources")
+    urls = [item.get("url") for item in listed if type(item) is dict] if type(listed) is list else []
+    sources = tuple(WebSource(url) for url in urls if type(url) is str)
     failed = value.get("status") == "failed"
-    if action.get("type") == "search":
-        query = action.get("query")
-        listed = action.get("sources")
-        urls = [item.get("url") for item in listed if type(item) is dict] if type(listed) is list else []
-        sources = tuple(WebSource(url) for url in urls if type(url) is str)
-        call = HostedCall("web_search", id, input={"query": query if type(query) is str else ""})
-        return RanCall(call, HostedResult(error="unavailable" if failed else "", sources=sources))
-    return None
+    if type(id) is not str or not (sources or failed):
+        return None  # what it brought is nowhere
+    id = id.removeprefix(_PREFIX)
+    call = HostedCall("web_search", id, input={"query": query if type(query) is str else ""})
+    return RanCall(id, call, HostedResult(error="unavailable" if failed else "", sources=sources))
 
 
 def _max_calls(request: Request) -> int | None:
@@ -101,4 +100,5 @@ HOSTED: Final = HostedForm(
     max_calls=_max_calls,
     tool_marks=(b'"web_search', b'"tool_search"'),
     marks=(b'"ws_wg', b'"tso_wg'),
+    vendor_marks=(b'"web_search_call"', b'"tool_search_output"'),
 )

@@ -44,11 +44,12 @@ def read(part: Foreign) -> RanCall | None:
     if part.type == CALL:
         given = value.get("arguments")
         asked = given if type(given) is dict else {}
-        return RanCall(HostedCall(KIND, id.removeprefix(_CALL_PREFIX), input=asked))
+        id = id.removeprefix(_CALL_PREFIX)
+        return RanCall(id, HostedCall(KIND, id, input=asked))
+    result = HostedResult(tools=_tools(value))
     if value.get("status") == "incomplete":
-        failed = HostedResult(error="unavailable", message="the search failed.")
-        return RanCall(None, failed, id.removeprefix(_OUTPUT_PREFIX))
-    return RanCall(None, HostedResult(tools=_tools(value)), id.removeprefix(_OUTPUT_PREFIX))
+        result = HostedResult(error="unavailable", message="the search failed.")
+    return RanCall(id.removeprefix(_OUTPUT_PREFIX), result=result)
 
 
 def _tools(value: dict[str, Any]) -> tuple[Tool, ...]:

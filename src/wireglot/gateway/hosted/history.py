@@ -18,12 +18,14 @@ from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.hosted import HostedResult, RanCall
+from wireglot.ir.loss import Loss
 from wireglot.ir.request import Tool
 from wireglot.stores.seal import Sealer
 from wireglot.wire.json import encode_text
 from wireglot.wire.search import holds_rare
 
 _OWN_ID: Final = re.compile(r"wg[0-9a-f]{22}")
+_TITLES: Final = "titles and addresses of what was found; only its vendor can read the rest"
 
 
 class HostedHistory:
@@ -33,31 +35,48 @@ class HostedHistory:
     def rebuild(self, exchange: Exchange) -> None:
         """A step."""
         job, form = exchange.job, exchange.job.surface.client.hosted
-        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in form.marks):
+        # What a vendor has found itself only that vendor can read.
+        is_foreign = exchange.targets[0].surface.family != job.surface.family
+        marks = form.vendor_marks if is_foreign else form.marks
+        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in marks):
             return
         request = exchange.request()
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         messages: list[Message] = []
+        losses: list[Loss] = []
         loaded: set[ToolKey] = set()
-        rebuilt = False
-        for message in request.messages:
+        read = {
+            id(part): found
+            for message in request.messages
+            if message.role == "assistant"
+            for part in message.content
+            if type(part) is Foreign and (found := form.read(part)) is not None
+        }
+        called = {found.id for found in read.values() if found.call is not None}
+        whole = {found.id for found in read.values() if found.result is not None} & called
+        for number, message in enumerate(request.messages):
             ran = {}
-            if message.role == "assistant":
-                for part in message.content:
-                    found = form.read(part) if type(part) is Foreign else None
-                    if found is not None and _is_ours(found):
-                        ran[id(part)] = found
-                        loaded.update(map(key_of, found.result.tools) if found.result is not None else ())
-            rebuilt = rebuilt or bool(ran)
+            for place, part in enumerate(message.content):
+                found = read.get(id(part))
+                if found is None or found.id not in whole or not (is_foreign or _is_ours(found)):
+                    continue
+                ran[id(part)] = found
+                if found.result is None:
+                    continue
+                loaded.update(map(key_of, found.result.tools))
+                if found.result.sources and not _is_ours(found):
+                    path = f"$.messages[{number}].content[{place}]"
+                    losses.append(Loss(path, "foreign_part", "approximated", _TITLES))
             messages += self._rebuilt(message, ran, taken, job.caller.name) if ran else (message,)
-        if rebuilt:
-            # The search itself is no longer to be seen: what it found is not deferred for any upstream.
+        if messages != list(request.messages):
+            # A search for tools is no longer to be seen: what it found is not deferred for any upstream.
             tools = tuple(
                 replace(tool, deferred=False)
                 if type(tool) is Tool and tool.deferred and key_of(tool) in loaded
                 else tool
                 for tool in request.tools
             )
+            exchange.foreseen += exchange.located(tuple(losses), request)
             exchange.rewrite(replace(request, messages=tuple(messages), tools=tools))
 
     def _rebuilt(
@@ -81,9 +100,8 @@ class HostedHistory:
                 name = function_name(call.name or call.kind, taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
-                id_ = found.id or (call.id if call is not None else "")
                 text = self._text(result, caller)
-                results.append(ToolResult(f"call_{id_}", (Text(text),), is_error=bool(result.error)))
+                results.append(ToolResult(f"call_{found.id}", (Text(text),), is_error=bool(result.error)))
         return messages + _turns(message, said, results)
 
     def _text(self, result: HostedResult, caller: str) -> str:
@@ -102,5 +120,4 @@ def _turns(message: Message, said: list[Part], results: list[ToolResult]) -> lis
 
 
 def _is_ours(found: RanCall) -> bool:
-    id_ = found.call.id if found.call is not None else found.id
-    return _OWN_ID.fullmatch(id_) is not None
+    return _OWN_ID.fullmatch(found.id) is not None

@@ -367,7 +367,7 @@ class _Loop:
                 shown, task = hosted[entry]
                 events = self._form.announce(shown, self._answer.parts)
                 self._answer.show(events)
-                ran = RanCall(shown, await task)
+                ran = RanCall(shown.id, shown, await task)
                 more = self._form.report(ran, self._answer.parts)
                 self._answer.show(more)
                 self._ran.append(ran)
