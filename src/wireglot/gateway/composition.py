@@ -10,6 +10,7 @@ from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.hosted.mcp import McpRunner
 from wireglot.gateway.hosted.rounds import Round
 from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
@@ -88,6 +89,7 @@ def compose(
     uses = ToolUses(state.quotas, state.ledger)
     runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
     runners["tool_search"] = ToolSearchRunner()
+    runners["mcp"] = McpRunner()
     steps = StepParts(
         state=state,
         router=router,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.anthropic import tool_search
+from wireglot.dialects.anthropic import mcp, tool_search
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
 from wireglot.dialects.capabilities import HostedForm
@@ -25,6 +25,8 @@ _COUNTS: Final = {"web_search": "web_search_requests", "web_fetch": "web_fetch_r
 
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
+    if call.kind == mcp.KIND:
+        return _block(mcp.CALL, mcp.render_call(call), index)
     block = {"type": CALL, "id": _PREFIX + call.id, "name": call.name or call.kind, "input": call.input}
     return _block(CALL, block, index)
 
@@ -33,6 +35,8 @@ def _report(ran: RanCall, index: int) -> list[Event]:
     call, result = ran.call, ran.result
     assert call is not None
     assert result is not None
+    if call.kind == mcp.KIND:
+        return _block(mcp.RESULT, mcp.render_result(call, result), index)
     kind = call.kind + _RESULT
     block = {"type": kind, "tool_use_id": _PREFIX + call.id, "content": _content(call.kind, result)}
     return _block(kind, block, index)
@@ -91,6 +95,8 @@ def read_block(part: Foreign) -> RanCall | None:
     if part.type == tool_search.REFERENCE:
         tool = tool_search.reference(value)
         return RanCall("", result=HostedResult(tools=(tool,))) if tool is not None else None
+    if part.type in (mcp.CALL, mcp.RESULT):
+        return mcp.read_call(part)
     if part.type == CALL:
         id, name, given = value.get("id"), value.get("name"), value.get("input")
         if type(name) is not str or type(id) is not str or type(given) is not dict:
@@ -152,8 +158,9 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_block,
     searches_by_pattern=tool_search.searches_by_pattern,
+    mcp=mcp.MCP,
     carries=True,
     quotes=True,
-    marks=(b'"srvtoolu_wg',),
-    vendor_marks=(b'"server_tool_use"',),
+    marks=(b'"srvtoolu_wg', b'"mcptoolu_wg'),
+    vendor_marks=(b'"server_tool_use"', b'"mcp_tool_use"'),
 )

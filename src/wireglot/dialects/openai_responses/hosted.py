@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.fields import own_fields
-from wireglot.dialects.openai_responses import tool_search
+from wireglot.dialects.openai_responses import mcp, tool_search
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
@@ -23,7 +23,7 @@ _WEB: Final = ("web_search", "web_fetch")
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
     if call.kind not in _WEB:
-        return []
+        return mcp.announce(call) if call.kind == mcp.KIND else []
     item = {"type": _SEARCH, "id": _PREFIX + call.id, "status": "in_progress", "action": _action(call, ())}
     return [
         _event("response.output_item.added", item=item),
@@ -36,6 +36,8 @@ def _report(ran: RanCall, index: int) -> list[Event]:
     call, result = ran.call, ran.result
     assert call is not None
     assert result is not None
+    if call.kind == mcp.KIND:
+        return mcp.report(call, result, index)
     if call.kind == tool_search.KIND:
         return tool_search.report(call, result, index)
     id = _PREFIX + call.id
@@ -98,7 +100,8 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_item,
     max_calls=_max_calls,
-    tool_marks=(b'"web_search', b'"tool_search"'),
+    mcp=mcp.MCP,
+    tool_marks=(b'"web_search', b'"tool_search"', b'"mcp"'),
     marks=(b'"ws_wg', b'"tso_wg'),
     vendor_marks=(b'"web_search_call"', b'"tool_search_output"'),
 )

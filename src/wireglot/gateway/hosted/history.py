@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.gateway.hosted.runner import failed, function_name
+from wireglot.gateway.hosted.runner import called_name, failed, function_name
 from wireglot.gateway.hosted.tool_search import ToolKey, found_tools_text, key_of
 from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
@@ -97,7 +97,7 @@ class HostedHistory:
                 continue
             call, result = found.call, found.result
             if call is not None:
-                name = function_name(call.name or call.kind, taken)
+                name = function_name(called_name(call), taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
                 text = self._text(result, caller)
@@ -105,6 +105,8 @@ class HostedHistory:
         return messages + _turns(message, said, results)
 
     def _text(self, result: HostedResult, caller: str) -> str:
+        if result.text:
+            return result.text
         if result.error:
             return failed(result.error, result.message or "it could not run.").text
         if result.tools:

@@ -15,7 +15,7 @@ from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.ir.content import ToolCall
-from wireglot.ir.hosted import HostedCall, HostedError, HostedResult
+from wireglot.ir.hosted import HostedCall, HostedError, HostedResult, RanCall, ToolListing
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.wire.json import BadJson, decode
 
@@ -31,6 +31,10 @@ class Offered(msgspec.Struct, frozen=True):
     request: Request
     """What is asked, with all that the runner changes in it (tools that it holds back). The loop puts the
     functions in the place of the hosted tool."""
+    listing: ToolListing | None = None
+    """Of the first round: tools that the client is shown before the answer."""
+    ran: tuple[RanCall, ...] = ()
+    """Of the first round: calls of an earlier turn that were run now. Their results are in the request."""
 
 
 class HostedSession(Protocol):
@@ -73,6 +77,11 @@ def function_name(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name = f"gateway_{name}"
     return name
+
+
+def called_name(call: HostedCall) -> str:
+    """The name of the function that stands for a call. Those of servers are unique for each server."""
+    return f"{call.server}__{call.name}" if call.server else call.name or call.kind
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
