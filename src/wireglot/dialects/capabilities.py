@@ -14,7 +14,7 @@ from wireglot.dialects.body import Body
 from wireglot.dialects.context import Context
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
-from wireglot.ir.hosted import Approval, HostedCall, ListedTool, RanCall, ToolListing
+from wireglot.ir.hosted import Approval, HostedCall, ListedTool, RanCall, ToolListing, WebSource
 from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.stream import Event, Finish
 
@@ -179,6 +179,10 @@ def _by_words(tool: HostedTool) -> bool:
     return False
 
 
+def _found_nothing(extra: Extra | None) -> Sequence[tuple[str, tuple[WebSource, ...]]]:
+    return ()
+
+
 def _unlimited(request: Request) -> int | None:
     return None
 
@@ -217,6 +221,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The end of an answer, with what it says of all calls: how many there were, what was searched for."""
     read: Callable[[Foreign], RanCall | None] = _read_nothing
     """A part of an earlier turn that shows a call or its result; None: it is something else."""
+    found: Callable[[Extra | None], Sequence[tuple[str, tuple[WebSource, ...]]]] = _found_nothing
+    """What an answer as a whole says that was searched for, and found: each query with its sources."""
     max_calls: Callable[[Request], int | None] = _unlimited
     """The most calls of hosted tools that a request allows; None: it does not say."""
     searches_by_pattern: Callable[[HostedTool], bool] = _by_words

@@ -6,11 +6,16 @@ a client sends it with later turns.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from wireglot.ir.request import Tool
+
+RUN_HERE: Final = "wg"
+"""How ids of calls begin that the gateway has run."""
+SHOWN: Final = "wn"
+"""How ids of calls begin that an upstream has run, shown to a client of another dialect."""
 
 HostedError = Literal[
     "unavailable",

@@ -57,7 +57,7 @@ def _content(kind: str, result: HostedResult) -> Any:
         {
             "type": "web_search_result",
             "url": source.url,
-            "title": source.title,
+            "title": source.title or source.url,
             "encrypted_content": source.sealed,
             "page_age": source.age or None,
         }
@@ -161,6 +161,6 @@ HOSTED: Final = HostedForm(
     mcp=mcp.MCP,
     carries=True,
     quotes=True,
-    marks=(b'"srvtoolu_wg', b'"mcptoolu_wg'),
+    marks=(b'"srvtoolu_w', b'"mcptoolu_wg'),  # of both kinds, and of none that Anthropic makes
     vendor_marks=(b'"server_tool_use"', b'"mcp_tool_use"'),
 )

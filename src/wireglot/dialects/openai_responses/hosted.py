@@ -82,8 +82,8 @@ def read_item(part: Foreign) -> RanCall | None:
     urls = [item.get("url") for item in listed if type(item) is dict] if type(listed) is list else []
     sources = tuple(WebSource(url) for url in urls if type(url) is str)
     failed = value.get("status") == "failed"
-    if type(id) is not str or not (sources or failed):
-        return None  # what it brought is nowhere
+    if type(id) is not str:
+        return None
     id = id.removeprefix(_PREFIX)
     call = HostedCall("web_search", id, input={"query": query if type(query) is str else ""})
     return RanCall(id, call, HostedResult(error="unavailable" if failed else "", sources=sources))
@@ -102,6 +102,6 @@ HOSTED: Final = HostedForm(
     max_calls=_max_calls,
     mcp=mcp.MCP,
     tool_marks=(b'"web_search', b'"tool_search"', b'"mcp"'),
-    marks=(b'"ws_wg', b'"tso_wg'),
+    marks=(b'"ws_w', b'"tso_wg'),  # of both kinds, and of none that OpenAI makes: those are hexadecimal
     vendor_marks=(b'"web_search_call"', b'"tool_search_output"'),
 )

@@ -12,19 +12,20 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.gateway.hosted.runner import called_name, failed, function_name
-from wireglot.gateway.hosted.tool_search import ToolKey, found_tools_text, key_of
+from wireglot.dialects.base import HostedForm
+from wireglot.gateway.hosted.runner import called_name, failed, function_name, result_parts
+from wireglot.gateway.hosted.tool_search import found_tools_text, key_of
 from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import HostedResult, RanCall
+from wireglot.ir.content import Foreign, Message, Part, ToolCall, ToolResult
+from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Tool
 from wireglot.stores.seal import Sealer
 from wireglot.wire.json import encode_text
 from wireglot.wire.search import holds_rare
 
-_OWN_ID: Final = re.compile(r"wg[0-9a-f]{22}")
+_OWN_ID: Final = re.compile(f"(?:{RUN_HERE}|{SHOWN})[0-9a-f]{{22}}")
 _TITLES: Final = "titles and addresses of what was found; only its vendor can read the rest"
 
 
@@ -34,9 +35,9 @@ class HostedHistory:
 
     def rebuild(self, exchange: Exchange) -> None:
         """A step."""
-        job, form = exchange.job, exchange.job.surface.client.hosted
+        job, form, target = exchange.job, exchange.job.surface.client.hosted, exchange.targets[0]
         # What a vendor has found itself only that vendor can read.
-        is_foreign = exchange.targets[0].surface.family != job.surface.family
+        is_foreign = target.surface.family != job.surface.family
         marks = form.vendor_marks if is_foreign else form.marks
         if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in marks):
             return
@@ -44,40 +45,34 @@ class HostedHistory:
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         messages: list[Message] = []
         losses: list[Loss] = []
-        loaded: set[ToolKey] = set()
-        read = {
-            id(part): found
-            for message in request.messages
-            if message.role == "assistant"
-            for part in message.content
-            if type(part) is Foreign and (found := form.read(part)) is not None
-        }
-        called = {found.id for found in read.values() if found.call is not None}
-        whole = {found.id for found in read.values() if found.result is not None} & called
+        ran = _ran(request.messages, form, is_foreign=is_foreign)
         for number, message in enumerate(request.messages):
-            ran = {}
+            if not any(id(part) in ran for part in message.content):
+                messages.append(message)
+                continue
+            if target.limits.hosted_tools:
+                # It searches itself: what was only shown to the client is not its own word.
+                kept = [part for part in message.content if not _is_shown(ran.get(id(part)))]
+                message = replace(message, content=tuple(kept))
             for place, part in enumerate(message.content):
-                found = read.get(id(part))
-                if found is None or found.id not in whole or not (is_foreign or _is_ours(found)):
-                    continue
-                ran[id(part)] = found
-                if found.result is None:
-                    continue
-                loaded.update(map(key_of, found.result.tools))
-                if found.result.sources and not _is_ours(found):
+                found = ran.get(id(part))
+                result = found.result if found is not None and not _is_ours(found) else None
+                if result is not None and not result.tools and not result.text:
                     path = f"$.messages[{number}].content[{place}]"
                     losses.append(Loss(path, "foreign_part", "approximated", _TITLES))
-            messages += self._rebuilt(message, ran, taken, job.caller.name) if ran else (message,)
-        if messages != list(request.messages):
+            messages += self._rebuilt(message, ran, taken, job.caller.name)
+        changed = tuple(messages)
+        if changed != request.messages:
+            exchange.foreseen += exchange.located(tuple(losses), request)
             # A search for tools is no longer to be seen: what it found is not deferred for any upstream.
+            loaded = {key_of(tool) for found in ran.values() if found.result for tool in found.result.tools}
             tools = tuple(
                 replace(tool, deferred=False)
                 if type(tool) is Tool and tool.deferred and key_of(tool) in loaded
                 else tool
                 for tool in request.tools
             )
-            exchange.foreseen += exchange.located(tuple(losses), request)
-            exchange.rewrite(replace(request, messages=tuple(messages), tools=tools))
+            exchange.rewrite(replace(request, messages=changed, tools=tools))
 
     def _rebuilt(
         self, message: Message, ran: dict[int, RanCall], taken: set[str], caller: str
@@ -91,7 +86,7 @@ class HostedHistory:
             found = ran.get(id(part))
             if found is None:
                 if results and type(part) is not ToolCall:
-                    messages += _turns(message, said, results)
+                    messages += (replace(message, content=tuple(said)), Message("user", tuple(results)))
                     said, results = [], []
                 said.append(part)
                 continue
@@ -100,9 +95,14 @@ class HostedHistory:
                 name = function_name(called_name(call), taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
-                text = self._text(result, caller)
-                results.append(ToolResult(f"call_{found.id}", (Text(text),), is_error=bool(result.error)))
-        return messages + _turns(message, said, results)
+                result = replace(result, text=self._text(result, caller))
+                content = result_parts(result)
+                results.append(ToolResult(f"call_{found.id}", content, is_error=bool(result.error)))
+        if said:
+            messages.append(replace(message, content=tuple(said)))
+        if results:
+            messages.append(Message("user", tuple(results)))
+        return messages
 
     def _text(self, result: HostedResult, caller: str) -> str:
         if result.text:
@@ -116,10 +116,38 @@ class HostedHistory:
         return found_text(tuple(self._sources.opened(caller, source) for source in result.sources))
 
 
-def _turns(message: Message, said: list[Part], results: list[ToolResult]) -> list[Message]:
-    spoken = [replace(message, content=tuple(said))] if said else []
-    return [*spoken, Message("user", tuple(results))] if results else spoken
+def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -> dict[int, RanCall]:
+    """The parts that no upstream reads as they are, by their identity. A call without a result is none, nor
+    is a result without a call."""
+    read = {
+        id(part): found
+        for message in messages
+        if message.role == "assistant"
+        for part in message.content
+        if type(part) is Foreign and (found := form.read(part)) is not None
+    }
+    called = {found.id for found in read.values() if found.call is not None}
+    whole = {found.id for found in read.values() if found.result is not None} & called
+    return {
+        place: found
+        for place, found in read.items()
+        if found.id in whole and (_is_ours(found) or (is_foreign and _says_something(found)))
+    }
+
+
+def _is_shown(found: RanCall | None) -> bool:
+    return found is not None and found.id.startswith(SHOWN) and _is_ours(found)
 
 
 def _is_ours(found: RanCall) -> bool:
     return _OWN_ID.fullmatch(found.id) is not None
+
+
+def _says_something(found: RanCall) -> bool:
+    """Not a call whose results are nowhere."""
+    result = found.result
+    return (
+        found.call is None
+        or result is None
+        or bool(result.error or result.sources or result.page or result.tools or result.text)
+    )

@@ -18,8 +18,9 @@ import msgspec
 
 from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.citations import cited
 from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply
-from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered, function_name
+from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered, function_name, result_parts
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
@@ -27,9 +28,9 @@ from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall
+from wireglot.ir.hosted import RUN_HERE, HostedCall, HostedResult, RanCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
@@ -49,6 +50,9 @@ _MAX_CALLS_AT_ONCE: Final = 8
 """In one round; further ones get an error."""
 _RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
 """Ends of a round at which its calls are whole and meant."""
+_ONE_ANSWER: Final = Loss(
+    "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
+)
 _ID_BYTES: Final = 11
 
 
@@ -105,7 +109,8 @@ class HostedTools:
         job, target = exchange.job, exchange.targets[0]
         if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
             return []  # it passes through as it came
-        if exchange.policy in ("strict", "as-is") or job.head.headers.get(HEADER) == "off":
+        policy = job.policy or target.losses or job.settings.losses
+        if policy in ("strict", "as-is") or job.head.headers.get(HEADER, "").strip().lower() == "off":
             return []
         try:
             request = exchange.request()
@@ -197,9 +202,11 @@ class _Loop:
 
     async def answer(self) -> None:
         exchange, own = self._exchange, self._own
-        own.foreseen = exchange.foreseen + exchange.located(
-            tuple(self._loss(each) for each in self._running), exchange.request()
-        )
+        asked = exchange.request()
+        losses = [self._loss(each) for each in self._running]
+        if (asked.sampling.candidates or 1) > 1:
+            losses.append(_ONE_ANSWER)
+        own.foreseen = exchange.foreseen + exchange.located(tuple(losses), asked)
         if exchange.job.stream:
             own.ending = Ending(account=exchange.ending.account)
             own.open_stream()
@@ -229,7 +236,7 @@ class _Loop:
         request = msgspec.structs.replace(
             asked,
             messages=asked.messages + self._turns,
-            max_tokens=_remaining(asked.max_tokens, self._usage),
+            max_tokens=_remaining(asked, self._usage),
             sampling=msgspec.structs.replace(asked.sampling, candidates=None),
         )
         offers = number < MAX_ROUNDS and time.monotonic() < self._until
@@ -239,7 +246,7 @@ class _Loop:
             request = offered.request
             if not number:
                 self._open_with(offered)
-            placed[id(each.tool)] = self._named(each, offered.functions)
+            placed[id(each.tool)] = self._owned(each, offered.functions)
         tools: list[AnyTool] = []
         for tool in request.tools:
             tools += placed.get(id(tool), (tool,))
@@ -266,7 +273,7 @@ class _Loop:
         self._content += _parts_of(events)
         self._ran += offered.ran
 
-    def _named(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    def _owned(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """Under names that no other tool has."""
         named = []
         taken = {tool.name for tool in self._exchange.request().tools if type(tool) is Tool}
@@ -346,6 +353,7 @@ class _Loop:
         runs = kept.stop.reason in _RUN_AT and not is_last
         if others and not self._form.carries:
             runs = False  # its results would have no way back: the model calls again
+        sources = tuple(self._answer.sources)  # which the texts of this round may cite
         brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
         if runs and writer.calls:
             brought = await self._run(round)
@@ -353,20 +361,34 @@ class _Loop:
             if not isinstance(entry, int):
                 self._answer.show([writer.moved(entry)])
         for part in kept.content:
-            if type(part) is not ToolCall or part.name not in self._owners:
+            if type(part) is Text and sources:
+                found = cited(part.text, sources, quotes=self._form.quotes)
+                self._content.append(msgspec.structs.replace(part, citations=part.citations + found))
+            elif type(part) is not ToolCall or part.name not in self._owners:
                 self._content.append(part)
             elif part.id in brought:
                 self._content += brought[part.id][1]
         pending = any(ran.call is not None and ran.call.pending for ran, _ in brought.values())
         if brought and not others and not pending:
             results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
-            self._turns += (Message("assistant", kept.content), Message("user", results))
+            self._turns += (Message("assistant", self._named(kept.content)), Message("user", results))
             return True
         stop = writer.finish.stop
         if writer.calls and not others and stop.reason == "tool_calls":
             stop = Stop("end")  # of what it called the client knows nothing
         await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
         return False
+
+    def _named(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Thoughts that nobody signed, with the name of who wrote them: they go back there alone."""
+        target = self._targets()[0]
+        minter = Origin(target.surface.family, target.provider.name, target.model)
+        return tuple(
+            msgspec.structs.replace(part, minter=minter)
+            if type(part) is Reasoning and part.signature is None
+            else part
+            for part in content
+        )
 
     async def _run(self, round: Round) -> dict[str, tuple[RanCall, tuple[Part, ...]]]:
         """Run the calls of a round and show them, in the order in which the model wrote all that is held."""
@@ -378,7 +400,7 @@ class _Loop:
             for number, (index, call) in enumerate(writer.calls.items()):
                 running = self._owners[call.name]
                 own = msgspec.structs.replace(call, name=running.renamed.get(call.name, call.name))
-                shown = running.session.call(own, f"wg{secrets.token_hex(_ID_BYTES)}")
+                shown = running.session.call(own, f"{RUN_HERE}{secrets.token_hex(_ID_BYTES)}")
                 hosted[index] = (shown, group.create_task(self._result(running, shown, number)))
             for entry in writer.held:
                 if not isinstance(entry, int):
@@ -452,10 +474,12 @@ def _summary(ran: list[RanCall]) -> str:
     return f"tools run by the gateway: {len(ran)} calls" + (f", {failed} failed" if failed else "")
 
 
-def _remaining(max_tokens: int | None, used: Usage | None) -> int | None:
-    if max_tokens is None or used is None:
-        return max_tokens
-    return max(1, max_tokens - used.total_output)
+def _remaining(asked: Request, used: Usage | None) -> int | None:
+    """Of the tokens that the answer may have; not less than a round may think."""
+    if asked.max_tokens is None or used is None:
+        return asked.max_tokens
+    least = min(asked.max_tokens, (asked.thinking.budget or 0) + 1)
+    return max(least, asked.max_tokens - used.total_output)
 
 
 def _is_call(part: Part, brought: dict[str, Any]) -> bool:
@@ -466,7 +490,7 @@ def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) ->
     assert type(part) is ToolCall
     result = brought[part.id][0].result
     assert result is not None
-    return ToolResult(part.id, (Text(result.text),), is_error=bool(result.error), name=part.name)
+    return ToolResult(part.id, result_parts(result), is_error=bool(result.error), name=part.name)
 
 
 def _count_parts(events: list[Event]) -> int:

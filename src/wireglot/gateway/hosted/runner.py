@@ -14,7 +14,7 @@ import msgspec
 from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
-from wireglot.ir.content import ToolCall
+from wireglot.ir.content import Media, ResultPart, Text, ToolCall
 from wireglot.ir.hosted import HostedCall, HostedError, HostedResult, RanCall, ToolListing
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.wire.json import BadJson, decode
@@ -96,3 +96,11 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 def failed(code: HostedError, message: str) -> HostedResult:
     return HostedResult(f"Error ({code}): {message}", code, message)
+
+
+def result_parts(result: HostedResult) -> tuple[ResultPart, ...]:
+    """What the model is given of a result."""
+    page = result.page
+    if page is None or not page.data:
+        return (Text(result.text),)
+    return Text(result.text), Media("document", page.mime, page.data, name=page.title)

@@ -89,6 +89,8 @@ class Exchange(msgspec.Struct, eq=False):
     """Where it holds a place, of a provider with a limit of concurrent requests."""
     checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
     """The check of its answer, while that runs."""
+    own_functions: frozenset[str] = frozenset()
+    """Names of functions that the gateway runs itself: the client never sees their calls."""
     safeguard_results: tuple[SafeguardResult, ...] = ()
     """What the gateway's own check of the answer has found out."""
     invented: tuple[Loss, ...] = ()
