@@ -106,7 +106,7 @@ def _rule_row(rule: Rule) -> tuple[str, ...]:
 
 
 def _web_rows(settings: Settings) -> Iterator[tuple[str, ...]]:
-    search, fetch = settings.search, settings.fetch
+    search, fetch, mcp = settings.search, settings.fetch, settings.mcp
     if search is not None:
         host = search.model or urlsplit(search.url).netloc or "the vendor's host"
         key = f"key from {search.key.source}" if search.key.value else "no key"
@@ -114,6 +114,8 @@ def _web_rows(settings: Settings) -> Iterator[tuple[str, ...]]:
     if fetch is not None:
         hosts = f"public addresses{', and ' if fetch.private_hosts else ''}{', '.join(fetch.private_hosts)}"
         yield "fetch", "pages", hosts, ""
+    if mcp is not None:
+        yield "mcp", "tools", ", ".join((*mcp.hosts, *mcp.private_hosts)) or "no hosts", ""
 
 
 def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:

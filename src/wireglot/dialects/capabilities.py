@@ -14,8 +14,8 @@ from wireglot.dialects.body import Body
 from wireglot.dialects.context import Context
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
-from wireglot.ir.hosted import HostedCall, RanCall, WebSource
-from wireglot.ir.request import Request
+from wireglot.ir.hosted import Approval, HostedCall, ListedTool, RanCall, ToolListing, WebSource
+from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.stream import Event, Finish
 
 Document = dict[str, Any]
@@ -175,12 +175,36 @@ def _read_nothing(part: Foreign) -> RanCall | None:
     return None
 
 
+def _by_words(tool: HostedTool) -> bool:
+    return False
+
+
 def _found_nothing(extra: Extra | None) -> Sequence[tuple[str, tuple[WebSource, ...]]]:
     return ()
 
 
 def _unlimited(request: Request) -> int | None:
     return None
+
+
+def _allows_all(tool: HostedTool, listed: ListedTool) -> bool:
+    return tool.server is None or tool.server.allowed is None or listed.name in tool.server.allowed
+
+
+class McpForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What a dialect says of MCP servers that the gateway connects to in the provider's place."""
+
+    list_tools: Callable[[ToolListing, int], list[Event]] = lambda listing, index: []
+    """The tools of a server, as the client is shown them before the answer."""
+    listed: Callable[[Foreign], str] = lambda part: ""
+    """The name of the server whose tools a part of an earlier turn lists."""
+    allows: Callable[[HostedTool, ListedTool], bool] = _allows_all
+    """Whether the request lets the model call a tool of the server."""
+    needs_approval: Callable[[HostedTool, ListedTool], bool] = lambda tool, listed: False
+    headers: Callable[[HostedTool], Mapping[str, str]] = lambda tool: {}
+    """Headers for the server besides its token."""
+    approval: Callable[[Foreign], Approval | None] = lambda part: None
+    """A request for approval, or the answer to one, in a conversation."""
 
 
 class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -201,6 +225,9 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What an answer as a whole says that was searched for, and found: each query with its sources."""
     max_calls: Callable[[Request], int | None] = _unlimited
     """The most calls of hosted tools that a request allows; None: it does not say."""
+    searches_by_pattern: Callable[[HostedTool], bool] = _by_words
+    """Whether a search for tools takes a regular expression instead of words."""
+    mcp: McpForm = McpForm()
     carries: bool = False
     """Whether clients bring results back with the next turn."""
     quotes: bool = False

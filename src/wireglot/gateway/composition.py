@@ -10,6 +10,8 @@ from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.hosted.mcp import McpRunner
+from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
@@ -94,6 +96,8 @@ def compose(
     counting = Counting(relay)
     uses = ToolUses(state.quotas, state.ledger)
     runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
+    runners["tool_search"] = ToolSearchRunner()
+    runners["mcp"] = McpRunner()
     steps = StepParts(
         state=state,
         router=router,

@@ -602,6 +602,37 @@ class FetchSettings(msgspec.Struct, frozen=True):
         return f"FetchSettings({self.max_bytes} bytes)"
 
 
+class McpSettings(msgspec.Struct, frozen=True):
+    """[mcp]"""
+
+    hosts: Annotated[
+        tuple[str, ...],
+        setting(
+            "hosts of MCP servers that may be connected to over HTTPS: `mcp.example.com`, "
+            "`mcp.example.com:8443`. They must have public addresses",
+            expected="a list of host names and addresses",
+        ),
+    ] = ()
+    private_hosts: Annotated[
+        tuple[str, ...],
+        setting(
+            "hosts that may also have private addresses, over HTTPS or HTTP: `tools.internal`, "
+            "`127.0.0.1:8000`. Anyone who may use the gateway can call the tools that they serve",
+            expected="a list of host names and addresses",
+        ),
+    ] = ()
+    timeout: Annotated[
+        float,
+        setting("timeout of connecting, of listing the tools and of each call", gt=0, le=600, unit="seconds"),
+    ] = 60.0
+    max_result: Annotated[
+        int, setting("maximum size of the answer to one call or listing", gt=0, le=64 * MIB, unit="bytes")
+    ] = MIB
+    max_tools: Annotated[
+        int, setting("maximum number of tools of one server that a request may offer to a model", gt=0)
+    ] = 128
+
+
 class Settings(msgspec.Struct, frozen=True):
     """The whole of a configuration. A request keeps the one that it began with."""
 
@@ -658,6 +689,14 @@ class Settings(msgspec.Struct, frozen=True):
         setting(
             "[web fetch for models whose provider has none](#fetch); without this table, or `fetch` in "
             "`[search]`, it is off",
+            form="table",
+        ),
+    ] = None
+    mcp: Annotated[
+        McpSettings | None,
+        setting(
+            "[MCP servers for models whose provider does not connect to them](#mcp); without this table it "
+            "is off",
             form="table",
         ),
     ] = None

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from wireglot.ir.request import Tool
+
 RUN_HERE: Final = "wg"
 """How ids of calls begin that the gateway has run."""
 SHOWN: Final = "wn"
@@ -28,6 +30,8 @@ HostedError = Literal[
     "url_not_accessible",
     "unsupported_content_type",
     "content_too_large",
+    "execution_time_exceeded",
+    "tool_failed",
 ]
 
 
@@ -41,6 +45,10 @@ class HostedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     input: dict[str, Any] = {}
     server: str = ""
     """Of the kind `mcp`: the name of the server."""
+    approval: str = ""
+    """The id of the request by which a person was asked to approve it, without its prefix."""
+    pending: bool = False
+    """It is not run: a person must approve it first, and the turn ends with that request."""
 
 
 class WebSource(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,8 +81,35 @@ class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What went wrong, in words."""
     sources: tuple[WebSource, ...] = ()
     page: WebPage | None = None
-    tools: tuple[str, ...] = ()
-    """Of a search for tools: their names."""
+    tools: tuple[Tool, ...] = ()
+    """Of a search for tools: those found. A dialect that shows only their names reads back nothing else."""
+
+
+class ListedTool(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool of an MCP server. `read_only`: the server says that it changes nothing."""
+
+    name: str
+    description: str = ""
+    schema: dict[str, Any] = {}
+    read_only: bool = False
+    annotations: dict[str, Any] = {}
+
+
+class ToolListing(msgspec.Struct, frozen=True):
+    """The tools of an MCP server that a request may use."""
+
+    id: str
+    server: str
+    tools: tuple[ListedTool, ...]
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """A request for a person's approval, with its call; or the answer to it."""
+
+    id: str
+    call: HostedCall | None = None
+    approved: bool = False
+    reason: str = ""
 
 
 class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):

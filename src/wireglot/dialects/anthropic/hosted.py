@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from wireglot.dialects.anthropic import mcp, tool_search
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
 from wireglot.dialects.capabilities import HostedForm
@@ -19,10 +20,13 @@ CALL: Final = "server_tool_use"
 _PREFIX: Final = "srvtoolu_"
 _RESULT: Final = "_tool_result"
 _WEB: Final = ("web_search", "web_fetch")
+_TOOL_SEARCH: Final = "tool_search_tool_"
 _COUNTS: Final = {"web_search": "web_search_requests", "web_fetch": "web_fetch_requests"}
 
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
+    if call.kind == mcp.KIND:
+        return _block(mcp.CALL, mcp.render_call(call), index)
     block = {"type": CALL, "id": _PREFIX + call.id, "name": call.name or call.kind, "input": call.input}
     return _block(CALL, block, index)
 
@@ -31,6 +35,8 @@ def _report(ran: RanCall, index: int) -> list[Event]:
     call, result = ran.call, ran.result
     assert call is not None
     assert result is not None
+    if call.kind == mcp.KIND:
+        return _block(mcp.RESULT, mcp.render_result(call, result), index)
     kind = call.kind + _RESULT
     block = {"type": kind, "tool_use_id": _PREFIX + call.id, "content": _content(call.kind, result)}
     return _block(kind, block, index)
@@ -41,6 +47,8 @@ def _block(kind: str, value: dict[str, Any], index: int) -> list[Event]:
 
 
 def _content(kind: str, result: HostedResult) -> Any:
+    if kind == tool_search.KIND:
+        return tool_search.render_found(result)
     if result.error:
         return {"type": f"{kind}{_RESULT}_error", "error_code": result.error}
     if result.page is not None:
@@ -82,17 +90,28 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
 
 
 def read_block(part: Foreign) -> RanCall | None:
-    """A web search or fetch of an earlier turn."""
+    """A call of an earlier turn or its result, or a tool that the client found."""
     value = part.value
+    if part.type == tool_search.REFERENCE:
+        tool = tool_search.reference(value)
+        return RanCall("", result=HostedResult(tools=(tool,))) if tool is not None else None
+    if part.type in (mcp.CALL, mcp.RESULT):
+        return mcp.read_call(part)
     if part.type == CALL:
         id, name, given = value.get("id"), value.get("name"), value.get("input")
-        if name not in _WEB or type(id) is not str or type(given) is not dict:
+        if type(name) is not str or type(id) is not str or type(given) is not dict:
             return None
         id = id.removeprefix(_PREFIX)
-        return RanCall(id, HostedCall(name, id, input=given))
+        if name.startswith(_TOOL_SEARCH):
+            return RanCall(id, HostedCall(tool_search.KIND, id, name, given))
+        return RanCall(id, HostedCall(name, id, input=given)) if name in _WEB else None
     kind = part.type.removesuffix(_RESULT)
     id = value.get("tool_use_id")
-    if kind not in _WEB or kind == part.type or type(id) is not str:
+    if kind == part.type or type(id) is not str:
+        return None
+    if kind == tool_search.KIND:
+        return RanCall(id.removeprefix(_PREFIX), result=tool_search.parse_found(value.get("content")))
+    if kind not in _WEB:
         return None
     return RanCall(id.removeprefix(_PREFIX), result=_read_content(value.get("content")))
 
@@ -138,8 +157,10 @@ HOSTED: Final = HostedForm(
     report=_report,
     finish=_finish,
     read=read_block,
+    searches_by_pattern=tool_search.searches_by_pattern,
+    mcp=mcp.MCP,
     carries=True,
     quotes=True,
-    marks=(b'"srvtoolu_w',),  # of both kinds, and of none that Anthropic makes
-    vendor_marks=(b'"server_tool_use"',),
+    marks=(b'"srvtoolu_w', b'"mcptoolu_wg'),  # of both kinds, and of none that Anthropic makes
+    vendor_marks=(b'"server_tool_use"', b'"mcp_tool_use"'),
 )

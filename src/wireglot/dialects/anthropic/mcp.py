@@ -5,10 +5,13 @@ Source: the types of anthropic-sdk-python 2.8.0 (beta `mcp-client-2025-11-20`), 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from wireglot.dialects.capabilities import McpForm
 from wireglot.dialects.fields import Fields, object_in, text_in
 from wireglot.dialects.hosted_options import server_of
+from wireglot.ir.content import Foreign
+from wireglot.ir.hosted import HostedCall, HostedResult, ListedTool, RanCall
 from wireglot.ir.loss import Loss, is_blank
 from wireglot.ir.request import AnyTool, HostedTool, McpServer
 
@@ -97,3 +100,58 @@ def render_servers(tools: tuple[AnyTool, ...], rendered: list[dict[str, Any]]) -
                 server["authorization_token"] = tool.server.token
             servers.setdefault(tool.server.name, server)
     return list(servers.values())
+
+
+# Servers that the gateway connects to in the provider's place.
+
+KIND: Final = "mcp"
+CALL: Final = "mcp_tool_use"
+RESULT: Final = "mcp_tool_result"
+_PREFIX: Final = "mcptoolu_"
+
+
+def _allows(tool: HostedTool, listed: ListedTool) -> bool:
+    server, value = tool.server, tool.native.value
+    if server is not None and server.allowed is not None:
+        return listed.name in server.allowed
+    return object_in(object_in(value.get("configs")).get(listed.name)).get("enabled") is not False
+
+
+MCP: Final = McpForm(allows=_allows)
+
+
+def render_call(call: HostedCall) -> dict[str, Any]:
+    id = _PREFIX + call.id
+    return {"type": CALL, "id": id, "name": call.name, "server_name": call.server, "input": call.input}
+
+
+def render_result(call: HostedCall, result: HostedResult) -> dict[str, Any]:
+    content = [{"type": "text", "text": result.text}]
+    return {
+        "type": RESULT,
+        "tool_use_id": _PREFIX + call.id,
+        "is_error": bool(result.error),
+        "content": content,
+    }
+
+
+def read_call(part: Foreign) -> RanCall | None:
+    """A call of an earlier turn, or its result."""
+    value = part.value
+    if part.type == CALL:
+        id, name, server, given = (value.get(key) for key in ("id", "name", "server_name", "input"))
+        if type(id) is not str or type(name) is not str or type(server) is not str or type(given) is not dict:
+            return None
+        id = id.removeprefix(_PREFIX)
+        return RanCall(id, HostedCall(KIND, id, name, given, server))
+    id, content = value.get("tool_use_id"), value.get("content")
+    if type(id) is not str:
+        return None
+    blocks = content if type(content) is list else []
+    texts = [text_in(block.get("text")) for block in blocks if type(block) is dict]
+    text = content if type(content) is str else "\n".join(texts)
+    error = value.get("is_error") is True
+    return RanCall(
+        id.removeprefix(_PREFIX),
+        result=HostedResult(text or "The tool returned nothing.", "tool_failed" if error else ""),
+    )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.fields import own_fields
+from wireglot.dialects.openai_responses import mcp, tool_search
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
@@ -17,9 +18,12 @@ from wireglot.ir.stream import Event, Finish, ForeignEvent, PartEnd, PartStart
 
 _SEARCH: Final = "web_search_call"
 _PREFIX: Final = "ws_"
+_WEB: Final = ("web_search", "web_fetch")
 
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
+    if call.kind not in _WEB:
+        return mcp.announce(call) if call.kind == mcp.KIND else []
     item = {"type": _SEARCH, "id": _PREFIX + call.id, "status": "in_progress", "action": _action(call, ())}
     return [
         _event("response.output_item.added", item=item),
@@ -32,6 +36,10 @@ def _report(ran: RanCall, index: int) -> list[Event]:
     call, result = ran.call, ran.result
     assert call is not None
     assert result is not None
+    if call.kind == mcp.KIND:
+        return mcp.report(call, result, index)
+    if call.kind == tool_search.KIND:
+        return tool_search.report(call, result, index)
     id = _PREFIX + call.id
     status = "failed" if result.error else "completed"
     item = {"type": _SEARCH, "id": id, "status": status, "action": _action(call, result.sources)}
@@ -54,13 +62,18 @@ def _action(call: HostedCall, sources: Sequence[WebSource]) -> dict[str, Any]:
 
 
 def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
-    count = sum(1 for each in ran if each.result is not None and not each.result.error)
+    searches = [each for each in ran if each.call is not None and each.call.kind in _WEB]
+    if not searches:
+        return finish
+    count = sum(1 for each in searches if each.result is not None and not each.result.error)
     usage = {"tool_usage": {"web_search": {"num_requests": count}}}
     return replace(finish, extra=Extra(NAME, {**own_fields(finish.extra, NAME), **usage}))
 
 
 def read_item(part: Foreign) -> RanCall | None:
-    """A web search of an earlier turn. Its results are not in it, only where they are."""
+    """A search of an earlier turn. What one of the web found is not in it, only where it is."""
+    if part.type in (tool_search.CALL, tool_search.OUTPUT):
+        return tool_search.read(part)
     value = part.value
     action, id = value.get("action"), value.get("id")
     if part.type != _SEARCH or type(action) is not dict or action.get("type") != "search":
@@ -87,7 +100,8 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_item,
     max_calls=_max_calls,
-    tool_marks=(b'"web_search',),
-    marks=(b'"ws_w',),  # of both kinds, and of none that OpenAI makes: those are hexadecimal
-    vendor_marks=(b'"web_search_call"',),
+    mcp=mcp.MCP,
+    tool_marks=(b'"web_search', b'"tool_search"', b'"mcp"'),
+    marks=(b'"ws_w', b'"tso_wg'),  # of both kinds, and of none that OpenAI makes: those are hexadecimal
+    vendor_marks=(b'"web_search_call"', b'"tool_search_output"'),
 )

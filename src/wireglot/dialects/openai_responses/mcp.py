@@ -6,16 +6,19 @@ they do not. A call that was made is one item with its result; to everybody else
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from wireglot.dialects.fields import Fields, own_form, text_in
+from wireglot.dialects.capabilities import McpForm
+from wireglot.dialects.fields import Fields, object_in, own_form, text_in
 from wireglot.dialects.hosted_options import server_of
 from wireglot.dialects.openai_responses.client_calls import VERBATIM
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.ir.content import Extra, Text, ToolCall, ToolResult
+from wireglot.ir.content import Extra, Foreign, Text, ToolCall, ToolResult
+from wireglot.ir.hosted import Approval, HostedCall, HostedResult, ListedTool, ToolListing
 from wireglot.ir.loss import Loss, is_blank
 from wireglot.ir.request import HostedTool, McpServer
-from wireglot.wire.json import encode_text
+from wireglot.ir.stream import Event, ForeignEvent, PartEnd, PartStart
+from wireglot.wire.json import BadJson, decode, encode_text
 
 _SAID = frozenset(
     {
@@ -120,3 +123,160 @@ def parse_made_call(item: Fields) -> tuple[ToolCall, ToolResult] | None:
 
 def is_within(result: ToolResult) -> bool:
     return _WITHIN in own_form(result.extra, NAME)
+
+
+# --- servers that the gateway connects to in the provider's place
+
+KIND: Final = "mcp"
+_CALL: Final = "mcp_call"
+_LIST: Final = "mcp_list_tools"
+_ASK: Final = "mcp_approval_request"
+_ANSWER: Final = "mcp_approval_response"
+_CALL_PREFIX: Final = "mcp_"
+_LIST_PREFIX: Final = "mcpl_"
+_ASK_PREFIX: Final = "mcpr_"
+
+
+def announce(call: HostedCall) -> list[Event]:
+    if call.pending:
+        return []
+    id = _CALL_PREFIX + call.id
+    arguments = encode_text(call.input)
+    return [
+        _event(
+            "response.output_item.added", item={**_call_item(call), "arguments": "", "status": "in_progress"}
+        ),
+        _event(f"response.{_CALL}.in_progress", item_id=id),
+        _event(f"response.{_CALL}_arguments.delta", item_id=id, delta=arguments),
+        _event(f"response.{_CALL}_arguments.done", item_id=id, arguments=arguments),
+    ]
+
+
+def report(call: HostedCall, result: HostedResult, index: int) -> list[Event]:
+    if call.pending:
+        asked = {
+            "type": _ASK,
+            "id": _ASK_PREFIX + call.id,
+            "arguments": encode_text(call.input),
+            "name": call.name,
+            "server_label": call.server,
+        }
+        return _whole(_ASK, asked, index)
+    status = "failed" if result.error else "completed"
+    item: dict[str, Any] = {**_call_item(call), "status": status}
+    if result.error == "tool_failed":
+        content = [{"type": "text", "text": result.text}]
+        item["error"] = {"type": "mcp_tool_execution_error", "content": content}
+    elif result.error:
+        item["error"] = {"type": "mcp_protocol_error", "code": -32603, "message": result.message}
+    else:
+        item["output"] = result.text
+    return [_event(f"response.{_CALL}.{status}", item_id=item["id"]), *_whole(_CALL, item, index)]
+
+
+def _call_item(call: HostedCall) -> dict[str, Any]:
+    return {
+        "type": _CALL,
+        "id": _CALL_PREFIX + call.id,
+        "approval_request_id": _ASK_PREFIX + call.approval if call.approval else None,
+        "arguments": encode_text(call.input),
+        "error": None,
+        "name": call.name,
+        "output": None,
+        "server_label": call.server,
+    }
+
+
+def _list_tools(listing: ToolListing, index: int) -> list[Event]:
+    tools = [
+        {
+            "name": tool.name,
+            "description": tool.description or None,
+            "input_schema": tool.schema,
+            "annotations": tool.annotations or None,
+        }
+        for tool in listing.tools
+    ]
+    id = _LIST_PREFIX + listing.id
+    item = {"type": _LIST, "id": id, "server_label": listing.server, "tools": tools}
+    return [
+        _event("response.output_item.added", item={**item, "tools": []}),
+        _event(f"response.{_LIST}.in_progress", item_id=id),
+        _event(f"response.{_LIST}.completed", item_id=id),
+        *_whole(_LIST, item, index),
+    ]
+
+
+def _event(kind: str, **value: Any) -> ForeignEvent:
+    return ForeignEvent(NAME, kind, {"type": kind, **value})
+
+
+def _whole(kind: str, item: dict[str, Any], index: int) -> list[Event]:
+    return [PartStart(index, Foreign(NAME, kind, item)), PartEnd(index)]
+
+
+def _listed(part: Foreign) -> str:
+    return text_in(part.value.get("server_label")) if part.type == _LIST else ""
+
+
+def _is_named(tools: Any, listed: ListedTool) -> bool:
+    """Whether a filter of tools means this one."""
+    filtered = object_in(tools)
+    names, read_only = filtered.get("tool_names"), filtered.get("read_only")
+    if type(names) is list and listed.name not in names:
+        return False
+    return (type(names) is list or read_only is not None) and (
+        read_only is None or read_only is listed.read_only
+    )
+
+
+def _allows(tool: HostedTool, listed: ListedTool) -> bool:
+    allowed = tool.native.value.get("allowed_tools")
+    if type(allowed) is list:
+        return listed.name in allowed
+    return type(allowed) is not dict or not allowed or _is_named(allowed, listed)
+
+
+def _needs_approval(tool: HostedTool, listed: ListedTool) -> bool:
+    stated = tool.native.value.get("require_approval")
+    if type(stated) is not dict:
+        return stated != "never"
+    if _is_named(stated.get("always"), listed):
+        return True
+    if _is_named(stated.get("never"), listed):
+        return False
+    return "always" not in stated
+
+
+def _headers(tool: HostedTool) -> dict[str, str]:
+    headers = object_in(tool.native.value.get("headers"))
+    return {name: value for name, value in headers.items() if type(value) is str}
+
+
+def _approval(part: Foreign) -> Approval | None:
+    value = part.value
+    if part.type == _ASK:
+        id, name, label = (value.get(key) for key in ("id", "name", "server_label"))
+        if type(id) is not str or type(name) is not str or type(label) is not str:
+            return None
+        try:
+            given = decode(text_in(value.get("arguments")) or "{}")
+        except BadJson:
+            return None
+        id = id.removeprefix(_ASK_PREFIX)
+        call = HostedCall(KIND, id, name, given if type(given) is dict else {}, label, approval=id)
+        return Approval(id, call)
+    if part.type != _ANSWER or type(value.get("approval_request_id")) is not str:
+        return None
+    id = value["approval_request_id"].removeprefix(_ASK_PREFIX)
+    return Approval(id, approved=value.get("approve") is True, reason=text_in(value.get("reason")))
+
+
+MCP: Final = McpForm(
+    list_tools=_list_tools,
+    listed=_listed,
+    allows=_allows,
+    needs_approval=_needs_approval,
+    headers=_headers,
+    approval=_approval,
+)

@@ -35,7 +35,7 @@ from wireglot.gateway.config.server import (
 )
 from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.config.urls import base_url
-from wireglot.gateway.config.web import read_fetch, read_search
+from wireglot.gateway.config.web import read_fetch, read_mcp, read_search
 from wireglot.gateway.setting_tables import ManagedSettings, TelemetrySettings
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.plugins import load_dialects
@@ -119,6 +119,7 @@ def load(
         login=login,
         search=search,
         fetch=read_fetch(whole.raw("fetch"), search, references),
+        mcp=read_mcp(whole.raw("mcp"), problems),
         store=store,
         prices=prices,
         off={name: unset.variable for name, unset in off.items()},

@@ -1,4 +1,4 @@
-"""[search] and [fetch]: which search engine answers, and which pages may be fetched."""
+"""[search], [fetch] and [mcp]: which search engine answers, and which pages and servers may be asked."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from wireglot.gateway.config.providers import SENDABLE, read_proxy
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import base_url
-from wireglot.gateway.settings import FetchSettings, SearchSettings, Secret
+from wireglot.gateway.settings import FetchSettings, McpSettings, SearchSettings, Secret
 from wireglot.web.backends import FORMS
 from wireglot.web.domains import bad_rules
 from wireglot.web.guard import parse_private_host
+from wireglot.web.server_hosts import parse_server_host
 
 _DOMAINS: Final = "domains like example.com or example.com/docs, without a scheme"
 HTML_PACKAGE: Final = "lxml"
+MCP_PACKAGE: Final = "mcp"
 
 
 def read_search(value: object, references: References, *, key_needed: bool) -> SearchSettings | None:
@@ -65,6 +67,22 @@ def read_fetch(value: object, search: SearchSettings | None, references: Referen
     if find_spec(HTML_PACKAGE) is None:
         references.problems.add("fetch", f"the package {HTML_PACKAGE}: pip install 'wireglot[web]'", "none")
     return fetch
+
+
+def read_mcp(value: object, problems: Problems) -> McpSettings | None:
+    """None: there is no table, and the gateway connects to no MCP server."""
+    table = _table(value, "mcp", problems)
+    if table is None:
+        return None
+    settings = table.over(McpSettings())
+    table.close()
+    for name, hosts in (("hosts", settings.hosts), ("private_hosts", settings.private_hosts)):
+        for host in hosts:
+            if parse_server_host(host) is None:
+                table.wrong(name, "a host name or address, with or without a port", shown(host))
+    if find_spec(MCP_PACKAGE) is None:
+        problems.add("mcp", f"the package {MCP_PACKAGE}: pip install 'wireglot[mcp]'", "none")
+    return settings
 
 
 def _table(value: object, name: str, problems: Problems) -> Table | None:

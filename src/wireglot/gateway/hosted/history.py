@@ -13,8 +13,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from wireglot.dialects.base import HostedForm
-from wireglot.gateway.hosted.runner import function_name, result_parts
-from wireglot.gateway.hosted.web import SourceSealer, failed, found_text, page_text
+from wireglot.gateway.hosted.runner import called_name, failed, function_name, result_parts
+from wireglot.gateway.hosted.tool_search import found_tools_text, key_of
+from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.ir.content import Foreign, Message, Part, ToolCall, ToolResult
 from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
@@ -44,9 +45,9 @@ class HostedHistory:
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         messages: list[Message] = []
         losses: list[Loss] = []
+        ran = _ran(request.messages, form, is_foreign=is_foreign)
         for number, message in enumerate(request.messages):
-            ran = _ran(message, form, is_foreign=is_foreign) if message.role == "assistant" else {}
-            if not ran:
+            if not any(id(part) in ran for part in message.content):
                 messages.append(message)
                 continue
             if target.limits.hosted_tools:
@@ -55,14 +56,23 @@ class HostedHistory:
                 message = replace(message, content=tuple(kept))
             for place, part in enumerate(message.content):
                 found = ran.get(id(part))
-                if found is not None and found.result is not None and not _is_ours(found):
+                result = found.result if found is not None and not _is_ours(found) else None
+                if result is not None and not result.tools and not result.text:
                     path = f"$.messages[{number}].content[{place}]"
                     losses.append(Loss(path, "foreign_part", "approximated", _TITLES))
             messages += self._rebuilt(message, ran, taken, job.caller.name)
         changed = tuple(messages)
         if changed != request.messages:
             exchange.foreseen += exchange.located(tuple(losses), request)
-            exchange.rewrite(replace(request, messages=changed))
+            # A search for tools is no longer to be seen: what it found is not deferred for any upstream.
+            loaded = {key_of(tool) for found in ran.values() if found.result for tool in found.result.tools}
+            tools = tuple(
+                replace(tool, deferred=False)
+                if type(tool) is Tool and tool.deferred and key_of(tool) in loaded
+                else tool
+                for tool in request.tools
+            )
+            exchange.rewrite(replace(request, messages=changed, tools=tools))
 
     def _rebuilt(
         self, message: Message, ran: dict[int, RanCall], taken: set[str], caller: str
@@ -82,7 +92,7 @@ class HostedHistory:
                 continue
             call, result = found.call, found.result
             if call is not None:
-                name = function_name(call.kind, taken)
+                name = function_name(called_name(call), taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
                 result = replace(result, text=self._text(result, caller))
@@ -95,24 +105,34 @@ class HostedHistory:
         return messages
 
     def _text(self, result: HostedResult, caller: str) -> str:
+        if result.text:
+            return result.text
         if result.error:
             return failed(result.error, result.message or "it could not run.").text
+        if result.tools:
+            return found_tools_text(result.tools)
         if result.page is not None:
             return page_text(result.page)
         return found_text(tuple(self._sources.opened(caller, source) for source in result.sources))
 
 
-def _ran(message: Message, form: HostedForm, *, is_foreign: bool) -> dict[int, RanCall]:
-    """The parts that no upstream reads as they are, by their identity. A call without a result is none."""
-    read = [form.read(part) if type(part) is Foreign else None for part in message.content]
-    whole = {found.id for found in read if found is not None and found.result is not None}
-    ran = {}
-    for part, found in zip(message.content, read, strict=True):
-        if found is None or found.id not in whole:
-            continue
-        if _is_ours(found) or (is_foreign and _says_something(found)):
-            ran[id(part)] = found
-    return ran
+def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -> dict[int, RanCall]:
+    """The parts that no upstream reads as they are, by their identity. A call without a result is none, nor
+    is a result without a call."""
+    read = {
+        id(part): found
+        for message in messages
+        if message.role == "assistant"
+        for part in message.content
+        if type(part) is Foreign and (found := form.read(part)) is not None
+    }
+    called = {found.id for found in read.values() if found.call is not None}
+    whole = {found.id for found in read.values() if found.result is not None} & called
+    return {
+        place: found
+        for place, found in read.items()
+        if found.id in whole and (_is_ours(found) or (is_foreign and _says_something(found)))
+    }
 
 
 def _is_shown(found: RanCall | None) -> bool:
@@ -126,4 +146,8 @@ def _is_ours(found: RanCall) -> bool:
 def _says_something(found: RanCall) -> bool:
     """Not a call whose results are nowhere."""
     result = found.result
-    return found.call is None or result is None or bool(result.error or result.sources or result.page)
+    return (
+        found.call is None
+        or result is None
+        or bool(result.error or result.sources or result.page or result.tools or result.text)
+    )

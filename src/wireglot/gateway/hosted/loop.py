@@ -20,7 +20,7 @@ from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.citations import cited
 from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply
-from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, function_name, result_parts
+from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered, function_name, result_parts
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
@@ -88,7 +88,7 @@ class HostedTools:
         self._settings: Settings | None = None
         self._serving: HostedRunners = {}
         """Those that run anything under `_settings`."""
-        self._native: dict[tuple[str, str, str, str], bool] = {}
+        self._native: dict[tuple[str, str, str, str, str], bool] = {}
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         settings = exchange.job.settings
@@ -132,7 +132,9 @@ class HostedTools:
 
     def _is_native(self, target: Target, tool: HostedTool) -> bool:
         """Whether the provider runs a tool, in this dialect or in another that it speaks."""
-        key = (target.name, target.dialect, tool.kind, tool.native.dialect)
+        server = tool.server
+        form = "" if server is None else "approved" if server.approval else "called"
+        key = (target.name, target.dialect, tool.kind, tool.native.dialect, form)
         known = self._native.get(key)
         if known is None:
             known = self._native[key] = any(_takes(each, tool) for each in (target, *target.others))
@@ -259,6 +261,8 @@ class _Loop:
         for each in self._running:
             offered = each.session.offer(request)
             request = offered.request
+            if not number:
+                self._open_with(offered)
             placed[id(each.tool)] = self._owned(each, offered.functions)
         tools: list[AnyTool] = []
         for tool in request.tools:
@@ -270,6 +274,21 @@ class _Loop:
             tools, choice = (others, choice) if others else (tools, ToolChoice("none"))
         request = msgspec.structs.replace(request, tools=tuple(tools), tool_choice=choice)
         return Round(self._answer, request, frozenset(self._owners))
+
+    def _open_with(self, offered: Offered) -> None:
+        """Show before the answer what was done before the first round."""
+        answer, form = self._answer, self._form
+        events: list[Event] = []
+        if offered.listing is not None:
+            events += form.mcp.list_tools(offered.listing, answer.parts)
+        for ran in offered.ran:
+            assert ran.call is not None
+            events += form.announce(ran.call, answer.parts + _count_parts(events))
+            events += form.report(ran, answer.parts + _count_parts(events))
+        answer.opening += events
+        answer.parts += _count_parts(events)
+        self._content += _parts_of(events)
+        self._ran += offered.ran
 
     def _owned(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """Under names that no other tool has."""
@@ -366,7 +385,8 @@ class _Loop:
                 self._content.append(part)
             elif part.id in brought:
                 self._content += brought[part.id][1]
-        if brought and not others:
+        pending = any(ran.call is not None and ran.call.pending for ran, _ in brought.values())
+        if brought and not others and not pending:
             results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
             self._turns += (Message("assistant", self._named(kept.content)), Message("user", results))
             return True
@@ -498,6 +518,10 @@ def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) ->
     result = brought[part.id][0].result
     assert result is not None
     return ToolResult(part.id, result_parts(result), is_error=bool(result.error), name=part.name)
+
+
+def _count_parts(events: list[Event]) -> int:
+    return sum(type(event) is PartStart for event in events)
 
 
 def _parts_of(events: list[Event]) -> tuple[Foreign, ...]:

@@ -53,6 +53,8 @@ class OneAnswer:
         self.sources: list[WebSource] = []
         """What its texts may cite."""
         self.quotes = exchange.job.surface.client.hosted.quotes
+        self.opening: list[Event] = []
+        """What the answer begins with, whatever the model says."""
         self._started = False
         self._writer: StreamWriter | None = None
 
@@ -70,6 +72,8 @@ class OneAnswer:
                     continue
                 self._started = True
                 event = msgspec.structs.replace(event, extra=None)  # what it says is of one round
+                shown += (event, *self.opening)
+                continue
             elif type(event) is PartStart:
                 self.parts = event.index + 1
             elif type(event) is Failure:

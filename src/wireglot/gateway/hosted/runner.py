@@ -7,15 +7,17 @@ before every round, what the model is offered instead, and runs what the model c
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
+from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.ir.content import Media, ResultPart, Text, ToolCall
-from wireglot.ir.hosted import HostedCall, HostedResult
+from wireglot.ir.hosted import HostedCall, HostedError, HostedResult, RanCall, ToolListing
 from wireglot.ir.request import HostedTool, Request, Tool
+from wireglot.wire.json import BadJson, decode
 
 MAX_RESULT_CHARACTERS: Final = 100_000
 """That a model is given of one result."""
@@ -29,6 +31,10 @@ class Offered(msgspec.Struct, frozen=True):
     request: Request
     """What is asked, with all that the runner changes in it (tools that it holds back). The loop puts the
     functions in the place of the hosted tool."""
+    listing: ToolListing | None = None
+    """Of the first round: tools that the client is shown before the answer."""
+    ran: tuple[RanCall, ...] = ()
+    """Of the first round: calls of an earlier turn that were run now. Their results are in the request."""
 
 
 class HostedSession(Protocol):
@@ -71,6 +77,25 @@ def function_name(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name = f"gateway_{name}"
     return name
+
+
+def called_name(call: HostedCall) -> str:
+    """The name of the function that stands for a call. Those of servers are unique for each server."""
+    return f"{call.server}__{call.name}" if call.server else call.name or call.kind
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Repaired as for a client; {} for what is no object."""
+    stream = ArgumentStream()
+    try:
+        arguments = decode(stream.feed(call.arguments) + stream.finish() or "{}")
+    except BadJson:
+        return {}
+    return arguments if type(arguments) is dict else {}
+
+
+def failed(code: HostedError, message: str) -> HostedResult:
+    return HostedResult(f"Error ({code}): {message}", code, message)
 
 
 def result_parts(result: HostedResult) -> tuple[ResultPart, ...]:

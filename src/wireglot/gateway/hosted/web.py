@@ -9,12 +9,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.argument_stream import ArgumentStream
-from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, HostedRunner, Offered
+from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, HostedRunner, Offered, arguments_of, failed
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.ir.content import Message, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import HostedCall, HostedError, HostedResult, WebPage, WebSource
+from wireglot.ir.hosted import HostedCall, HostedResult, WebPage, WebSource
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.web.contract import Fetch, Query, Search, WebFailed
@@ -98,7 +97,7 @@ class _Tool:
         return Offered((self.function,), request)
 
     def call(self, call: ToolCall, id: str) -> HostedCall:
-        given = _arguments(call).get(self.argument)
+        given = arguments_of(call).get(self.argument)
         return HostedCall(self._kind, id, input={self.argument: given if type(given) is str else ""})
 
     async def run(self, call: HostedCall) -> HostedResult:
@@ -212,16 +211,6 @@ class _Fetching(_Tool):
         return HostedResult(page_text(shown), page=shown)
 
 
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Repaired as for a client; {} for what is no object."""
-    stream = ArgumentStream()
-    try:
-        arguments = decode(stream.feed(call.arguments) + stream.finish() or "{}")
-    except BadJson:
-        return {}
-    return arguments if type(arguments) is dict else {}
-
-
 def _occurs(url: str, messages: tuple[Message, ...]) -> bool:
     """Whether somebody but the model has written a URL."""
     for message in messages:
@@ -232,10 +221,6 @@ def _occurs(url: str, messages: tuple[Message, ...]) -> bool:
             elif type(part) is Text and message.role != "assistant" and url in part.text:
                 return True
     return False
-
-
-def failed(code: HostedError, message: str) -> HostedResult:
-    return HostedResult(f"Error ({code}): {message}", code, message)
 
 
 def found_text(sources: tuple[WebSource, ...]) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from wireglot.dialects.base import Context, Rendered, Thread
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.relay import candidates
+from wireglot.gateway.relay.code_execution import refuse_code_execution
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.media import with_files
 from wireglot.gateway.relay.outbound import outbound
@@ -247,6 +248,7 @@ def _translated(
         _refuse_losses(exchange, losses)
         if exchange.policy != "silent":
             refuse_search(request, target, losses)
+            refuse_code_execution(asked, target, neutral)
     value: dict[str, Any] = rendered.value
     if target.upstream.body_variables:
         value.update(_filled_fields(target))

@@ -1,0 +1,223 @@
+"""Tools of MCP servers, called by the gateway for models whose provider does not connect to servers.
+
+Only servers on hosts of `[mcp]`; one connection for each request and server. What a tool returns is data: the
+model can call what it was offered, whatever a result says.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import McpForm
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, Offered, arguments_of, called_name, failed
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.settings import Settings
+from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.hosted import Approval, HostedCall, HostedResult, ListedTool, RanCall, ToolListing
+from wireglot.ir.request import HostedTool, Request, Tool
+from wireglot.web.contract import WebFailed
+from wireglot.web.server_hosts import ServerHosts
+from wireglot.wire.json import encode_text
+
+if TYPE_CHECKING:
+    from wireglot.gateway.hosted.mcp_connection import McpConnection
+
+_KIND: Final = "mcp"
+_ID_BYTES: Final = 11
+REFUSED: Final = "mcp_host_not_allowed"
+FAILED: Final = "mcp_server_failed"
+_PENDING: Final = HostedResult("This call waits for the user's approval.")
+_DENIED: Final = "The user did not approve this call."
+
+
+class McpRunner:
+    """Implements `HostedRunner`."""
+
+    name = "the gateway"
+
+    def serves(self, settings: Settings) -> bool:
+        return settings.mcp is not None
+
+    async def open(self, exchange: Exchange, tool: HostedTool) -> McpSession | None:
+        settings, server = exchange.job.settings.mcp, tool.server
+        if settings is None or server is None:
+            return None
+        hosts = ServerHosts(settings.hosts, settings.private_hosts)
+        try:
+            hosts.check_url(server.url)
+        except WebFailed as refused:
+            message = f"the gateway does not connect to the MCP server {server.name}: {refused}"
+            raise RequestError("bad", message, code=REFUSED) from None
+        # The SDK takes a second to import: only who uses it waits for it.
+        from wireglot.gateway.hosted.mcp_connection import McpConnection, McpFailed
+
+        form = exchange.job.surface.client.hosted.mcp
+        connection = McpConnection(server, form.headers(tool), hosts, settings)
+        exchange.at_end.append(lambda problem: connection.close())
+        try:
+            await connection.open()
+            listed = await connection.list_tools()
+        except McpFailed as problem:
+            message = f"the tools of the MCP server {server.name} cannot be listed: {problem}"
+            raise RequestError("bad", message, code=FAILED) from None
+        allowed = [each for each in listed if form.allows(tool, each)]
+        if len(allowed) > settings.max_tools:
+            message = (
+                f"the MCP server {server.name} has {len(allowed)} tools, and a request may offer "
+                f"{settings.max_tools}: name those that are allowed"
+            )
+            raise RequestError("bad", message, code=FAILED)
+        session = McpSession(tool, connection, allowed, form)
+        await session.run_approved(exchange.request().messages)
+        return session
+
+
+class McpSession:
+    """Implements `HostedSession`."""
+
+    def __init__(
+        self, tool: HostedTool, connection: McpConnection, listed: Iterable[ListedTool], form: McpForm
+    ) -> None:
+        assert tool.server is not None
+        self._tool = tool
+        self._server = tool.server.name
+        self._connection = connection
+        self._form = form
+        self._listed = {called_name(self._called(each.name)): each for each in listed}
+        self._functions = tuple(
+            Tool(name, each.description or None, each.schema or None) for name, each in self._listed.items()
+        )
+        self._ran: dict[str, RanCall] = {}
+        """Calls that were approved since the last turn, by the id of the approval."""
+        self._is_listed = False
+
+    def offer(self, request: Request) -> Offered:
+        """With requests for approval as the calls that they are about, and without lists of tools."""
+        listing = None
+        if not self._is_listed and not any(map(self._lists, _parts(request.messages))):
+            listing = ToolListing(_new_id(), self._server, tuple(self._listed.values()))
+        self._is_listed = True
+        messages = self._conversation(request.messages)
+        if messages is not request.messages:
+            request = replace(request, messages=messages)
+        return Offered(self._functions, request, listing, tuple(self._ran.values()))
+
+    def call(self, call: ToolCall, id: str) -> HostedCall:
+        listed = self._listed.get(call.name)
+        if listed is None:
+            return self._called(call.name, id)
+        made = replace(self._called(listed.name, id), input=arguments_of(call))
+        return replace(made, pending=self._form.needs_approval(self._tool, listed))
+
+    async def run(self, call: HostedCall) -> HostedResult:
+        from wireglot.gateway.hosted.mcp_connection import McpFailed
+
+        if call.pending:
+            return _PENDING
+        if called_name(call) not in self._listed:
+            return failed("invalid_tool_input", f"{self._server} has no tool {call.name}.")
+        try:
+            result = await self._connection.call(call.name, call.input)
+        except McpFailed as problem:
+            return failed("unavailable", f"{self._server}: {problem}.")
+        if len(result.text) <= MAX_RESULT_CHARACTERS:
+            return result
+        return replace(result, text=f"{result.text[:MAX_RESULT_CHARACTERS]}\n[the rest is cut off]")
+
+    async def run_approved(self, messages: tuple[Message, ...]) -> None:
+        """Run the calls that were approved since the last answer."""
+        calls, answers = self._approvals(messages)
+        recent = {each.id for each in _approvals_in(_parts(_after_answer(messages)), self._form)}
+        for id, call in calls.items():
+            answer = answers.get(id)
+            if answer is not None and answer.approved and id in recent:
+                own = replace(call, id=_new_id())
+                self._ran[id] = RanCall(own.id, own, await self.run(own))
+
+    def _approvals(self, messages: tuple[Message, ...]) -> tuple[dict[str, HostedCall], dict[str, Approval]]:
+        """Calls of this server that a person was asked about, and the answers."""
+        calls: dict[str, HostedCall] = {}
+        answers: dict[str, Approval] = {}
+        for each in _approvals_in(_parts(messages), self._form):
+            if each.call is None:
+                answers[each.id] = each
+            elif each.call.server == self._server:
+                calls[each.id] = each.call
+        return calls, answers
+
+    def _conversation(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """With calls by the names that the model knows. A call that was approved follows in the conversation
+        as one that was made; one that was denied, or is run only now, is a call and its result here."""
+        calls, answers = self._approvals(messages)
+        made = {
+            part.id for part in _parts(messages) if type(part) is ToolCall and part.namespace == self._server
+        }
+        if not calls and not made and not any(map(self._lists, _parts(messages))):
+            return messages
+        told: list[Message] = []
+        for message in messages:
+            content: list[Part] = []
+            for part in message.content:
+                if self._lists(part):
+                    continue
+                if type(part) is ToolCall and part.id in made:
+                    name = called_name(self._called(part.name))
+                    content.append(replace(part, name=name, namespace="", extra=None))
+                    continue
+                if type(part) is ToolResult and part.call_id in made:
+                    content.append(replace(part, extra=None))
+                    continue
+                approval = self._form.approval(part) if type(part) is Foreign else None
+                if approval is None or approval.id not in calls:
+                    content.append(part)
+                    continue
+                answer, ran = answers.get(approval.id), self._ran.get(approval.id)
+                if answer is None or (answer.approved and ran is None):
+                    continue
+                call = calls[approval.id]
+                if approval.call is not None:
+                    content.append(ToolCall(f"call_{call.id}", called_name(call), encode_text(call.input)))
+                else:
+                    content.append(_result(call, answer, ran))
+            if content or not message.content:
+                told.append(replace(message, content=tuple(content)))
+        return tuple(told)
+
+    def _lists(self, part: Part) -> bool:
+        return type(part) is Foreign and self._form.listed(part) == self._server
+
+    def _called(self, name: str, id: str = "") -> HostedCall:
+        return HostedCall(_KIND, id, name, server=self._server)
+
+
+def _result(call: HostedCall, answer: Approval, ran: RanCall | None) -> ToolResult:
+    if ran is None or ran.result is None:
+        said = f"{_DENIED} {answer.reason}".rstrip()
+        return ToolResult(f"call_{call.id}", (Text(said),), is_error=True)
+    return ToolResult(f"call_{call.id}", (Text(ran.result.text),), is_error=bool(ran.result.error))
+
+
+def _parts(messages: Iterable[Message]) -> Iterable[Part]:
+    return (part for message in messages for part in message.content)
+
+
+def _after_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the client has said since the last answer."""
+    last = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    return messages[last + 1 :]
+
+
+def _approvals_in(parts: Iterable[Part], form: McpForm) -> Iterable[Approval]:
+    for part in parts:
+        approval = form.approval(part) if type(part) is Foreign else None
+        if approval is not None:
+            yield approval
+
+
+def _new_id() -> str:
+    return f"wg{secrets.token_hex(_ID_BYTES)}"
