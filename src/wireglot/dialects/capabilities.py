@@ -14,7 +14,7 @@ from wireglot.dialects.body import Body
 from wireglot.dialects.context import Context
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
-from wireglot.ir.hosted import HostedCall, RanCall
+from wireglot.ir.hosted import HostedCall, RanCall, WebSource
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Finish
 
@@ -175,6 +175,10 @@ def _read_nothing(part: Foreign) -> RanCall | None:
     return None
 
 
+def _found_nothing(extra: Extra | None) -> Sequence[tuple[str, tuple[WebSource, ...]]]:
+    return ()
+
+
 def _unlimited(request: Request) -> int | None:
     return None
 
@@ -193,6 +197,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The end of an answer, with what it says of all calls: how many there were, what was searched for."""
     read: Callable[[Foreign], RanCall | None] = _read_nothing
     """A part of an earlier turn that shows a call or its result; None: it is something else."""
+    found: Callable[[Extra | None], Sequence[tuple[str, tuple[WebSource, ...]]]] = _found_nothing
+    """What an answer as a whole says that was searched for, and found: each query with its sources."""
     max_calls: Callable[[Request], int | None] = _unlimited
     """The most calls of hosted tools that a request allows; None: it does not say."""
     carries: bool = False
@@ -203,4 +209,6 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One of them shows in a body that declares a hosted tool, where upstreams of the dialect run none
     unless they say so; none: they run them all."""
     marks: tuple[bytes, ...] = ()
-    """One of them shows in a body with a part that `read` knows."""
+    """One of them shows in a body with such a part that the gateway has made."""
+    vendor_marks: tuple[bytes, ...] = ()
+    """One of them shows in a body with any such part."""

@@ -6,9 +6,14 @@ a client sends it with later turns.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
+
+RUN_HERE: Final = "wg"
+"""How ids of calls begin that the gateway has run."""
+SHOWN: Final = "wn"
+"""How ids of calls begin that an upstream has run, shown to a client of another dialect."""
 
 HostedError = Literal[
     "unavailable",
@@ -73,9 +78,8 @@ class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call with its result; None: not known, or not in the same part."""
+    """A call with its result, both of this id. None: it is not in the same part of a conversation."""
 
+    id: str
     call: HostedCall | None = None
     result: HostedResult | None = None
-    id: str = ""
-    """Of the call, where only its result is here."""

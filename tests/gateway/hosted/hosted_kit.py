@@ -22,6 +22,8 @@ from wireglot.web.contract import Hit, Page, Query, WebFailed
 from wireglot.wire.json import encode
 
 DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
+NATIVE: Final = {"native": "anthropic", "native-responses": "openai-responses", "native-gemini": "gemini"}
+"""Providers that run their own search, and their dialects."""
 TOWER: Final = Hit("https://example.com/tower", "The tower", "It is 324 metres high.", "2 days ago")
 OTHER: Final = Hit("https://example.org/list?page=2", "High towers", "A list of towers.")
 PAGE: Final = Page(
@@ -97,6 +99,8 @@ class HostedStage:
     def __enter__(self) -> HostedStage:
         self.upstream.start()
         toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
+        for name, spoken in NATIVE.items():
+            toml += provider(name, self.upstream, spoken, "limits = { hosted_tools = true }\n")
         self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
         inside: Any = self.gateway.process.gateway
         runners, state = inside._parts.pipeline.parts.runners, inside._parts.state

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from tests.cli.running import COMMAND, PLAIN
 from tests.gateway.kit import catalogued, exchange, own, settings
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.request.exchange import Exchange
@@ -151,3 +157,26 @@ def answered(job: Exchange, name: str = "mine", model: str = "fast-1", usage: Us
     record.attempts, record.status = 1, 200
     record.usage = usage
     record.usage_source = "provider" if usage is not None else "none"
+
+
+class Served:
+    """A gateway in a process of its own, as far as asking it goes."""
+
+    def __init__(self, folder: Path, toml: str) -> None:
+        (folder / "wireglot.toml").write_text(toml)
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0", "--log", "json", "--config", str(folder / "wireglot.toml")],
+            env={**PLAIN, "HOME": str(folder), "XDG_DATA_HOME": str(folder)},
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stderr is not None
+        while True:
+            line = json.loads(self.process.stderr.readline())
+            if line["event"] == "listening":
+                self.url = line["url"]
+                break
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()

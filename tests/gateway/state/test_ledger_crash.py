@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,34 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import COMMAND, PLAIN
-from tests.gateway.state.ledger_kit import ORDERS
+from tests.gateway.state.ledger_kit import ORDERS, Served
 from tests.gateway.state.usage_kit import ask, usage
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-
-
-class Served:
-    """A gateway in a process of its own, as far as asking it goes."""
-
-    def __init__(self, folder: Path, toml: str) -> None:
-        (folder / "wireglot.toml").write_text(toml)
-        self.process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", "0", "--log", "json", "--config", str(folder / "wireglot.toml")],
-            env={**PLAIN, "HOME": str(folder), "XDG_DATA_HOME": str(folder)},
-            stderr=subprocess.PIPE,
-        )
-        assert self.process.stderr is not None
-        while True:
-            line = json.loads(self.process.stderr.readline())
-            if line["event"] == "listening":
-                self.url = line["url"]
-                break
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def kill(self) -> None:
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
 
 def _leave_it(gateway: Any) -> None:

@@ -49,7 +49,7 @@ def _content(kind: str, result: HostedResult) -> Any:
         {
             "type": "web_search_result",
             "url": source.url,
-            "title": source.title,
+            "title": source.title or source.url,
             "encrypted_content": source.sealed,
             "page_age": source.age or None,
         }
@@ -88,12 +88,13 @@ def read_block(part: Foreign) -> RanCall | None:
         id, name, given = value.get("id"), value.get("name"), value.get("input")
         if name not in _WEB or type(id) is not str or type(given) is not dict:
             return None
-        return RanCall(HostedCall(name, id.removeprefix(_PREFIX), input=given))
+        id = id.removeprefix(_PREFIX)
+        return RanCall(id, HostedCall(name, id, input=given))
     kind = part.type.removesuffix(_RESULT)
     id = value.get("tool_use_id")
     if kind not in _WEB or kind == part.type or type(id) is not str:
         return None
-    return RanCall(None, _read_content(value.get("content")), id.removeprefix(_PREFIX))
+    return RanCall(id.removeprefix(_PREFIX), result=_read_content(value.get("content")))
 
 
 def _read_content(content: Any) -> HostedResult:
@@ -139,5 +140,6 @@ HOSTED: Final = HostedForm(
     read=read_block,
     carries=True,
     quotes=True,
-    marks=(b'"srvtoolu_wg',),
+    marks=(b'"srvtoolu_w',),  # of both kinds, and of none that Anthropic makes
+    vendor_marks=(b'"server_tool_use"',),
 )

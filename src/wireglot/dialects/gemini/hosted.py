@@ -8,11 +8,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot.dialects.capabilities import HostedForm
-from wireglot.dialects.fields import own_fields
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.response import FIRST
 from wireglot.ir.content import Extra
-from wireglot.ir.hosted import RanCall
+from wireglot.ir.hosted import RanCall, WebSource
 from wireglot.ir.stream import Finish
 
 
@@ -43,4 +44,20 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
     return replace(finish, extra=Extra(OWN, fields))
 
 
-HOSTED: Final = HostedForm(finish=_finish)
+def _found(extra: Extra | None) -> list[tuple[str, tuple[WebSource, ...]]]:
+    """Sources are not told apart by queries: all are those of the first."""
+    grounding = own_form(extra, OWN).get("groundingMetadata")
+    if type(grounding) is not dict:
+        return []
+    given = names.GROUNDING.camel(grounding)
+    queries = [query for query in names.listed(given.get("webSearchQueries")) if type(query) is str]
+    sources = []
+    for chunk in names.listed(given.get("groundingChunks")):
+        web = chunk.get("web") if type(chunk) is dict else None
+        if type(web) is dict and type(web.get("uri")) is str:
+            title = web.get("title")
+            sources.append(WebSource(web["uri"], title if type(title) is str else ""))
+    return [(query, () if number else tuple(sources)) for number, query in enumerate(queries)]
+
+
+HOSTED: Final = HostedForm(finish=_finish, found=_found)

@@ -62,19 +62,18 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
 def read_item(part: Foreign) -> RanCall | None:
     """A web search of an earlier turn. Its results are not in it, only where they are."""
     value = part.value
-    id, action = value.get("id"), value.get("action")
-    if part.type != _SEARCH or type(action) is not dict:
+    action, id = value.get("action"), value.get("id")
+    if part.type != _SEARCH or type(action) is not dict or action.get("type") != "search":
         return None
-    id = id.removeprefix(_PREFIX) if type(id) is str else ""
+    query, listed = action.get("query"), action.get("sources")
+    urls = [item.get("url") for item in listed if type(item) is dict] if type(listed) is list else []
+    sources = tuple(WebSource(url) for url in urls if type(url) is str)
     failed = value.get("status") == "failed"
-    if action.get("type") == "search":
-        query = action.get("query")
-        listed = action.get("sources")
-        urls = [item.get("url") for item in listed if type(item) is dict] if type(listed) is list else []
-        sources = tuple(WebSource(url) for url in urls if type(url) is str)
-        call = HostedCall("web_search", id, input={"query": query if type(query) is str else ""})
-        return RanCall(call, HostedResult(error="unavailable" if failed else "", sources=sources))
-    return None
+    if type(id) is not str:
+        return None
+    id = id.removeprefix(_PREFIX)
+    call = HostedCall("web_search", id, input={"query": query if type(query) is str else ""})
+    return RanCall(id, call, HostedResult(error="unavailable" if failed else "", sources=sources))
 
 
 def _max_calls(request: Request) -> int | None:
@@ -89,5 +88,6 @@ HOSTED: Final = HostedForm(
     read=read_item,
     max_calls=_max_calls,
     tool_marks=(b'"web_search',),
-    marks=(b'"ws_wg',),
+    marks=(b'"ws_w',),  # of both kinds, and of none that OpenAI makes: those are hexadecimal
+    vendor_marks=(b'"web_search_call"',),
 )

@@ -12,17 +12,20 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.gateway.hosted.runner import function_name
+from wireglot.dialects.base import HostedForm
+from wireglot.gateway.hosted.runner import function_name, result_parts
 from wireglot.gateway.hosted.web import SourceSealer, failed, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import HostedResult, RanCall
+from wireglot.ir.content import Foreign, Message, Part, ToolCall, ToolResult
+from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
+from wireglot.ir.loss import Loss
 from wireglot.ir.request import Tool
 from wireglot.stores.seal import Sealer
 from wireglot.wire.json import encode_text
 from wireglot.wire.search import holds_rare
 
-_OWN_ID: Final = re.compile(r"wg[0-9a-f]{22}")
+_OWN_ID: Final = re.compile(f"(?:{RUN_HERE}|{SHOWN})[0-9a-f]{{22}}")
+_TITLES: Final = "titles and addresses of what was found; only its vendor can read the rest"
 
 
 class HostedHistory:
@@ -31,22 +34,35 @@ class HostedHistory:
 
     def rebuild(self, exchange: Exchange) -> None:
         """A step."""
-        job, form = exchange.job, exchange.job.surface.client.hosted
-        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in form.marks):
+        job, form, target = exchange.job, exchange.job.surface.client.hosted, exchange.targets[0]
+        # What a vendor has found itself only that vendor can read.
+        is_foreign = target.surface.family != job.surface.family
+        marks = form.vendor_marks if is_foreign else form.marks
+        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in marks):
             return
         request = exchange.request()
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         messages: list[Message] = []
-        for message in request.messages:
-            ran = {}
-            if message.role == "assistant":
-                for part in message.content:
-                    found = form.read(part) if type(part) is Foreign else None
-                    if found is not None and _is_ours(found):
-                        ran[id(part)] = found
-            messages += self._rebuilt(message, ran, taken, job.caller.name) if ran else (message,)
-        if len(messages) > len(request.messages):
-            exchange.rewrite(replace(request, messages=tuple(messages)))
+        losses: list[Loss] = []
+        for number, message in enumerate(request.messages):
+            ran = _ran(message, form, is_foreign=is_foreign) if message.role == "assistant" else {}
+            if not ran:
+                messages.append(message)
+                continue
+            if target.limits.hosted_tools:
+                # It searches itself: what was only shown to the client is not its own word.
+                kept = [part for part in message.content if not _is_shown(ran.get(id(part)))]
+                message = replace(message, content=tuple(kept))
+            for place, part in enumerate(message.content):
+                found = ran.get(id(part))
+                if found is not None and found.result is not None and not _is_ours(found):
+                    path = f"$.messages[{number}].content[{place}]"
+                    losses.append(Loss(path, "foreign_part", "approximated", _TITLES))
+            messages += self._rebuilt(message, ran, taken, job.caller.name)
+        changed = tuple(messages)
+        if changed != request.messages:
+            exchange.foreseen += exchange.located(tuple(losses), request)
+            exchange.rewrite(replace(request, messages=changed))
 
     def _rebuilt(
         self, message: Message, ran: dict[int, RanCall], taken: set[str], caller: str
@@ -69,10 +85,11 @@ class HostedHistory:
                 name = function_name(call.kind, taken)
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
-                id_ = found.id or (call.id if call is not None else "")
-                text = self._text(result, caller)
-                results.append(ToolResult(f"call_{id_}", (Text(text),), is_error=bool(result.error)))
-        messages.append(replace(message, content=tuple(said)))
+                result = replace(result, text=self._text(result, caller))
+                content = result_parts(result)
+                results.append(ToolResult(f"call_{found.id}", content, is_error=bool(result.error)))
+        if said:
+            messages.append(replace(message, content=tuple(said)))
         if results:
             messages.append(Message("user", tuple(results)))
         return messages
@@ -85,6 +102,28 @@ class HostedHistory:
         return found_text(tuple(self._sources.opened(caller, source) for source in result.sources))
 
 
+def _ran(message: Message, form: HostedForm, *, is_foreign: bool) -> dict[int, RanCall]:
+    """The parts that no upstream reads as they are, by their identity. A call without a result is none."""
+    read = [form.read(part) if type(part) is Foreign else None for part in message.content]
+    whole = {found.id for found in read if found is not None and found.result is not None}
+    ran = {}
+    for part, found in zip(message.content, read, strict=True):
+        if found is None or found.id not in whole:
+            continue
+        if _is_ours(found) or (is_foreign and _says_something(found)):
+            ran[id(part)] = found
+    return ran
+
+
+def _is_shown(found: RanCall | None) -> bool:
+    return found is not None and found.id.startswith(SHOWN) and _is_ours(found)
+
+
 def _is_ours(found: RanCall) -> bool:
-    id_ = found.call.id if found.call is not None else found.id
-    return _OWN_ID.fullmatch(id_) is not None
+    return _OWN_ID.fullmatch(found.id) is not None
+
+
+def _says_something(found: RanCall) -> bool:
+    """Not a call whose results are nowhere."""
+    result = found.result
+    return found.call is None or result is None or bool(result.error or result.sources or result.page)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from copy import copy
 from typing import Any, Final, Protocol
 
@@ -18,22 +18,24 @@ import msgspec
 
 from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.hosted.citations import cited
 from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply
-from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, function_name
+from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, function_name, result_parts
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.streams.feeder import shown_searches
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall
+from wireglot.ir.hosted import RUN_HERE, HostedCall, HostedResult, RanCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
-from wireglot.ir.stream import Event, Finish, PartStart
+from wireglot.ir.stream import Event, Finish, PartStart, unfold
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 
@@ -47,6 +49,9 @@ _MAX_CALLS_AT_ONCE: Final = 8
 """In one round; further ones get an error."""
 _RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
 """Ends of a round at which its calls are whole and meant."""
+_ONE_ANSWER: Final = Loss(
+    "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
+)
 _ID_BYTES: Final = 11
 
 
@@ -104,7 +109,8 @@ class HostedTools:
         job, target = exchange.job, exchange.targets[0]
         if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
             return []  # it passes through as it came
-        if exchange.policy in ("strict", "as-is") or not job.emulates:
+        policy = job.policy or target.losses or job.settings.losses
+        if policy in ("strict", "as-is") or not job.emulates:
             return []
         try:
             request = exchange.request()
@@ -155,7 +161,8 @@ def _may_pause(exchange: Exchange) -> bool:
         request = exchange.request()
     except RequestError:
         return False  # which is reported where it is read
-    if exchange.policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
+    policy = job.policy or target.losses or job.settings.losses
+    if policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
         return False
     return any(type(tool) is HostedTool for tool in request.tools)
 
@@ -212,9 +219,11 @@ class _Loop:
 
     async def answer(self) -> None:
         exchange, own = self._exchange, self._own
-        own.foreseen = exchange.foreseen + exchange.located(
-            tuple(self._loss(each) for each in self._running), exchange.request()
-        )
+        asked = exchange.request()
+        losses = [self._loss(each) for each in self._running]
+        if (asked.sampling.candidates or 1) > 1:
+            losses.append(_ONE_ANSWER)
+        own.foreseen = exchange.foreseen + exchange.located(tuple(losses), asked)
         if exchange.job.stream:
             own.ending = Ending(account=exchange.ending.account)
             own.open_stream()
@@ -244,7 +253,7 @@ class _Loop:
         request = msgspec.structs.replace(
             asked,
             messages=asked.messages + self._turns,
-            max_tokens=_remaining(asked.max_tokens, self._usage),
+            max_tokens=_remaining(asked, self._usage),
             sampling=msgspec.structs.replace(asked.sampling, candidates=None),
         )
         offers = number < MAX_ROUNDS and time.monotonic() < self._until
@@ -252,7 +261,7 @@ class _Loop:
         for each in self._running:
             offered = each.session.offer(request)
             request = offered.request
-            placed[id(each.tool)] = self._named(each, offered.functions)
+            placed[id(each.tool)] = self._owned(each, offered.functions)
         tools: list[AnyTool] = []
         for tool in request.tools:
             tools += placed.get(id(tool), (tool,))
@@ -264,7 +273,7 @@ class _Loop:
         request = msgspec.structs.replace(request, tools=tuple(tools), tool_choice=choice)
         return Round(self._answer, request, frozenset(self._owners))
 
-    def _named(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    def _owned(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """Under names that no other tool has."""
         named = []
         taken = {tool.name for tool in self._exchange.request().tools if type(tool) is Tool}
@@ -344,6 +353,7 @@ class _Loop:
         runs = kept.stop.reason in _RUN_AT and not is_last
         if others and not self._form.carries:
             runs = False  # its results would have no way back: the model calls again
+        sources = tuple(self._answer.sources)  # which the texts of this round may cite
         brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
         if runs and writer.calls:
             brought = await self._run(round)
@@ -351,23 +361,37 @@ class _Loop:
             if not isinstance(entry, int):
                 self._answer.show([writer.moved(entry)])
         for part in kept.content:
-            if type(part) is not ToolCall or part.name not in self._owners:
+            if type(part) is Text and sources:
+                found = cited(part.text, sources, quotes=self._form.quotes)
+                self._content.append(msgspec.structs.replace(part, citations=part.citations + found))
+            elif type(part) is not ToolCall or part.name not in self._owners:
                 self._content.append(part)
             elif part.id in brought:
                 self._content += brought[part.id][1]
         if brought and not others:
             results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
-            self._turns += (Message("assistant", kept.content), Message("user", results))
+            self._turns += (Message("assistant", self._named(kept.content)), Message("user", results))
             return True
         if self._pauses and not is_last and kept.stop.reason == "paused":
             self._paused += 1
-            self._turns += (Message("assistant", kept.content),)
+            self._turns += (Message("assistant", self._named(self._native(kept.content))),)
             return True
         stop = writer.finish.stop
         if writer.calls and not others and stop.reason == "tool_calls":
             stop = Stop("end")  # of what it called the client knows nothing
         await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
         return False
+
+    def _named(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Thoughts that nobody signed, with the name of who wrote them: they go back there alone."""
+        target = self._targets()[0]
+        minter = Origin(target.surface.family, target.provider.name, target.model)
+        return tuple(
+            msgspec.structs.replace(part, minter=minter)
+            if type(part) is Reasoning and part.signature is None
+            else part
+            for part in content
+        )
 
     async def _run(self, round: Round) -> dict[str, tuple[RanCall, tuple[Part, ...]]]:
         """Run the calls of a round and show them, in the order in which the model wrote all that is held."""
@@ -379,7 +403,7 @@ class _Loop:
             for number, (index, call) in enumerate(writer.calls.items()):
                 running = self._owners[call.name]
                 own = msgspec.structs.replace(call, name=running.renamed.get(call.name, call.name))
-                shown = running.session.call(own, f"wg{secrets.token_hex(_ID_BYTES)}")
+                shown = running.session.call(own, f"{RUN_HERE}{secrets.token_hex(_ID_BYTES)}")
                 hosted[index] = (shown, group.create_task(self._result(running, shown, number)))
             for entry in writer.held:
                 if not isinstance(entry, int):
@@ -388,7 +412,7 @@ class _Loop:
                 shown, task = hosted[entry]
                 events = self._form.announce(shown, self._answer.parts)
                 self._answer.show(events)
-                ran = RanCall(shown, await task)
+                ran = RanCall(shown.id, shown, await task)
                 more = self._form.report(ran, self._answer.parts)
                 self._answer.show(more)
                 self._ran.append(ran)
@@ -403,6 +427,22 @@ class _Loop:
             return HostedResult(error="too_many_requests", text="Too many calls at once: call it again.")
         return await running.session.run(call)
 
+    def _native(self, content: Iterable[Part]) -> tuple[Part, ...]:
+        """Without what was made for the client of the tools that the provider ran."""
+        family = self._exchange.job.surface.family
+        return tuple(part for part in content if type(part) is not Foreign or part.dialect != family)
+
+    def _with_searches(self, finish: Finish) -> Finish:
+        """An end that tells the searches of all rounds, as that of one round tells its own."""
+        exchange = self._exchange
+        searches = shown_searches(exchange, exchange.targets[0].codec, exchange.request())
+        if searches is None:
+            return finish
+        content = self._native(self._content)
+        *_, last = searches.events([*unfold(Response("", "", content, finish.stop, finish.usage))])
+        assert type(last) is Finish
+        return msgspec.structs.replace(finish, extra=last.extra)
+
     async def _finish(self, finish: Finish, last: Response) -> None:
         exchange, answer = self._exchange, self._answer
         finish = msgspec.structs.replace(finish, usage=self._usage, extra=None)
@@ -410,12 +450,12 @@ class _Loop:
             finish = self._form.finish(finish, self._ran)
             exchange.record.noted(_summary(self._ran))
             exchange.record.stopped(finish.stop.reason)
+        elif self._pauses:
+            finish = self._with_searches(finish)
         if self._paused:
             exchange.record.stopped(finish.stop.reason)
-            times = "once" if self._paused == 1 else f"{self._paused} times"
-            self._declare(
-                (Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {times}"),)
-            )
+            detail = f"paused and continued by the gateway: {self._paused}"
+            self._declare((Loss("$.stop", "stop_reason", "emulated", detail),))
         whole = msgspec.structs.replace(
             last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=None
         )
@@ -459,10 +499,12 @@ def _summary(ran: list[RanCall]) -> str:
     return f"tools run by the gateway: {len(ran)} calls" + (f", {failed} failed" if failed else "")
 
 
-def _remaining(max_tokens: int | None, used: Usage | None) -> int | None:
-    if max_tokens is None or used is None:
-        return max_tokens
-    return max(1, max_tokens - used.total_output)
+def _remaining(asked: Request, used: Usage | None) -> int | None:
+    """Of the tokens that the answer may have; not less than a round may think."""
+    if asked.max_tokens is None or used is None:
+        return asked.max_tokens
+    least = min(asked.max_tokens, (asked.thinking.budget or 0) + 1)
+    return max(least, asked.max_tokens - used.total_output)
 
 
 def _is_call(part: Part, brought: dict[str, Any]) -> bool:
@@ -473,7 +515,7 @@ def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) ->
     assert type(part) is ToolCall
     result = brought[part.id][0].result
     assert result is not None
-    return ToolResult(part.id, (Text(result.text),), is_error=bool(result.error), name=part.name)
+    return ToolResult(part.id, result_parts(result), is_error=bool(result.error), name=part.name)
 
 
 def _parts_of(events: list[Event]) -> tuple[Foreign, ...]:

@@ -231,6 +231,7 @@ class Round(KeepsAll):
             exchange.targets = self.targets
         exchange.rewrite(self.request)
         exchange.codec = self.codec(exchange.codec)
+        exchange.own_functions = self._names
         exchange.ending.keepers.append(self)
 
     def codec(self, spoken: Dialect) -> Dialect:

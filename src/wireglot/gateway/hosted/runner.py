@@ -13,7 +13,7 @@ import msgspec
 
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
-from wireglot.ir.content import ToolCall
+from wireglot.ir.content import Media, ResultPart, Text, ToolCall
 from wireglot.ir.hosted import HostedCall, HostedResult
 from wireglot.ir.request import HostedTool, Request, Tool
 
@@ -71,3 +71,11 @@ def function_name(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name = f"gateway_{name}"
     return name
+
+
+def result_parts(result: HostedResult) -> tuple[ResultPart, ...]:
+    """What the model is given of a result."""
+    page = result.page
+    if page is None or not page.data:
+        return (Text(result.text),)
+    return Text(result.text), Media("document", page.mime, page.data, name=page.title)

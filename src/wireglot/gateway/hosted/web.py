@@ -254,7 +254,7 @@ def found_text(sources: tuple[WebSource, ...]) -> str:
 
 def page_text(page: WebPage) -> str:
     """What the model reads of a page."""
-    said = page.text if not page.data else "A PDF file. Its text cannot be shown here."
+    said = page.text if not page.data else "A PDF file; it is attached."
     return "\n".join((_DATA, "", page.title or page.url, page.url, "", said))[:MAX_RESULT_CHARACTERS]
 
 

@@ -4,7 +4,7 @@ kept where something of it must be remembered."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import ESTIMATED, is_unreported, parts_weight, tells_usage
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
-from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, unasked
+from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, shown_searches, unasked
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
@@ -35,7 +35,7 @@ from wireglot.http import failures
 from wireglot.http.application import Headers
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, TransportFault
-from wireglot.ir.content import ToolCall
+from wireglot.ir.content import Part, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
@@ -116,6 +116,7 @@ class Delivery:
             if keeps:
                 await self._release(exchange, prepared, feeder)
             return
+        accepted = _with_searches(exchange, target, prepared, accepted)
         await self._render(exchange, prepared, accepted, keeps=keeps, size=size)
 
     def _looked_at(
@@ -246,7 +247,7 @@ class Delivery:
         """Let the end of an answer out once it is checked, and what must be kept of it is kept."""
         response = feeder.response()
         if prepared.checks and response is not None:
-            calls = [part for part in response.content if type(part) is ToolCall]
+            calls = _calls_of_client(exchange, response.content)
             cut = feeder.cut_calls() if isinstance(feeder, Translation) else []
             work = self._judge.results(exchange, prepared.checks, calls, cut)
             checking = exchange.checking = asyncio.create_task(work)
@@ -313,6 +314,7 @@ class Delivery:
         if isinstance(feeder, Collection):
             folding = partial(_folded, exchange, prepared, feeder)
             accepted = await aside(folding) if feeder.size > LARGE_BYTES else folding()
+            accepted = _with_searches(exchange, target, prepared, accepted)
             await self._render(exchange, prepared, accepted, keeps=keeps, size=feeder.size)
         elif feeder.holds_end:
             await self._release(exchange, prepared, feeder)
@@ -322,7 +324,7 @@ class Delivery:
         """A whole answer with the results of the checks that its client asks for."""
         response, aliases = accepted.response, prepared.aliases
         restored = [aliases.restore(part) if aliases else part for part in response.content]
-        calls = [part for part in restored if type(part) is ToolCall]
+        calls = _calls_of_client(exchange, restored)
         results = await self._judge.results(exchange, prepared.checks, calls)
         return Accepted(msgspec.structs.replace(response, safeguard_results=results), accepted.losses)
 
@@ -347,6 +349,18 @@ class Delivery:
 def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:
     accepted = _judged(collection.response(), exchange, prepared)
     return Accepted(accepted.response, (*collection.losses, *accepted.losses))
+
+
+def _calls_of_client(exchange: Exchange, content: Iterable[Part]) -> list[ToolCall]:
+    own = exchange.own_functions
+    return [part for part in content if type(part) is ToolCall and part.name not in own]
+
+
+def _with_searches(exchange: Exchange, target: Target, prepared: Prepared, accepted: Accepted) -> Accepted:
+    searches = shown_searches(exchange, target.codec, prepared.request)
+    if searches is None:
+        return accepted
+    return Accepted(searches.response(accepted.response), (*accepted.losses, *searches.losses))
 
 
 def _judged(response: Response, exchange: Exchange, prepared: Prepared) -> Accepted:

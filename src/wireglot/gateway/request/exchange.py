@@ -105,6 +105,8 @@ class Exchange(msgspec.Struct, eq=False):
     """The gateway's own requests for further answers."""
     further: tuple[FurtherAnswer, ...] = ()
     """What came of them."""
+    own_functions: frozenset[str] = frozenset()
+    """Names of functions that the gateway runs itself: the client never sees their calls."""
     safeguard_results: tuple[SafeguardResult, ...] = ()
     """What the gateway's own check of the answer has found out."""
     invented: tuple[Loss, ...] = ()

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from wireglot.dialects.base import Dialect
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.record import UsageSource
 from wireglot.gateway.request.exchange import Exchange
@@ -23,7 +24,7 @@ from wireglot.http.transport import Answer, TransportFault
 from wireglot.ir.content import Reasoning, Text
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.request import Request
+from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.stream import (
     Delta,
     Event,
@@ -36,12 +37,14 @@ from wireglot.ir.stream import (
     Start,
     UsageReport,
 )
+from wireglot.providers.shown_searches import ShownSearches
 from wireglot.providers.unasked import Unasked
 from wireglot.wire.json import BadJson
 from wireglot.wire.sse import FrameTooLarge
 
 STREAM_TIMES: Final = 4
 """How much larger than a whole answer a stream may be: each event repeats its frame."""
+_SEARCHES: Final = ("web_search", "web_fetch")
 _LINGER_SECONDS: Final = 2.0
 """For an upstream to close a stream whose end has been seen."""
 
@@ -131,6 +134,18 @@ def unasked(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> Unasked |
     if not keeps or not exchange.withholds_reasoning or prepared.minter is None:
         return None
     return Unasked(prepared.minter, signs=exchange.job.surface.reasoning.signs_texts)
+
+
+def shown_searches(exchange: Exchange, upstream: Dialect, request: Request | None) -> ShownSearches | None:
+    """What shows a client the searches that an upstream of another dialect has run; None: there are none."""
+    job, theirs = exchange.job, upstream.surface
+    if request is None or theirs.family == job.surface.family:
+        return None
+    for tool in request.tools:
+        if type(tool) is HostedTool and tool.kind in _SEARCHES:
+            form = job.surface.client.hosted
+            return ShownSearches(theirs.client.hosted, form, job.surface.family, exchange.record.id)
+    return None
 
 
 def signed(error: ApiError, exchange: Exchange) -> ApiError:

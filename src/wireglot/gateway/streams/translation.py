@@ -19,6 +19,7 @@ from wireglot.gateway.streams.feeder import (
     STREAM_TIMES,
     asked,
     begins,
+    shown_searches,
     signed,
     too_large,
     unasked,
@@ -62,6 +63,7 @@ class Translation:
         if self._emulator is not None:
             self._reader = EmulatingReader(self._reader, self._emulator)
         self._restorer = EventRestorer(prepared.aliases) if prepared.aliases != NO_ALIASES else None
+        self._searches = shown_searches(exchange, upstream, self._request)
         self._unasked = unasked(exchange, prepared, keeps=keeps)
         minter = prepared.minter if self._unasked is None else None
         self._namer = MinterNamer(minter) if minter is not None else None
@@ -121,7 +123,9 @@ class Translation:
             self._client.write(written)
 
     def _flows(self, last: Event) -> int:
-        if type(last) is not Delta or not self._begun or self.ended or self._restorer is not None:
+        if type(last) is not Delta or not self._begun or self.ended:
+            return -1
+        if self._restorer is not None or self._searches is not None:
             return -1
         return last.index if self._watch.is_known(last.index) else -1
 
@@ -179,6 +183,9 @@ class Translation:
             events = [*events[:-1], last]
         if self._restorer is not None:
             events = self._restorer.events(events)
+        if self._searches is not None:
+            events = self._searches.events(events)
+            last = events[-1]
         if self._folding is not None:
             self._folding.add(events)
             if type(last) is Finish:
@@ -268,6 +275,8 @@ class Translation:
         losses = self._watch.losses + self.writer.losses
         if self._emulator is not None:
             losses = self._emulator.losses + losses
+        if self._searches is not None:
+            losses = self._searches.losses + losses
         if self._unasked is not None:
             losses = self._unasked.losses + losses
         elif self._namer is not None:

@@ -1,0 +1,111 @@
+"""Web searches that an upstream has run itself, shown to clients of another dialect as their own vendor does.
+
+The parts of the upstream's dialect go on beside them: clients carry those back to who wrote them
+(`carried.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wireglot.dialects.capabilities import HostedForm
+from wireglot.ir.content import Extra, Foreign, Text
+from wireglot.ir.hosted import SHOWN, HostedCall, HostedResult, RanCall
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Response
+from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold, unfold
+
+_ID_BYTES = 11
+
+
+class ShownSearches(Struct, eq=False):
+    """One answer, whole or as the events of a stream. `client`: the family of its dialect. `seed` makes ids
+    unique."""
+
+    upstream: HostedForm
+    form: HostedForm
+    client: str
+    seed: str
+    losses: list[Loss] = []
+    _calls: dict[str, HostedCall] = {}
+    _ended: dict[int, RanCall] = {}
+    """By the index of the part behind which it is shown."""
+    _ran: list[RanCall] = []
+    _moved: dict[int, int] = {}
+    _next: int = 0
+    _told_from: int = 0
+    """The index of the first part that the end of the answer tells."""
+    _extra: Extra | None = None
+
+    def response(self, response: Response) -> Response:
+        """What the answer says at its end of its searches is shown before its text, as it happened."""
+        shown = fold(self.events(list(unfold(response))))
+        if not self._ran:
+            return response
+        content, told = shown.content[: self._told_from], shown.content[self._told_from :]
+        first = next((place for place, part in enumerate(content) if type(part) is Text), len(content))
+        return replace(shown, content=(*content[:first], *told, *content[first:]))
+
+    def events(self, events: list[Event]) -> list[Event]:
+        shown: list[Event] = []
+        for event in events:
+            if type(event) is PartStart:
+                if type(event.part) is Foreign:
+                    self._read(event.index, event.part)
+                self._moved[event.index] = self._next
+                self._next += 1
+                shown.append(replace(event, index=self._moved[event.index]))
+            elif type(event) is Delta:
+                shown.append(replace(event, index=self._moved[event.index]))
+            elif type(event) is PartEnd:
+                shown.append(replace(event, index=self._moved[event.index]))
+                ran = self._ended.pop(event.index, None)
+                if ran is not None:
+                    self._show(ran, shown)
+            elif type(event) is Finish:
+                shown.append(self._finished(event, shown))
+            else:
+                if type(event) is Start:
+                    self._extra = event.extra
+                shown.append(event)
+        return shown
+
+    def _read(self, index: int, part: Foreign) -> None:
+        found = self.upstream.read(part)
+        if found is None:
+            return
+        if found.call is not None:
+            self._calls[found.id] = found.call
+        call = self._calls.get(found.id)
+        if found.result is not None and call is not None:
+            self._ended[index] = RanCall(found.id, call, found.result)
+
+    def _show(self, ran: RanCall, shown: list[Event]) -> None:
+        assert ran.call is not None
+        digest = hashlib.blake2b(f"{self.seed}\x1f{ran.id}".encode(), digest_size=_ID_BYTES)
+        id = f"{SHOWN}{digest.hexdigest()}"
+        ran = RanCall(id, replace(ran.call, id=id), ran.result)
+        assert ran.call is not None
+        self._add(self.form.announce(ran.call, self._next), shown)
+        self._add(self.form.report(ran, self._next), shown)
+        self._ran.append(ran)
+
+    def _add(self, events: list[Event], shown: list[Event]) -> None:
+        self._next += sum(type(event) is PartStart for event in events)
+        shown += events
+
+    def _finished(self, finish: Finish, shown: list[Event]) -> Finish:
+        extra = finish.extra if finish.extra is not None else self._extra
+        self._told_from = self._next
+        for number, (query, sources) in enumerate(self.upstream.found(extra)):
+            call = HostedCall("web_search", f"{number}", input={"query": query})
+            self._show(RanCall(f"{number}", call, HostedResult(sources=sources)), shown)
+        if not self._ran:
+            return finish
+        done = self.form.finish(replace(finish, extra=extra), self._ran)
+        if done.extra is not extra:
+            losses_of_extra(extra, self.client, "$", self.losses, "response.extra")
+        return done

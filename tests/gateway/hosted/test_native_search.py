@@ -1,0 +1,254 @@
+"""Searches that an upstream runs itself look to every client like those of its own vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.genai import types
+
+from tests.gateway.hosted.hosted_kit import HostedStage
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.stream import unfold
+from wireglot.testing.scripted_upstream import Behaviour
+from wireglot.wire.json import encode, encode_text
+
+TEXT = "Die Höhe ist 324 m."
+URL = "https://example.com/turm"
+ANSWERS: dict[str, Any] = {
+    "anthropic": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m1",
+        "content": [
+            {
+                "type": "server_tool_use",
+                "id": "srvtoolu_01",
+                "name": "web_search",
+                "input": {"query": "turm"},
+            },
+            {
+                "type": "web_search_tool_result",
+                "tool_use_id": "srvtoolu_01",
+                "content": [
+                    {
+                        "type": "web_search_result",
+                        "url": URL,
+                        "title": "Turm",
+                        "encrypted_content": "EqgfCioI",
+                        "page_age": None,
+                    }
+                ],
+            },
+            {
+                "type": "text",
+                "text": TEXT,
+                "citations": [
+                    {
+                        "type": "web_search_result_location",
+                        "url": URL,
+                        "title": "Turm",
+                        "cited_text": "324 m",
+                        "encrypted_index": "Eo8",
+                    }
+                ],
+            },
+        ],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 3, "output_tokens": 4, "server_tool_use": {"web_search_requests": 1}},
+    },
+    "openai-responses": {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": "m1",
+        "output": [
+            {
+                "type": "web_search_call",
+                "id": "ws_1",
+                "status": "completed",
+                "action": {
+                    "type": "search",
+                    "query": "turm",
+                    "queries": ["turm"],
+                    "sources": [{"type": "url", "url": URL}],
+                },
+            },
+            {
+                "type": "message",
+                "id": "msg_1",
+                "status": "completed",
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "output_text",
+                        "text": TEXT,
+                        "annotations": [
+                            {
+                                "type": "url_citation",
+                                "url": URL,
+                                "title": "Turm",
+                                "start_index": 0,
+                                "end_index": 19,
+                            }
+                        ],
+                    }
+                ],
+            },
+        ],
+        "usage": {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},
+    },
+    "gemini": {
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": [{"text": TEXT}]},
+                "finishReason": "STOP",
+                "groundingMetadata": {
+                    "webSearchQueries": ["turm"],
+                    "groundingChunks": [{"web": {"uri": URL, "title": "Turm"}}],
+                    "groundingSupports": [
+                        {
+                            "segment": {"startIndex": 0, "endIndex": 20, "text": TEXT},
+                            "groundingChunkIndices": [0],
+                        }
+                    ],
+                },
+            }
+        ],
+        "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7},
+        "modelVersion": "m1",
+        "responseId": "r1",
+    },
+}
+NATIVE = {"anthropic": "native/m1", "openai-responses": "native-responses/m1", "gemini": "native-gemini/m1"}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[HostedStage]:
+    with HostedStage() as stage:
+        yield stage
+
+
+@pytest.fixture
+def stage(running: HostedStage) -> HostedStage:
+    return running.reset()
+
+
+def script(stage: HostedStage, upstream: str, streamed: bool) -> str:
+    """What the upstream answers with, and its name."""
+    answer = ANSWERS[upstream]
+    if not streamed:
+        stage.upstream.next(Behaviour(body=encode(answer)))
+    else:
+        spoken = dialect(upstream)
+        events = list(unfold(spoken.parse_response(answer, Context())))
+        data = spoken.stream_writer(Context()).write(events)
+        head = (("content-type", "text/event-stream"),)
+        stage.upstream.next(Behaviour(headers=head, pieces=(data,)))
+    return NATIVE[upstream]
+
+
+def _ask_claude(stage: HostedStage, model: str, streamed: bool, turns: list[Any]) -> Any:
+    asked: dict[str, Any] = {
+        "model": model,
+        "max_tokens": 100,
+        "messages": turns,
+        "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+    }
+    if not streamed:
+        return stage.claude.messages.create(**asked)
+    with stage.claude.messages.stream(**asked) as stream:
+        return stream.get_final_message()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("upstream", ["openai-responses", "gemini"])
+def test_anthropic_clients_see_blocks_and_a_counter(
+    stage: HostedStage, upstream: str, streamed: bool
+) -> None:
+    """Claude Code says "Did 0 searches" without them."""
+    model = script(stage, upstream, streamed)
+    question = {"role": "user", "content": "Wie hoch?"}
+    message = _ask_claude(stage, model, streamed, [question])
+    blocks = {block.type: block for block in message.content}
+    assert blocks["server_tool_use"].input == {"query": "turm"}
+    result = blocks["web_search_tool_result"]
+    assert result.tool_use_id == blocks["server_tool_use"].id
+    assert [hit.url for hit in result.content] == [URL]
+    assert [cited.url for cited in blocks["text"].citations] == [URL]
+    assert message.usage.server_tool_use.web_search_requests == 1
+    if not streamed:
+        assert [block.type for block in message.content][-1] == "text"
+    # With the next turn its provider gets back its own, and nothing that it did not write.
+    turns = [
+        question,
+        {"role": "assistant", "content": [block.to_dict() for block in message.content]},
+        {"role": "user", "content": "Danke."},
+    ]
+    script(stage, upstream, streamed)
+    _ask_claude(stage, model, streamed, turns)
+    sent = encode_text(stage.upstream.requests[-1].json)
+    assert "srvtoolu_" not in sent
+    assert "call_wn" not in sent
+    assert ('"ws_1"' in sent) == (upstream == "openai-responses")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("upstream", ["anthropic", "gemini"])
+def test_responses_clients_see_an_item_and_a_counter(
+    stage: HostedStage, upstream: str, streamed: bool
+) -> None:
+    asked: dict[str, Any] = {
+        "model": script(stage, upstream, streamed),
+        "input": "Wie hoch?",
+        "tools": [{"type": "web_search"}],
+        "store": False,
+    }
+    if streamed:
+        with stage.gpt.responses.stream(**asked) as stream:
+            response: Any = stream.get_final_response()
+    else:
+        response = stage.gpt.responses.create(**asked)
+    items = {item.type: item for item in response.output}
+    call = items["web_search_call"]
+    assert (call.status, call.action.query) == ("completed", "turm")
+    assert [source.url for source in call.action.sources] == [URL]
+    (text,) = items["message"].content
+    assert [(note.url, text.text[note.start_index : note.end_index]) for note in text.annotations] == [
+        (URL, TEXT)
+    ]
+    assert response.tool_usage.web_search.num_requests == 1
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("upstream", ["anthropic", "openai-responses"])
+def test_gemini_clients_see_grounding(stage: HostedStage, upstream: str, streamed: bool) -> None:
+    model = script(stage, upstream, streamed)
+    config = types.GenerateContentConfig(tools=[types.Tool(google_search=types.GoogleSearch())])
+    asked: dict[str, Any] = {"model": model, "contents": "Wie hoch?", "config": config}
+    models = stage.gemini.models
+    chunks = list(models.generate_content_stream(**asked)) if streamed else [models.generate_content(**asked)]
+    last: Any = chunks[-1].candidates
+    grounding = last[0].grounding_metadata
+    assert grounding.web_search_queries == ["turm"]
+    assert [chunk.web.uri for chunk in grounding.grounding_chunks] == [URL]
+    assert [each.segment.end_index for each in grounding.grounding_supports] == [len(TEXT.encode())]
+
+
+def test_another_provider_is_told_what_was_found(stage: HostedStage) -> None:
+    question = {"role": "user", "content": "Wie hoch?"}
+    message = _ask_claude(stage, script(stage, "gemini", False), False, [question])
+    turns = [
+        question,
+        {"role": "assistant", "content": [block.to_dict() for block in message.content]},
+        {"role": "user", "content": "Danke."},
+    ]
+    _ask_claude(stage, "openai-chat-up/m1", False, turns)
+    sent = stage.upstream.requests[-1].json["messages"]
+    assert [each["role"] for each in sent] == ["user", "assistant", "tool", "assistant", "user"]
+    assert URL in sent[2]["content"]
