@@ -219,3 +219,19 @@ def test_an_answer_without_hosted_tools_is_not_waited_for(gateway: LiveGateway, 
     answered = start(gateway, BY_NAME["openai-chat"], MODEL).rest()
     assert answered.json["choices"][0]["finish_reason"] == "length"
     assert len(pausing.asked) == 1
+
+
+@EITHER
+def test_the_searches_of_all_rounds_are_reported(
+    gateway: LiveGateway, pausing: Pausing, stream: bool
+) -> None:
+    pausing.reset(2)
+    body: Any = {"model": MODEL, "input": "hi", "tools": [{"type": "web_search"}], "store": False}
+    if stream:
+        with gpt(gateway).responses.stream(**body) as events:
+            answer: Any = events.get_final_response()
+    else:
+        answer = gpt(gateway).responses.create(**body)
+    searches = [item for item in answer.output if item.type == "web_search_call"]
+    assert [search.action.query for search in searches] == ["x", "x"]
+    assert answer.tool_usage.web_search.num_requests == 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from copy import copy
 from typing import Any, Final, Protocol
 
@@ -26,6 +26,7 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.streams.feeder import shown_searches
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
 from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
@@ -34,7 +35,7 @@ from wireglot.ir.hosted import RUN_HERE, HostedCall, HostedResult, RanCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
-from wireglot.ir.stream import Event, Finish, PartStart
+from wireglot.ir.stream import Event, Finish, PartStart, unfold
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 
@@ -162,7 +163,8 @@ def _may_pause(exchange: Exchange) -> bool:
         request = exchange.request()
     except RequestError:
         return False  # which is reported where it is read
-    if exchange.policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
+    policy = job.policy or target.losses or job.settings.losses
+    if policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
         return False
     return any(type(tool) is HostedTool for tool in request.tools)
 
@@ -392,7 +394,7 @@ class _Loop:
             return True
         if self._pauses and not is_last and kept.stop.reason == "paused":
             self._paused += 1
-            self._turns += (Message("assistant", kept.content),)
+            self._turns += (Message("assistant", self._named(self._native(kept.content))),)
             return True
         stop = writer.finish.stop
         if writer.calls and not others and stop.reason == "tool_calls":
@@ -445,6 +447,22 @@ class _Loop:
             return HostedResult(error="too_many_requests", text="Too many calls at once: call it again.")
         return await running.session.run(call)
 
+    def _native(self, content: Iterable[Part]) -> tuple[Part, ...]:
+        """Without what was made for the client of the tools that the provider ran."""
+        family = self._exchange.job.surface.family
+        return tuple(part for part in content if type(part) is not Foreign or part.dialect != family)
+
+    def _with_searches(self, finish: Finish) -> Finish:
+        """An end that tells the searches of all rounds, as that of one round tells its own."""
+        exchange = self._exchange
+        searches = shown_searches(exchange, exchange.targets[0].codec, exchange.request())
+        if searches is None:
+            return finish
+        content = self._native(self._content)
+        *_, last = searches.events([*unfold(Response("", "", content, finish.stop, finish.usage))])
+        assert type(last) is Finish
+        return msgspec.structs.replace(finish, extra=last.extra)
+
     async def _finish(self, finish: Finish, last: Response) -> None:
         exchange, answer = self._exchange, self._answer
         finish = msgspec.structs.replace(finish, usage=self._usage, extra=None)
@@ -452,12 +470,12 @@ class _Loop:
             finish = self._form.finish(finish, self._ran)
             exchange.record.noted(_summary(self._ran))
             exchange.record.stopped(finish.stop.reason)
+        elif self._pauses:
+            finish = self._with_searches(finish)
         if self._paused:
             exchange.record.stopped(finish.stop.reason)
-            times = "once" if self._paused == 1 else f"{self._paused} times"
-            self._declare(
-                (Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {times}"),)
-            )
+            detail = f"paused and continued by the gateway: {self._paused}"
+            self._declare((Loss("$.stop", "stop_reason", "emulated", detail),))
         whole = msgspec.structs.replace(
             last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=None
         )
